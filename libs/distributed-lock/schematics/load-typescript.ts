@@ -5,9 +5,10 @@ import type ts from 'typescript';
 export type TypeScript = typeof ts;
 
 /**
- * The compiler of the application, else the one of the Nest CLI that runs this. This package has none of its own.
+ * The compiler of the application, else that of the Nest CLI which runs this command, because this package has none of
+ * its own.
  *
- * TypeScript 7 may be installed, which has no parser for JavaScript programs. So the next one is asked.
+ * TypeScript 7 has no parser that JavaScript programs can call. Where it is installed, the next compiler is tried.
  */
 export function loadTypeScript(folder: string, program = process.argv[1]): TypeScript | undefined {
   const inFolder = createRequire(join(folder, 'package.json'));

@@ -14,7 +14,7 @@ export interface NestAddOptions {
 }
 
 /**
- * What `nest add nestjs-distributed-lock` runs once the package is installed.
+ * `nest add nestjs-distributed-lock` runs this once the package is installed.
  *
  * The devkit of the Nest CLI runs this, and only its types are used here. So the package depends on no devkit, and works
  * with that of each CLI.
@@ -109,7 +109,7 @@ class NestAdd {
     return true;
   }
 
-  /** As the task of the devkit has it, whose class is not imported. */
+  /** Writes the task of the devkit by hand, because this package does not import its class. */
   private install(): void {
     const isBun = ['bun.lock', 'bun.lockb'].some((file) => this.tree.exists(file));
     const options = { command: 'install', quiet: true, ...(isBun ? { packageManager: 'bun' } : {}) };
@@ -160,7 +160,7 @@ class NestAdd {
     }
   }
 
-  /** The reason why not, if it is a text. */
+  /** @returns the file, or why it cannot be read */
   private read(path: string): SourceText | string {
     const text = this.text(path);
     if (text === undefined) return `there is no ${path}`;

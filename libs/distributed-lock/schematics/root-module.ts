@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import { applicationsOf } from './enable-shutdown-hooks.js';
 import type { SourceText } from './source-text.js';
 
-/** What this command needs of the files of the application. */
+/** The files of the application, as far as this command needs them. */
 export interface Files {
   exists(path: string): boolean;
 }
@@ -42,7 +42,7 @@ function declarationOf(main: SourceText, name: string, files: Files): RootModule
   return undefined;
 }
 
-/** `src/app.module` is meant from the root of the project, as `baseUrl` has it. */
+/** A path as `src/app.module` begins at the root of the project, as with `baseUrl`. */
 function resolve(from: string, specifier: string, files: Files): string | undefined {
   const base = specifier.startsWith('.') ? posix.join(posix.dirname(from), specifier) : `/${specifier}`;
   const stem = base.replace(/\.[cm]?js$/, '');

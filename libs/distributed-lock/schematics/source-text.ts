@@ -1,7 +1,7 @@
 import type ts from 'typescript';
 import type { TypeScript } from './load-typescript.js';
 
-/** `by-hand`: the file has a form that is not changed; the reason completes a sentence "… by hand, because". */
+/** `by-hand`: this command does not change a file of this form. `reason` completes the sentence "… by hand, because". */
 export type Outcome =
   | { readonly kind: 'changed'; readonly text: string }
   | { readonly kind: 'present' }
@@ -114,7 +114,7 @@ export class SourceText {
     return !this.text.slice(from, to).includes('\n');
   }
 
-  /** The column of the position, were the text before it on this line. */
+  /** How many characters of its line stand before the position. */
   columnOf(position: number): number {
     return position - (this.text.lastIndexOf('\n', position - 1) + 1);
   }

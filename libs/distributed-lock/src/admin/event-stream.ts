@@ -9,7 +9,7 @@ const MOST_WAITING = 500;
 const FLUSH_MS = 100;
 /** Often enough for proxies, which cut a connection that is silent for a minute. */
 const BEAT_MS = 15_000;
-/** Then the client asks anew, and the guard with it. */
+/** The stream ends after this time. The client then asks again, and so the guard is asked again. */
 const LONGEST_MS = 10 * 60_000;
 
 /** Sends the events of one service to one client, as server-sent events, until either of them ends. */

@@ -10,7 +10,7 @@ export interface LockAdminOptions {
    * There is no default.
    */
   readonly guard: Type<CanActivate> | CanActivate;
-  /** Modules that offer what a `guard` class injects, as far as it is not global. */
+  /** The modules whose providers a `guard` class injects; global modules need not be named. */
   readonly imports?: NonNullable<ModuleMetadata['imports']>;
   /** Where the page is, after the global prefix of the application; default `'locks'`. */
   readonly path?: string;

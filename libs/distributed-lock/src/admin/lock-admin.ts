@@ -35,7 +35,7 @@ export class LockAdmin implements OnModuleInit {
     return this.service;
   }
 
-  /** What the page shows above the list, and whether it offers to release. */
+  /** The facts that the page shows above the list, and whether it offers to release. */
   about(): AdminAnswer {
     const { name, client, options } = this.locks;
     const { keyPrefix } = options;
@@ -60,7 +60,7 @@ export class LockAdmin implements OnModuleInit {
     return { status: 200, body: lockView(found, this.now) };
   }
 
-  /** What this process holds, for stores that cannot list. */
+  /** The locks that this process holds, for stores that cannot list. */
   held(): AdminAnswer {
     return { status: 200, body: { client: this.locks.client, holds: this.locks.held() } };
   }

@@ -3,7 +3,7 @@ import { pageBody, pageHead, pageScript, pageStyle, pageTail } from './page.gene
 
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-/** The page, with its style and its script in it. The same for all: what differs it asks the JSON API. */
+/** The page, with its style and its script. Everybody gets the same text, and the script asks the JSON API for the rest. */
 export const ADMIN_PAGE = `${pageHead}<style>${pageStyle}</style>${pageBody}<script type="module">${pageScript}</script>${pageTail}`;
 
 /** The browser loads nothing from other servers, and runs no script but the one of the page, even if an attacker injects one. */

@@ -9,11 +9,11 @@ export interface AdminRequest {
   readonly body?: unknown;
 }
 
-/** A reply of Express, which is that of Node, or of Fastify, which has that of Node. */
+/** A reply of Express, which is the response of Node, or of Fastify, which contains that response. */
 export type AdminReply =
   ServerResponse | { readonly raw: ServerResponse<IncomingMessage>; hijack(): unknown };
 
-/** Read from the address, because the parsers of applications differ. */
+/** Reads the query from the address, because each application may have another parser. */
 export function queryOf({ url }: AdminRequest): URLSearchParams {
   return new URL(url, 'http://localhost').searchParams;
 }

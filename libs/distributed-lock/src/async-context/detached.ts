@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 
-/** Made when this file is loaded, before any request. */
+/** The async context in which this file is loaded, before any request. */
 const nowhere = new AsyncResource('nestjs-distributed-lock');
 
 /**

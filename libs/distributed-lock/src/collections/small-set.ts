@@ -5,7 +5,7 @@ const NONE: readonly never[] = [];
  */
 export class SmallSet<T extends object> implements Iterable<T> {
   private one: T | undefined;
-  /** Defined once there were two. */
+  /** All members, once there have been two at a time. */
   private several: Set<T> | undefined;
 
   get size(): number {

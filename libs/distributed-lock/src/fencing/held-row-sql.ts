@@ -13,7 +13,7 @@ const QUOTES = { postgres: '"', mysql: '`' } as const;
 const COLUMNS: Readonly<Record<SqlDialect, string>> = {
   postgres: `version, state, last, at, '' AS notes, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint) AS now,
     CASE WHEN (SELECT pg_current_xact_id_if_assigned()) IS NULL THEN 0 ELSE 1 END AS inside`,
-  // MySQL has no such variable. It takes for a comment what MariaDB does not.
+  // MariaDB executes the text between `/*M!` and `*/`. MySQL, which has no such variable, skips it as a comment.
   mysql: `version, state, last, at, '' AS notes, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS now
     /*M! , @@in_transaction AS inside */`,
 };

@@ -103,7 +103,7 @@ class HeldRows {
   }
 }
 
-/** PostgreSQL, MySQL by its client, and MySQL by an ORM. */
+/** The codes of a missing table: of PostgreSQL, and of MySQL by its client and by an ORM. */
 const NO_SUCH_TABLE: readonly unknown[] = ['42P01', 'ER_NO_SUCH_TABLE', 1146, '1146'];
 
 function isMissingTable(error: unknown): boolean {

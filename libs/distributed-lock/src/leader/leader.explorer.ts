@@ -48,7 +48,7 @@ export function findOnlyLeader(discovery: DiscoveryService): readonly OnlyLeader
   return [...new Set(sites)];
 }
 
-/** Classes with `@OnElected` or `@OnDemoted` that this application has not, with the marks of their methods. */
+/** Classes with `@OnElected` or `@OnDemoted` that are no providers of this application, with the marks of their methods. */
 export function findStrangers(
   discovery: DiscoveryService,
 ): readonly { readonly cls: AnyClass; readonly marks: readonly TermMark[] }[] {

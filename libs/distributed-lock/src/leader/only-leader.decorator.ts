@@ -23,7 +23,7 @@ export interface OnlyLeaderSite {
   readonly where: string;
 }
 
-/** What is injected into objects with such methods. Implemented by `Leaders`. */
+/** All leaders of the application, which Nest injects into objects with such methods. Implemented by `Leaders`. */
 interface AllLeaders {
   of(name: string | undefined, where: string): Candidate;
 }
@@ -82,7 +82,7 @@ export function onlyLeaderSiteOf(fn: unknown): OnlyLeaderSite | undefined {
     : undefined;
 }
 
-/** @param prototype that has the method itself, whatever other decorators have made of it */
+/** @param prototype the object that declares the method, which other decorators may have replaced */
 export function isOnlyLeader(prototype: object, method: string): boolean {
   return Reflect.hasOwnMetadata(SITE, prototype, method);
 }

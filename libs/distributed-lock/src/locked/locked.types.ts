@@ -164,7 +164,7 @@ type CheckBusy<B extends OnBusy, M extends LockableMethod, C extends object> = [
       (C extends T ? Fine : Mistake<'onBusy', 'its `this` is another class than that of the method'>)
   : Fine;
 
-/** What `onBusy` may give for a method with the result `R`. */
+/** The answers that `onBusy` may give for a method with the result `R`. */
 type AnswerFor<R> =
   R extends AsyncGenerator<infer V, unknown, never>
     ? (object & (AsyncIterable<V> | Iterable<V>)) | undefined | void

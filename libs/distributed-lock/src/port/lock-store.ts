@@ -202,7 +202,7 @@ export interface Busy {
   readonly holder: string | undefined;
   /** The remaining lease of that holder, in ms; `Infinity` for a lease without an end. */
   readonly remainingMs: number;
-  /** As in `Queued`. There if the owner would have waited. */
+  /** As in `Queued`. Present if the owner would have waited. */
   readonly waiting?: number;
 }
 
@@ -285,7 +285,7 @@ export interface TakeoverNotice {
 
 /** A client tells people who it is. */
 export interface Introduction {
-  /** `clientId` of the store, or of the store that this one is a part of. */
+  /** `clientId` of the store, or of the quorum store that this store is a node of. */
   readonly clientId: string;
   /** Kept as it is; some kilobytes at most. */
   readonly text: string;
@@ -299,7 +299,7 @@ export interface ListRequest {
   readonly prefix: string;
   /** How many entries of the back end to look through for one page, about. */
   readonly limit: number;
-  /** From the page before; absent for the first one. */
+  /** `cursor` of the page before; absent for the first page. */
   readonly cursor?: string;
 }
 

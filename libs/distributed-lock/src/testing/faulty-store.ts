@@ -69,9 +69,9 @@ class FaultyClient implements LockStore {
   readonly commandTimeoutMs = COMMAND_TIMEOUT_MS;
   readonly notifications$ = new Subject<Notification>();
   readonly acquireAll?: AcquireAll;
-  /** Owner -> until when an acquire of it without a reply may be executed. */
+  /** By owner: until when an acquire of it without a reply may be executed. */
   private readonly lateNotAfter = new Map<string, number>();
-  /** Owner -> which execution was its last acquire, of all that this client had executed. */
+  /** By owner: the number of the execution that was its last acquire, among all executions of this client. */
   private readonly acquires = new Map<string, number>();
   private executions = 0;
   private readonly cancels = new Set<() => void>();
@@ -148,7 +148,7 @@ class FaultyClient implements LockStore {
     this.notifications$.complete();
   }
 
-  /** No acquire request is executed after its not-after. Until then it may be, unless it has a reply. */
+  /** Executes no acquire request after its not-after. Until then an acquire without a reply may be executed. */
   private async sendAcquire<T>(
     command: StoreCommand,
     requests: readonly AcquireRequest[],
@@ -217,7 +217,7 @@ class FaultyClient implements LockStore {
     });
   }
 
-  /** As from a remote store: a grant by notification must be confirmed, and its owner does not believe in one that was late. */
+  /** Delivers as a remote store does: a grant by notification must be confirmed, and its owner does not believe in a late one. */
   private deliver(notification: Notification): void {
     for (const ms of this.faults.notification?.(notification) ?? [0]) {
       const late = ms > 0 ? { validUntil: -Infinity } : {};
@@ -227,7 +227,7 @@ class FaultyClient implements LockStore {
     }
   }
 
-  /** At once when there is nothing to wait for, as without this class. */
+  /** Runs `task` at once if there is nothing to wait for, as without this class. */
   private after(ms: number, task: () => void): () => void {
     if (ms <= 0) {
       task();

@@ -35,7 +35,7 @@ type Groups = typeof groups;
 /** The claim of a case, as its test is called. */
 export type ContractCaseName = { [Group in keyof Groups]: keyof Groups[Group] }[keyof Groups];
 
-/** Promises that a store does not keep, each with the reason. */
+/** The promises of the port that a store does not keep, each with the reason. */
 export type ContractDeviations = Readonly<Partial<Record<ContractCaseName, string>>>;
 
 const CASE_TIMEOUT_MS = 60_000;
@@ -103,7 +103,7 @@ async function withStage(backEnd: StoreUnderTest, check: (stage: Stage) => Promi
   }
 }
 
-/** A deviation that names nothing would hide that the case runs, or is gone. */
+/** A deviation whose name is no case, or no case any more, would seem to be declared although the case runs. */
 export function checkClaims(deviations: ContractDeviations): void {
   const known = Object.values<ContractGroup>(groups).flatMap((cases) => Object.keys(cases));
   const unknown = Object.keys(deviations).filter((name) => !known.includes(name));

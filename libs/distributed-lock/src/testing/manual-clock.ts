@@ -11,7 +11,7 @@ import type { Clock } from '../time/clock.js';
 export class ManualClock implements Clock {
   private time = 0;
   private sleptMs = 0;
-  /** By the time that they are due; of those due together the older one first. */
+  /** The timers in the order in which they are due. The older one of two that are due together is first. */
   private readonly timers: Timer[] = [];
 
   /** The time in ms, 0 at first. */

@@ -12,7 +12,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
  * because tests set that as they like. It has no intervals, because `runAllTimers()` would run them for ever.
  */
 export class RunnerClock implements Clock {
-  /** What this clock is ahead of `performance.now()`. */
+  /** How many ms this clock is ahead of `performance.now()`. */
   private aheadMs = 0;
   private latest = 0;
 

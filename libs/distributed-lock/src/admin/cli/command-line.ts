@@ -37,7 +37,7 @@ export interface Command {
   readonly timeoutMs: number;
 }
 
-/** The command line asks for what there is not. */
+/** The command line names what does not exist, or leaves out what is needed. */
 export class WrongUse extends Error {}
 
 const NAMES: readonly CommandName[] = ['ls', 'inspect', 'watch', 'release'];

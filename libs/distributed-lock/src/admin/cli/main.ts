@@ -4,7 +4,7 @@ import { systemClock } from '../../time/clock.js';
 import { INTERRUPTED, run } from './run.js';
 import { Interrupted, processTerminal } from './terminal.js';
 
-/** After this many ms a store that does not let go ends with the process. */
+/** The process ends this many ms after the command, even if the store has not closed. */
 const PATIENCE_MS = 1000;
 
 const stopping = new AbortController();

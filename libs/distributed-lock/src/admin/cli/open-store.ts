@@ -39,7 +39,7 @@ async function storeOf({ name, store: url, table, root, timeoutMs }: Command): P
     case 'sqlite':
     case 'file': {
       const file = url.replace(/^(sqlite|file):(\/\/)?/i, '');
-      // The store would make one.
+      // The store would make an empty file.
       if (!existsSync(file)) throw new WrongUse(`There is no file "${file}".`);
       return (await import('../../stores/sql/sqlite/index.js')).sqliteStore(file, ofTable);
     }

@@ -27,7 +27,7 @@ export class Deadlocks {
     }
   }
 
-  /** The keys from `wanted` over the keys that its holders wait for to a key of `mine`, depth first. */
+  /** @returns the keys from `wanted` over the keys for which holders wait to one of `mine`; the search is depth first */
   private pathToOneOf(
     mine: readonly Hold[],
     wanted: LockRequest,

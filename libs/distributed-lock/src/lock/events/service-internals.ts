@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs';
 import type { LockEvent } from './lock.events.js';
 
-/** What the rest of this package does with a `LockService`, and applications do not. */
+/** The members of a `LockService` for the rest of this package, which applications do not see. */
 export interface ServiceInternals {
   /** True in an application that boots, until `open()`. */
   isBooting: boolean;

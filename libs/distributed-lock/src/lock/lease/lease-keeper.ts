@@ -148,7 +148,7 @@ export class LeaseKeeper extends Renewable {
     await this.reset(ms, `extend "${key}" by ${ms} ms`);
   }
 
-  /** From exclusive to shared. The end of a fixed lease does not move. */
+  /** Turns an exclusive claim into a shared one. The end of a fixed lease does not move. */
   async downgrade(): Promise<void> {
     const { lease, request } = this;
     if (!isExclusive(request.claim) || this.hasSteppedDown) return;
@@ -230,7 +230,7 @@ interface LeaseOwner {
   onLost(reason: LockLostError['reason'], detail: string): void;
 }
 
-/** What a lease needs of `LockRuntime`. */
+/** The parts of `LockRuntime` that a lease needs. */
 interface LeaseRuntime {
   readonly clock: Clock;
   readonly chance: Chance;

@@ -21,7 +21,7 @@ export class Lease {
   /** The store has answered for the lease. Until then it is the initial lease of a notification. */
   isConfirmed: boolean;
   answeredAt: number;
-  /** Why the last renewal got no answer, as the event `suspended` says; a suspended machine is another thing. `undefined` after an answer. */
+  /** Why the last renewal got no answer, for the event `suspended`; no suspended machine is meant. `undefined` after an answer. */
   suspendedBy: Error | undefined;
   private validUntil: number;
   private renewAt: number;
@@ -173,8 +173,9 @@ export class Lease {
   }
 
   /**
-   * An answer from far away, or under a session that is certain for a part of its length, leaves less than the lease. Spread,
-   * so that leases that were granted together are not all renewed together.
+   * When the next renewal is due. An answer that was long under way leaves less than the lease, and so does one under a
+   * session that is certain for a part of its length only. The moment is random, so that leases that were granted
+   * together are not all renewed together.
    */
   private nextRenewal(now: number): number {
     const leftMs = Math.max(0, this.validUntil - now) + leaseMargin(this.leaseMs);

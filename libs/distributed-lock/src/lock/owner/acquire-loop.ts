@@ -15,7 +15,7 @@ const LONGEST_WAIT_PER_REQUEST_MS = 60_000;
 export const TOKENS_FOR_HAND_OFFS = 1000;
 /** Tokens reserved for readers. Where several owners hold, unused tokens seldom go back. */
 export const TOKENS_FOR_READERS = 100;
-/** Delay before the request for a caller that came after the last one, or whose deadline has passed with its timer late. */
+/** Delay before the request for a caller that has come since the last request, or whose deadline timer is late. */
 const BUSY_RETRY_MS = 1;
 /** The loop rechecks this many ms before the store drops the owner, if a caller waits for longer. */
 const BEFORE_DROPPED_MS = 50;
@@ -31,7 +31,7 @@ const NEVER: ClockReading = { now: -Infinity, lead: 0 };
  */
 export class AcquireLoop implements FairWaiter {
   isRunning = false;
-  /** Of the last reply; 0 until the store has put this owner into its queue. */
+  /** The ticket of the last reply; 0 until the store has put this owner into its queue. */
   ticket = 0;
   /** A request was not answered: the store may execute it at any time until the owner is released. */
   private mayComeLate = false;

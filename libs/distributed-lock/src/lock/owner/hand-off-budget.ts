@@ -4,8 +4,9 @@ export const HAND_OFF_BUDGET = { callers: 16, shortestMs: 1.5, longestMs: 16 };
 /**
  * How long a process may go on with local hand-offs from the moment that the key is contended.
  *
- * A remote hand-off takes about as long whatever the work is. Counting callers makes it small beside work of a
- * millisecond. The shortest time makes it small beside less work, and the longest time bounds the wait of others.
+ * A remote hand-off takes the same time whatever the work is. `callers` makes that time small beside work of a
+ * millisecond or more, and `shortestMs` makes it small beside shorter work. `longestMs` bounds the wait of other
+ * processes.
  */
 export class HandOffBudget {
   private startedAt: number | undefined;
@@ -22,7 +23,7 @@ export class HandOffBudget {
     this.toldAt = now;
   }
 
-  /** The first caller begins. What it took to confirm the grant was no hand-off. */
+  /** The first caller begins. The time until the grant was confirmed does not count as hand-offs. */
   onFirstCaller(now: number): void {
     if (this.isRunning) this.startedAt = now;
   }

@@ -96,7 +96,7 @@ export class Owner {
     this.acquireLoop.start();
   }
 
-  /** A caller must not wait until the next attempt, after an attempt that was not answered. */
+  /** Sends the next request at once, because a caller cannot wait for the attempt that follows an unanswered one. */
   askNow(): void {
     if (this.state === 'confirming') this.keeper?.renewNow();
     else this.acquireLoop.askNow();
@@ -355,7 +355,7 @@ export class Owner {
 
   // --- release --------------------------------------------------------------------------------------------------
 
-  /** After its last hold the owner makes a local hand-off, or releases and so leaves the hand-off to the store. */
+  /** Ends a hold. After its last one the owner makes a local hand-off, or releases and so leaves the hand-off to the store. */
   release(hold: Hold, isAwaited: boolean, at: ClockReading): NeverRejects<ReleaseReply> {
     const { runtime, key, id: owner, keeper } = this;
     const { now } = at;

@@ -3,12 +3,14 @@ import { timeOfDay } from '../../time/clock.js';
 import type { LockRequest } from '../request/lock-request.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 
-/** A holder that is told ends by itself after the grace. The lock is freed by force only this much later, if it has not. */
+/** A notified holder gives the lock up by itself after the grace. If it has not, the lock is freed by force this many ms later. */
 export const FORCED_AFTER_MS = 250;
 
 /**
- * Takes the lock over for an owner that waits at the head of the queue: has each holder told that it meets, leaves it its
- * grace, and frees the lock by force, if it is still held by that very holder then. The store grants it to the head of the queue.
+ * Takes the lock over for an owner that waits at the head of the queue.
+ *
+ * The store notifies each holder that this meets, and the holder has its grace. If the same holder still has the lock
+ * then, this frees it by force. The store grants the lock to the head of the queue.
  */
 export class Takeover {
   private holder: string | undefined;

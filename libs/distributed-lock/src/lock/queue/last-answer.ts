@@ -3,7 +3,7 @@ import type { Clock } from '../../time/clock.js';
 import type { LockRequest } from '../request/lock-request.js';
 
 /**
- * What the store last said about one key: who holds it, or that it failed. Callers that stop waiting are told this.
+ * The last news of the store about one key: who holds it, or that it failed. Callers that stop waiting are told this.
  * It stays from one owner of a local queue to the next.
  */
 export class LastAnswer {
@@ -14,7 +14,7 @@ export class LastAnswer {
   constructor(
     private readonly key: string,
     private readonly clock: Clock,
-    /** The owner of this process that holds, of which no answer of the store need tell. */
+    /** The owner of this process that holds the lock. The store need not have named it. */
     private readonly localHolder: () => LocalHolder | undefined,
   ) {}
 

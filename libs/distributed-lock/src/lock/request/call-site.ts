@@ -17,7 +17,7 @@ export function callSite(): CallSite {
   return new CallSite(trace);
 }
 
-/** A line of code. Node writes its text when somebody reads it. */
+/** A line of code. Node makes its text when it is read. */
 export class CallSite {
   private text: string | undefined;
 

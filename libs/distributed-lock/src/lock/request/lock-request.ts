@@ -15,7 +15,7 @@ export interface LockRequest {
   /** The grace of a call that takes the lock over; `undefined` for one that waits for its turn. */
   readonly graceMs: number | undefined;
   readonly leaseMs: number;
-  /** Renewed until release; otherwise the lease is fixed. */
+  /** The watchdog renews the lease until the release; otherwise the lease is fixed. */
   readonly watched: boolean;
   readonly fair: boolean;
   readonly holdAtLeastMs: number;

@@ -1,7 +1,7 @@
 import type { HoldSnapshot } from '../lock.js';
 import type { LockClient, LockHolder } from '../../port/lock-client.js';
 
-/** The longest-held locks are the ones that people look for. */
+/** An introduction names this many holds at most. People look for the longest-held ones. */
 const MOST_HOLDS = 20;
 
 /** A client tells which process it is, and of each hold its owner, since when it is held, and the method or site that acquired it. */

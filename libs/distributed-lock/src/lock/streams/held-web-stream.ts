@@ -46,7 +46,7 @@ function isOfBytes(stream: ReadableStream<unknown>): boolean {
   }
 }
 
-/** The same response with another body, its clones too. */
+/** The same response with another body, which its clones have, too. */
 function withBody(original: Response, body: ReadableStream | null): Response {
   const held = new Response(body, original);
   const clone = held.clone.bind(held);

@@ -39,7 +39,7 @@ export function streamKindOf(value: unknown): StreamKind | undefined {
 }
 
 function iterableKindOf(it: Members): StreamKind | undefined {
-  // A lazy query, for instance, stands for its result.
+  // A call awaits an object with `then`, such as a lazy query.
   if (has(it, 'then')) return undefined;
   if (has(it, 'getReader')) return 'web stream';
   if (has(it, 'on') && has(it, '_read')) return 'readable';

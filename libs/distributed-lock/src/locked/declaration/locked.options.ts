@@ -133,7 +133,7 @@ export function callOptions(options: LockedOptions, where: string): CallOptions 
   return onBusy === undefined ? call : { ...call, onBusy: busyOfCall(onBusy) };
 }
 
-/** What `LockService` does when the key is busy. `@Locked` turns its `LockWaitTimeoutError` into the answer of the other options. */
+/** The `onBusy` of `LockService`. `@Locked` turns its `LockWaitTimeoutError` into the answer of the other options. */
 function busyOfCall(onBusy: NonNullable<LockedOptions['onBusy']>): CallOptions['onBusy'] {
   return onBusy === 'takeover' ? onBusy : 'throw';
 }

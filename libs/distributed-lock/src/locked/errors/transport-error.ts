@@ -71,7 +71,7 @@ export class TranslatedLockError {
   }
 }
 
-/** What a client of a message or of a gateway gets; for a call of gRPC among `args`, a status of gRPC. */
+/** The error that a client of a message or of a gateway gets; for a call of gRPC among `args`, a status of gRPC. */
 export function payloadOf(error: LockError, args: readonly unknown[]): TransportPayload | GrpcStatus {
   const call = grpcCallOf(args);
   return call ? grpcStatus(messageOrLog(error), call) : transportPayload(error);
@@ -89,8 +89,8 @@ function messageOrLog(error: LockError): ReturnType<typeof publicMessage> {
 }
 
 /**
- * Answers a call of `@GrpcStreamCall()` for an error of its lock. Nest would leave the call open, and the error to no
- * handler of rejections, which ends the process.
+ * Answers a call of `@GrpcStreamCall()` for an error of its lock. Nest would leave the call open and let a promise reject
+ * that nothing handles, which ends the process.
  *
  * @throws another error as it is
  */

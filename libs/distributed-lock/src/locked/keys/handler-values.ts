@@ -75,7 +75,7 @@ export class HandlerValues {
     });
   }
 
-  /** Nest gives nobody the id of a message, so a message gets another one here. */
+  /** Nest tells nobody under which id it handles a message, so this makes another id for it. */
   private contextIdOf(context: ExecutionContext): ContextId {
     const [first, second, third] = context.getArgs<[unknown, unknown, unknown]>();
     const type = context.getType<string>();

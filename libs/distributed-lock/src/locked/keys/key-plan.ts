@@ -207,7 +207,7 @@ export class KeyPlan {
   }
 }
 
-/** The values of those placeholders that no argument of the handler has. Of a key function, its arguments by position. */
+/** The values of those placeholders that no argument of the handler has. For a key function: its arguments by position. */
 export type RequestParts = ReadonlyMap<Placeholder | number, unknown>;
 
 /** True for the arguments that a key function had. False if one is an object, which may have changed since. */

@@ -25,7 +25,7 @@ export interface Applicant {
   readonly service: () => LockService;
 }
 
-/** Is admitted on subscription and leaves the queue on teardown. After the grant `run` takes over the subscriber. */
+/** Asks for admission on subscription, and leaves the queue on teardown. After the grant `run` takes over the subscriber. */
 export function whenAdmitted<T>(
   admit: (departure: Departure) => Promise<Admission>,
   run: (lock: HeldLock | undefined, out: Subscriber<T>) => TeardownLogic,

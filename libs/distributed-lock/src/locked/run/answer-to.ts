@@ -30,7 +30,7 @@ interface GraphqlContext {
 
 /** `@grpc/grpc-js` emits 'cancelled' at every end of a call, also when it has sent the status itself. */
 class GrpcAnswer implements Answer {
-  /** The call has no member that tells. */
+  /** No member of a call of gRPC tells this. */
   readonly isBegun = false;
 
   constructor(private readonly call: GrpcCall) {}

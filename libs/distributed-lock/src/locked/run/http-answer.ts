@@ -54,7 +54,7 @@ export class HttpAnswer implements Answer {
 
   breakOff(): void {
     const { stream } = this.raw;
-    // Destroyed without a code, it would pass for complete.
+    // A client takes a stream that is destroyed without a code for complete.
     if (stream) stream.close(INTERNAL_ERROR);
     else this.raw.destroy();
   }

@@ -20,7 +20,7 @@ export class UnderLock<T> implements Observer<T> {
   private hasEnded = false;
   private run: Run | undefined;
   private readonly streamsOut: unknown[] = [];
-  /** How many streams that have gone out, and answers that the work sends itself, have not ended. */
+  /** How many streams that were passed on, and answers that the work sends itself, still hold the lock. */
   private open = 0;
   private answer: Answer | undefined;
 
@@ -78,10 +78,7 @@ export class UnderLock<T> implements Observer<T> {
     return held.value;
   }
 
-  /**
-   * A value goes out at the end of the turn. If the work ends in the same turn, the release is sent before the client gets
-   * the value and can ask again.
-   */
+  /** Passes a value on at the end of the turn, so that a release of the same turn is ahead of the next request of the client. */
   next(value: T): void {
     try {
       const out = this.hold(value) as T;
@@ -153,7 +150,7 @@ export class UnderLock<T> implements Observer<T> {
   private onLoss(loss: LockLostError): void {
     this.run?.close();
     const answer = this.options.ownAnswer?.();
-    // Nest would end it, and what was sent would pass for all of it.
+    // Nest would end the answer, and the client would take the part that was sent for the whole.
     if (answer?.isBegun) answer.breakOff(this.errorFor(loss));
     this.out.error(this.errorFor(loss));
   }

@@ -68,7 +68,7 @@ type Lease = { readonly owner: string; readonly key: string };
 
 class Tracing {
   private readonly calls = new Map<number, TracedCall>();
-  /** By owner and key, because renewals name no call, and readers of one process share a lease. */
+  /** The spans of holds by owner and key, because renewals name no call, and readers of one process share a lease. */
   private readonly holds = new Map<string, Set<Span>>();
 
   constructor(

@@ -47,7 +47,7 @@ export class CertainReleases {
         try {
           const reply = await send();
           wasHolder ||= reply.wasHolder;
-          // Our own clock decides at the end: the back end's may have been set back meanwhile, by any time.
+          // The clock of this client decides at the end, because the back end's clock may have been set back by any time.
           const isOver = reply.executedAt > requests.lateNotAfter || this.clock.now() > giveUpAt;
           if (isOver) {
             if (wasHolder) return 'released';
@@ -74,6 +74,6 @@ export class CertainReleases {
 /** The back end has executed one copy of a release. */
 export interface ExecutedRelease {
   readonly wasHolder: boolean;
-  /** The store's time, in ms; 0 if its reply did not tell it, which it need not where no acquire is unanswered. */
+  /** The store's time, in ms; 0 if the reply did not tell it. A reply need not, unless an acquire is unanswered. */
   readonly executedAt: number;
 }

@@ -1,6 +1,6 @@
 import { LockKeyError } from '../../port/lock.errors.js';
 
-/** Half of a character. In UTF-8 all of them become one and the same character, and two keys one lock. */
+/** Half of a character. UTF-8 encodes all of them alike, so that two keys would be one lock. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /**

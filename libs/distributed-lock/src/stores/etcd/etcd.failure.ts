@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import { textOf, type StoreFailure } from '../common/connection/connection-errors.js';
 
-/** What an error of etcd or of gRPC means for the request that failed. */
+/** The meaning of an error of etcd or of gRPC for the request that failed. */
 export interface EtcdFailure extends StoreFailure {
   /** This member is of no use now: requests go to the next one. */
   readonly isOfMember?: boolean;
@@ -92,7 +92,7 @@ const OWN_WORDS: readonly (readonly [said: RegExp, failure: EtcdFailure])[] = [
     /(request is too large|message larger than max)/,
     { reason: 'refused', detail: 'a request is too large. Raise --max-request-bytes', isTooLarge: true },
   ],
-  // Which part of it was executed by then is not known.
+  // Any part of the request may have been executed by then.
   [/(request timed out|leader changed|stopped)/, { reason: 'unknown', detail: '', isOfMember: true }],
 ];
 

@@ -38,7 +38,7 @@ export class EtcdMailbox {
     this.watch();
   }
 
-  /** Goes on with another member, if it was under way. */
+  /** Watches at the member that is open now, if the watch was begun before. */
   watch(): void {
     const { member } = this.options.client;
     if (this.from === 0 || !member || (this.stream && this.member === member)) return;
@@ -85,7 +85,7 @@ export class EtcdMailbox {
     if (events.length === 0 && header) this.from = Math.max(this.from, header.revision + 1);
   }
 
-  /** The mailbox is empty when it is made. */
+  /** The client that makes a mailbox writes an empty value. */
   private onMessages({ value, modRevision }: EtcdKeyValue): void {
     if (value.length === 0) return;
     for (const text of value.toString().split('\n')) this.options.onMessage(text, modRevision);
@@ -97,7 +97,7 @@ export class EtcdMailbox {
     if (this.stream !== stream || !member) return;
     this.stream = undefined;
     client.onFailure(member, etcdFailure(error), error);
-    // The next member starts the watch again. Without a change of member it is tried again.
+    // The next member starts the watch again. If the member stays the same, a timer does.
     if (client.member === member) this.cancelRetry = clock.after(RETRY_MS, () => this.watch());
   }
 

@@ -58,7 +58,7 @@ export interface ResponseOp {
   readonly responseTxn?: TxnReply;
 }
 
-/** The reply to a transaction, also to one inside another: then without a header. */
+/** The reply to a transaction. The reply to one inside another has no header. */
 export interface TxnReply {
   readonly header: Header | null;
   readonly succeeded: boolean;

@@ -9,11 +9,11 @@ const MOST_CLIENTS = 100;
 const MOST_LENGTH = 256 * 1024;
 
 /**
- * The messages of this client that go by themselves, because no write has to wait for them, or because they could not go
- * with their write. One transaction is in flight at a time, and the messages that come
- * meanwhile go together in the next one.
+ * The messages of this client that have a transaction of their own, because no write waits for them, or because the
+ * transaction of their write had no room. One transaction is in flight at a time, and the messages that come meanwhile go
+ * together in the next one.
  *
- * They need no fence: the document in one that is executed late is older than what its receiver knows.
+ * They need no fence: a document that arrives late is older than what its receiver knows.
  */
 export class EtcdOutbox {
   /** The messages to send, by client and name. A later document of a name replaces an earlier one. */

@@ -177,9 +177,9 @@ interface PipeOptions {
   /** Sends the messages that the transaction of their write had no room for. */
   readonly outbox: EtcdOutbox;
   readonly session: () => EtcdSession | undefined;
-  /** The newest revision of etcd that this client knows of otherwise. */
+  /** The newest revision of etcd that the mailbox has seen. */
   readonly newestRevision: () => number;
-  /** etcd is behind what it has said before, so it was restored from a snapshot. */
+  /** The revision is lower than an earlier one, so etcd was restored from a snapshot. */
   readonly onRestored: (revision: number) => void;
   readonly onSessionGone: (session: EtcdSession) => void;
 }
@@ -192,8 +192,8 @@ interface Sent {
   readonly session: EtcdSession | undefined;
   readonly isWrite: boolean;
   readonly answersIn: ReturnType<Batch['toTxn']>['answersIn'];
-  /** The newest revision when it was sent. Its reply tells a newer one, or the same. */
+  /** The newest revision that this client knew when it sent the transaction. The reply has at least this one. */
   readonly newest: number;
-  /** The epoch that it sets, if it does. */
+  /** The epoch that the transaction writes, if it raises the epoch. */
   readonly epoch: number | undefined;
 }

@@ -5,9 +5,9 @@ import type { Session } from '../session/session-backend.js';
 export class EtcdSession implements Session {
   readonly id: string;
   validUntil: number;
-  /** Raised after each write that was not answered: writes of an earlier epoch are refused. */
+  /** The client raises it after each write that was not answered, and etcd refuses writes of an earlier epoch. */
   epoch = 1;
-  /** A write may still be executed: the next one raises the epoch. */
+  /** A write without an answer may still be executed, so the next transaction must raise the epoch. */
   needsFence = false;
 
   /** @param sentAt when the client asked for the lease, on our clock */

@@ -24,7 +24,7 @@ import type {
 const NO_ENTRY: Entry = { version: 0, document: FREE, notes: [], lastToken: 0 };
 const LEAST_SWEEP = 256;
 
-/** The documents that all clients of one memory store share. A free one is not kept. */
+/** The documents that all clients of one memory store share. Free documents are deleted. */
 export class MemoryDocuments {
   private readonly entries = new Map<string, Entry>();
   private readonly listeners = new Map<string, RegisterListener>();
@@ -50,7 +50,7 @@ export class MemoryDocuments {
     return found && found.until > now ? found.text : undefined;
   }
 
-  /** In order. */
+  /** In the order of names. */
   namesAfter({ prefix, after }: NameRequest): readonly string[] {
     const isNext = (name: string) => name.startsWith(prefix) && (after === undefined || name > after);
     return [...this.entries.keys()].filter(isNext).sort();
@@ -104,7 +104,7 @@ export class MemoryDocuments {
     for (const client of clients) this.listeners.get(client)?.onReading(name, this.read(name, now));
   }
 
-  /** Forgets documents whose leases are all over. No call may ever touch them again. */
+  /** Deletes documents whose leases are all over, because no later call may ever ask for them. */
   private sweep(now: number): void {
     for (const [name, { document, notes }] of this.entries) {
       const isUsed = [...document.holders, ...document.queue].some(({ until }) => !isOver(until, now));

@@ -31,7 +31,7 @@ export function acquire(owner: QuorumOwner, request: AcquireRequest): Promise<Ac
   return inTurn(owner, () => attemptUntilClear(owner, request));
 }
 
-/** One node has granted, because the holder before has released. So the other nodes may grant as well, and all are asked. */
+/** Asks all nodes again: one node has granted because the holder has released, so the other nodes may grant as well. */
 export function attemptAgain(owner: QuorumOwner): void {
   const { context, name } = owner;
   if (owner.isAttemptDue) return;
@@ -41,7 +41,7 @@ export function attemptAgain(owner: QuorumOwner): void {
     const { request, deadline, leases } = owner;
     if (!request || owner.hasLeft || leases.isHeld()) return;
     const waitMs = Math.max(1, deadline - context.clock.now());
-    // The owner waits already, so a node that has refused it before lets it in now.
+    // The owner waits already, so a node that has refused it for `maxWaiting` before takes it into its queue now.
     const { maxWaiting: _, ...unlimited } = request;
     const reply = await attemptUntilClear(owner, { ...unlimited, waitMs });
     if (reply.kind === 'granted') context.notify({ ...reply, owner: name });
@@ -57,7 +57,7 @@ async function inTurn<T>(owner: QuorumOwner, step: () => Promise<T>): Promise<T>
   }
 }
 
-/** Between attempts each node lease counts for the lock that is held, or is given back. */
+/** After the last attempt each node lease either counts for the lock that is held, or is given back. */
 function settleLeases(owner: QuorumOwner): void {
   const { attempts, leases, nodes } = owner;
   if (!attempts.isIdle) return;
@@ -75,7 +75,7 @@ async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): P
     // A lease of an earlier attempt counts, too, so that a holder keeps its lock while some nodes do not answer.
     const valid = owner.nodes.filter(({ lease }) => lease && lease.validUntil > now);
     const mayRetry = request.waitMs === 0 && now - startedAt < nodeTimeoutMs;
-    // Grants of a majority that came after their leases are told, too: the caller learns that its lease is too short.
+    // Also counts grants of a majority that arrived after their leases, so that the caller learns that its lease is too short.
     const late = mayRetry ? [] : grantedBy(owner, outcomes);
     const granted = valid.length >= majority ? valid : late;
     if (granted.length >= majority) {
@@ -87,7 +87,7 @@ async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): P
     if (mayWait && replies.length >= majority) return queuedReply(replies, owner.ticket, majority);
     const released = releaseAll(owner, request);
     if (replies.length < majority) throw noMajority(nodes, outcomes, request.key);
-    // Neither this owner nor another has a majority, or it does not wait and the grants came too late to be valid.
+    // Several owners have split the nodes, or this one does not wait and its grants came too late to be valid.
     const isSplit = count(replies, 'granted') > 0 && !holderOf(replies, majority);
     if (!isSplit || !mayRetry) return busyReply(replies, majority);
     await Promise.all([released, owner.pauses.wait(clock.now() - sentAt + randomMs(chance, SPLIT_MS))]);
@@ -102,7 +102,7 @@ function grantedBy({ nodes }: QuorumOwner, outcomes: Outcomes<AcquireReply>): re
   });
 }
 
-/** Asks all nodes at once, until it is clear who holds. */
+/** Asks all nodes at once. Waits until the answers decide who holds. */
 async function attempt(owner: QuorumOwner, request: AcquireRequest): Promise<Outcomes<AcquireReply>> {
   const { context } = owner;
   const { majority, nodes } = context;
@@ -113,7 +113,7 @@ async function attempt(owner: QuorumOwner, request: AcquireRequest): Promise<Out
   const wasHeld = owner.leases.isHeld();
   const outcomes = await gather(asked, (so) => {
     if (haveAnswered(context, so)) return true;
-    // A holder waits for all nodes, because they decide whether it is still the same grant.
+    // A holder waits for all nodes, because only together do they decide whether its grant is still the same.
     if (wasHeld) return false;
     const replies = answersOf(so);
     const granted = count(replies, 'granted');

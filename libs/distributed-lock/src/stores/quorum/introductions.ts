@@ -7,7 +7,7 @@ export async function introduceTo(nodes: readonly LockStore[], introduction: Int
   if (failed && told.every(({ status }) => status === 'rejected')) throw failed.reason;
 }
 
-/** What any node knows of each client. */
+/** The introduction of each client that any of the nodes has. */
 export async function introductionsAt(
   nodes: readonly LockStore[],
   clientIds: readonly string[],

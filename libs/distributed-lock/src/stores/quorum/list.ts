@@ -38,10 +38,10 @@ export async function list(context: QuorumContext, { prefix, limit, cursor }: Li
   };
 }
 
-/** The next page of a node: its cursor, or the first one. `null`: there is none. `false`: the node is left out, as it did not answer. */
+/** The cursor of the next page of a node; `undefined`: its first page; `null`: it has no further one; `false`: it did not answer. */
 type Place = string | undefined | null | false;
 
-/** A node that is listed to its end has answered. One that is left out has not. */
+/** A node without a further page counts as answered. A node that the list goes on without does not. */
 async function pageAt(
   node: QuorumNode,
   place: Place,

@@ -51,7 +51,7 @@ export function count<Kind>(replies: readonly { readonly kind: Kind }[], kind: N
   return replies.filter((reply) => reply.kind === kind).length;
 }
 
-/** The largest number that `least` of the values reach. There must be that many. */
+/** The largest number that at least `least` of the values reach. `values` has that many. */
 export function reachedBy(least: number, values: readonly number[]): number {
   return values.toSorted((a, b) => b - a)[least - 1] as number;
 }

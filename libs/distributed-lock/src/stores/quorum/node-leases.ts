@@ -30,7 +30,7 @@ export class NodeLeases {
     return this.isMajority(granted.filter((node) => this.counts(node)));
   }
 
-  /** The largest of the nodes' first tokens, and larger than all that this process knows to be used. */
+  /** The largest of the nodes' first tokens, or one more than the largest token that this process knows to be used. */
   nextToken(granted: readonly NodeOwner[]): number {
     return Math.max(this.context.minToken + 1, ...leasesOf(granted).map((lease) => lease.token));
   }

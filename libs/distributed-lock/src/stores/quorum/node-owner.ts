@@ -52,7 +52,7 @@ export class NodeOwner {
     });
   }
 
-  /** Expects a lease. @throws LockStoreError where the node's store answers "unknown" */
+  /** Renews the node lease, which must be there. @throws LockStoreError where the node's store answers "unknown" */
   renew(renewal: Renewal): Promise<RenewalReply> {
     return this.node.watch(this.renewLease(renewal, this.lease as Grant));
   }

@@ -1,4 +1,4 @@
-/** Runs steps one after the other, however each of them ends. */
+/** Runs one step after the other. A step that fails does not keep back the next one. */
 export class OneAtATime {
   private last: Promise<unknown> = Promise.resolve();
   private count = 0;

@@ -24,7 +24,7 @@ export function attemptId(node: LockStore, owner: string, attempt: number): stri
   return `${node.clientId}:${ownerNumberOf(owner)}${number}`;
 }
 
-/** The owner whose attempt it is. A foreign client keeps its own name. */
+/** The owner to which this attempt belongs. A foreign client keeps its own name. */
 export function ownerOf(attempt: string): string {
   const [, keeper, , client, count] = ATTEMPT.exec(attempt) ?? [];
   return client === undefined ? attempt : `quorum-${client}:${keeper}${BigInt(count ?? 0)}`;

@@ -23,7 +23,7 @@ export interface QuorumContext {
   inBackground(work: Promise<unknown>): void;
 }
 
-/** True when a majority has answered, and every node without an answer is down. */
+/** True when a majority has answered, and each node that has not is known to be down. */
 export function haveAnswered({ nodes, majority }: QuorumContext, outcomes: Outcomes<unknown>): boolean {
   const isSettled = nodes.every((node, i) => outcomes[i] !== undefined || node.isDown);
   return isSettled && answersOf(outcomes).length >= majority;

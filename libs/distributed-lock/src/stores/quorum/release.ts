@@ -42,7 +42,7 @@ export async function forceRelease(
   return released >= context.majority ? 'released' : 'not held';
 }
 
-/** Has the holder told by each node that knows it. One notification is enough. */
+/** Asks each node to notify the holder, because one notification is enough and any of them may be lost. */
 export async function announceTakeover(context: QuorumContext, takeover: TakeoverNotice): Promise<void> {
   const { key, owner } = takeover;
   await askNodes(context, key, async (store) => {
@@ -51,13 +51,13 @@ export async function announceTakeover(context: QuorumContext, takeover: Takeove
   });
 }
 
-/** Under which id a node knows this holder. */
+/** @returns the id under which the node knows this holder */
 async function attemptAt(store: LockStore, key: string, owner: string): Promise<string | undefined> {
   const snapshot = await store.inspect(key);
   return snapshot?.holders.find((attempt) => ownerOf(attempt) === owner);
 }
 
-/** @param needed how many nodes must have answered if others do not in time */
+/** @param needed how many answers are enough once the nodes have had their time */
 export function releaseAll(
   owner: QuorumOwner,
   request: NodeRelease,

@@ -5,7 +5,7 @@ import type { NodeOwner } from './node-owner.js';
 import { noMajority } from './quorum.errors.js';
 import type { QuorumOwner } from './quorum.owner.js';
 
-/** Renewed when a majority renews now. Lost when no majority of the leases is left. */
+/** Renews if a majority of the nodes renews. The lock is lost when no majority of the node leases is left. */
 export async function renew(owner: QuorumOwner, renewal: Renewal): Promise<RenewalReply> {
   const { leases, request } = owner;
   const { majority, nodes } = owner.context;
@@ -21,7 +21,7 @@ export async function renew(owner: QuorumOwner, renewal: Renewal): Promise<Renew
     },
   );
   if (!leases.isHeld(token)) {
-    // Under another token it is another grant, which this renewal says nothing about.
+    // Under another token the owner has another grant by now, of which this renewal says nothing.
     if (!leases.isHeld()) leases.drop();
     return { kind: 'lost' };
   }

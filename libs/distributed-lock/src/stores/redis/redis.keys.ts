@@ -19,7 +19,7 @@ export function notificationChannel(clientId: string): string {
   return `nest_lock_notify:${clientId}`;
 }
 
-/** The key of what one client tells of itself. It belongs to no lock. */
+/** The key of the introduction of one client. It belongs to no lock. */
 export function introductionKey(keyPrefix: string, clientId: string): string {
   return `nest_lock_client:${keyPrefix}${clientId}`;
 }
@@ -38,10 +38,10 @@ export function restartMark(keyPrefix: string): string {
 }
 
 /**
- * The lock and its channel are Redisson's; the rest is ours. All of them lie in the same cluster slot.
+ * The lock and its channel are Redisson's, and the other keys are ours. All of them lie in the same cluster slot.
  *
- * Redisson gives `x` and `{x}` one channel. That wakes a waiter of the other lock in vain and does no other harm, so only
- * the keys of ours tell the two apart.
+ * Redisson gives `x` and `{x}` one channel. A release of one wakes a waiter of the other for nothing, which does no other
+ * harm. So only our own keys tell the two apart.
  *
  * @param sharesTokens whether tokens are counted together with Redisson's fenced lock
  */

@@ -93,7 +93,7 @@ function hasHost(url: string, hasScheme: boolean): boolean {
   return !/[?#].*@/.test(url) && URL.canParse(whole) && new URL(whole).hostname !== '';
 }
 
-/** From an environment variable that is not set, for example: ioredis would use localhost, with the given port. */
+/** True for a host from an environment variable that is not set, for example. ioredis would use localhost, with the given port. */
 function hasEmptyHost(options: Given): boolean {
   const others = PLACES.filter((name) => name !== 'host' && name !== 'port');
   return 'host' in options && isEmpty(options['host']) && others.every((name) => isEmpty(options[name]));

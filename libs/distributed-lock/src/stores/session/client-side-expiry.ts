@@ -7,9 +7,9 @@ import type { Clock } from '../../time/clock.js';
  */
 export class ClientSideExpiry {
   private readonly leases = new Map<string, Lease>();
-  /** The owner of such an entry, by key. */
+  /** The owner of the adopted entry of each key. */
   private readonly adopted = new Map<string, string>();
-  /** How long an entry is left to an owner that may answer for it. */
+  /** How long an adopted entry stays, in case an owner of this client still answers for it. */
   private adoptedMs = SILENT_WAITER_MS;
   private firesAt = Infinity;
   private cancel = (): void => undefined;
@@ -30,8 +30,8 @@ export class ClientSideExpiry {
   }
 
   /**
-   * An entry that no owner of this client answers for: if it stays like that, it ends as a silent waiter does. Most such
-   * entries were released meanwhile, so that one for each key at a time is enough.
+   * Adopts an entry that no owner of this client answers for. If that stays so, it ends as a silent waiter does. Most
+   * such entries were released meanwhile, so one for each key at a time is enough.
    */
   adopt(key: string, owner: string): void {
     if (this.leases.has(owner) || this.adopted.has(key)) return;
@@ -39,7 +39,7 @@ export class ClientSideExpiry {
     this.start(key, owner, this.adoptedMs);
   }
 
-  /** This client closes, so that what no owner answers for ends at once. */
+  /** This client closes, so adopted entries end at once. */
   endAdopted(): void {
     this.adoptedMs = 0;
     for (const [key, owner] of this.adopted) this.start(key, owner, 0);

@@ -9,7 +9,7 @@ export function messageText(row: Omit<DocumentRow, 'revision'>): string {
   return JSON.stringify([FORMAT, name, { version, writtenAt, notesRead, text, notes, nextTicket }]);
 }
 
-/** For many clients at once: the document has changed, and each of them reads it. */
+/** A message for many clients at once: the document has changed, and each client reads it. */
 export function shortMessageText(name: string): string {
   return JSON.stringify([FORMAT, name]);
 }

@@ -6,7 +6,7 @@ import type { DocumentRow, SeenDocument } from './session-backend.js';
 const MOST_REMEMBERED = 10_000;
 
 /**
- * What this client remembers of documents for its next take and swap.
+ * The facts about documents that this client remembers for its next take and swap.
  *
  * - The version of a free document. A take replaces the document without reading it first.
  * - The last token. Tokens grow even if somebody deletes the document by hand and another client, which does not know its last
@@ -31,7 +31,7 @@ export class RememberedDocuments {
     return Math.max(lastToken, earlierToken);
   }
 
-  /** The document was read too long ago to be believed in. */
+  /** True if the document was read too long ago for its version to be believed. */
   isOld(name: string): boolean {
     const found = this.documents.get(name);
     return found !== undefined && found.since <= this.now() - this.believedMs;
@@ -61,7 +61,7 @@ export class RememberedDocuments {
     return this.lastTokenOf(name);
   }
 
-  /** This client has deleted the document, so that no token was larger than the revision. */
+  /** This client has deleted the document. It does so only if no token was larger than the revision. */
   onDeleted(name: string): void {
     this.documents.delete(name);
   }
@@ -75,7 +75,7 @@ export class RememberedDocuments {
       this.documents.set(name, { ...document, since: -Infinity });
   }
 
-  /** Our time, if it matters: a version that is never used again is believed for ever. */
+  /** The time of this client; 0 where a version is believed for ever, because it is never used again. */
   private now(): number {
     return this.believedMs === Infinity ? 0 : this.clock.now();
   }
@@ -93,7 +93,7 @@ interface RememberedDocument extends SeenDocument {
 
 interface Reading {
   readonly row: DocumentRow;
-  /** Nobody holds the lock, waits for it, or has left a note. */
+  /** The lock has no holder, no waiter and no note. */
   readonly isFree: boolean;
   /** `undefined` for a document that does not exist. */
   readonly lastToken: number | undefined;

@@ -1,7 +1,7 @@
 import type { NamePage, NameRequest } from '../core/register.js';
 
 /**
- * What a coordination service must be able to do so that `SessionRegister` makes a register of it: texts that change in one
+ * The abilities of a coordination service of which `SessionRegister` makes a register: texts that change in one
  * atomic write, under the session of their writer.
  *
  * A rejected promise carries a `LockStoreError` with the name as its key: `unready` for a write that is certainly not
@@ -11,7 +11,7 @@ import type { NamePage, NameRequest } from '../core/register.js';
 export interface SessionBackend {
   readonly address?: string;
   readonly commandTimeoutMs: number;
-  /** How long, in ms, the back end gives a version that was read to no other document. Default: for ever. */
+  /** The back end gives the version of a document to no later one of that name for so many ms after a reading; default: never. */
   readonly believedMs?: number;
 
   /** Called once, before everything else. */
@@ -32,7 +32,7 @@ export interface SessionBackend {
    * there are no notes but those that were read. Replies with the document as it is now, written or not.
    */
   swap(write: SessionSwap): Promise<SessionWriteReply>;
-  /** Reads the newest document: a reading of a server that lags behind does not do. */
+  /** Reads the newest document. The reading of a server that lags behind is not enough. */
   read(name: string): Promise<DocumentRow>;
   endedAmong(sessions: readonly string[]): Promise<readonly string[]>;
   /** The least id of all sessions. */
@@ -135,13 +135,13 @@ export interface DocumentRow {
   /** In order of their revisions. */
   readonly notes: readonly NoteRow[];
   readonly notesRead: number;
-  /** A ticket between the notes that were read and the later ones; default: `revision + 1`. */
+  /** A ticket larger than those of the notes that were read, and smaller than those of later notes; default: `revision + 1`. */
   readonly nextTicket?: number;
 }
 
 export interface SeenDocument {
   readonly version: number | undefined;
-  /** Nobody held the lock, waited for it, or had left a note. */
+  /** The lock had no holder, no waiter and no note. */
   readonly isFree: boolean;
   readonly notesRead: number;
   readonly nextTicket: number | undefined;
@@ -150,7 +150,7 @@ export interface SeenDocument {
 export interface NoteRow {
   readonly id: string;
   readonly text: string;
-  /** Its revision, or another number that grows from note to note of one name. */
+  /** The revision of the note, or another number that grows from note to note of one name. */
   readonly at: number;
 }
 

@@ -3,12 +3,13 @@ import type { Grant, Notification } from '../../port/lock-store.js';
 import type { Clock } from '../../time/clock.js';
 import type { LeaseStart } from '../core/leases.js';
 
-/** How many times in the length of a session the holders are told until when they may believe in their leases. */
+/** How many times in the length of a session this client tells its holders until when they may believe in their leases. */
 const TOLD_PER_SESSION = 12;
 
 /**
- * The leases of this client under a session. Their holders must not believe in them for longer than in the session, which is
- * certain for a part of its length only. So they are granted again, under the same token, as the session is kept alive.
+ * The leases of this client under a session. A holder must not believe in its lease for longer than in the session, which
+ * is certain for a part of its length only. So this grants the lock again under the same token each time that the session
+ * was kept alive.
  */
 export class SessionBoundLeases {
   private readonly leases = new Map<string, BoundLease>();

@@ -9,7 +9,7 @@ import {
 
 /** How long, in ms, a session that was alive counts as alive before the client asks again. */
 export const ALIVE_MS = 1000;
-/** The number of sessions, and of grants, that are remembered. Those that are forgotten are asked for again. */
+/** How many sessions, and how many grants, are remembered. The client asks again for those that it has forgotten. */
 const MOST_REMEMBERED = 10_000;
 
 /** Which sessions of other clients are over, and since when this client has seen a grant that its owner has not confirmed. */
@@ -33,7 +33,7 @@ export class SessionKnowledge {
     forgetOldest(this.aliveAt);
   }
 
-  /** The sessions of a document that must be asked for. */
+  /** The sessions in a document of which this client does not know whether they are over. */
   unknownIn({ holders, queue }: LockDocument, notes: readonly StoredNote[]): readonly string[] {
     const since = this.clock.now() - ALIVE_MS;
     const sessions = [...holders, ...queue, ...notes].flatMap(({ session }) => session ?? []);
@@ -42,7 +42,7 @@ export class SessionKnowledge {
     );
   }
 
-  /** The document without what is known to be over: its time is past. */
+  /** The document as this client judges it: entries of sessions that are over have expired. */
   judge({ holders, queue }: LockDocument): LockDocument {
     return {
       holders: holders.map((holder) => this.judgeHolder(holder)),
@@ -54,7 +54,7 @@ export class SessionKnowledge {
     return session !== undefined && this.ended.has(session);
   }
 
-  /** The lease of a grant that is not confirmed is what is left of its time, so that those behind it recheck then. */
+  /** An unconfirmed grant has the rest of its time to be confirmed as its lease, so that the owners behind it recheck then. */
   private judgeHolder(holder: Holder): Holder {
     if (this.hasEnded(holder)) return { ...holder, until: -Infinity };
     if (!holder.isUnconfirmed) {

@@ -79,7 +79,7 @@ export class SessionLeases implements Leases {
     return this.expiry.close();
   }
 
-  /** A renewal may have come first. */
+  /** Ends the lease in the document, unless a renewal has come first. */
   private release(key: string, owner: string): void {
     const { expiry } = this;
     this.client.end(

@@ -89,12 +89,12 @@ function contentIn(text: string, writtenAt: number, key: string): TextContent {
   };
 }
 
-/** The text has the length of the lease as its end: the session ends it, or the client. */
+/** A text has the length of the lease in place of its end, because the session or the client ends the lease. */
 function leaseOf({ until, leaseMs = Infinity }: Holder): Holder['until'] {
   return typeof until === 'object' ? until : { inMs: leaseMs };
 }
 
-/** @throws TypeError for an entry that others have written */
+/** @throws TypeError for an entry that another program has written */
 function checked<Entry extends { readonly owner: string; readonly session?: string }>(entry: Entry): Entry {
   if (typeof entry.owner === 'string' && typeof entry.session === 'string') return entry;
   throw new TypeError('an owner or a session is no text');

@@ -1,12 +1,12 @@
 import { LockKeyError } from '../../port/lock.errors.js';
 import { checkNameBytes } from '../common/name-bytes.js';
 
-/** An index of the database has no room for more. */
+/** An index of the database takes no longer name. */
 const MOST_BYTES = 2000;
 
 const INTRODUCTION = 'nest_lock_client:';
 
-/** The row of what one client tells of itself. It belongs to no lock. */
+/** The name of the row with the introduction of one client. It belongs to no lock. */
 export function introductionRow(clientId: string): string {
   return INTRODUCTION + clientId;
 }

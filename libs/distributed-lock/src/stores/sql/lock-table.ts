@@ -46,8 +46,8 @@ export interface NamedTable {
 }
 
 /**
- * For a table of the right name that is not the one of `lockTableSql`. Exclusion depends on its key, and on types that give
- * back what was written.
+ * The error for a table of the right name that is not the one of `lockTableSql`. Exclusion needs its key, and columns
+ * that return what was written.
  */
 export function noLockTable(
   faults: readonly string[],
@@ -58,14 +58,14 @@ export function noLockTable(
   );
 }
 
-/** For a store that was told to make no table. */
+/** The error of a store that may not make its table. */
 export function noTable({ store, table }: Omit<NamedTable, 'sql'>): LockConfigurationError {
   return new LockConfigurationError(
     `There is no lock table ${table} in this database, and ${store} makes none with access 'write' or 'read'. Either no process has locked here yet, or the application has another database, schema or table.`,
   );
 }
 
-/** Messages are lines of a log. */
+/** A statement on one line, because messages are lines of a log. */
 export function inOneLine(sql: string): string {
   return `${sql.replaceAll(/\s+/g, ' ')};`;
 }

@@ -3,10 +3,10 @@ import type { Reading } from '../core/document.js';
 import type { Interest } from '../core/register.js';
 import type { Clock } from '../../time/clock.js';
 
-/** The first in the queue reads quickly after a change, and then ever more slowly; the k-th k times as slowly. */
+/** The first in the queue is read quickly after a change, then ever more slowly. The k-th is read k times as slowly. */
 const FIRST_MS = { least: 2, most: 25, growth: 1.3 };
 const SLOWEST_MS = 250;
-/** For a notification that another process waits, or that the lock was taken. */
+/** How often a holder's document is read, to notice that another process waits or that the lock was taken. */
 const HELD_MS = 250;
 /** Names with less than this part of their interval left are read with those that are due. */
 const TOGETHER = 0.25;
@@ -45,7 +45,7 @@ export class Poller {
     this.schedule();
   }
 
-  /** Where notifications come, nothing is read. */
+  /** Nothing is read while notifications arrive. */
   setActive(isActive: boolean): void {
     this.isActive = isActive;
     this.schedule();

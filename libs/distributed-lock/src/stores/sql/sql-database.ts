@@ -4,7 +4,7 @@ import type { Scan, Slice } from './slice.js';
 import type { SqlAccess } from './sql-options.js';
 import type { LockRow } from './sql-row.js';
 
-/** What `SqlConnection` needs of PostgreSQL, MySQL or SQLite. */
+/** The parts of PostgreSQL, MySQL or SQLite that `SqlConnection` needs. */
 export interface SqlDatabase {
   /** Its name for messages: `PostgreSQL`. */
   readonly server: string;
@@ -48,7 +48,7 @@ export interface SqlWriteReply {
   readonly row: LockRow;
 }
 
-/** What an error of the database or of its client means for the requests that were sent. */
+/** The meaning of an error of the database or of its client for the requests that were sent. */
 export interface SqlFailure extends StoreFailure {
   /** `unknown`: the connection is lost, and nobody knows whether the statement was executed. */
   readonly reason: 'unknown' | 'unready' | 'refused';

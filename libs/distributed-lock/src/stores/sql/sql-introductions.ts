@@ -47,7 +47,7 @@ export class SqlIntroductions {
     });
   }
 
-  /** The row, made if there is none. */
+  /** @returns the row, which this makes if there is none */
   private async present(name: string, owner: string, leaseMs: number): Promise<Reading> {
     const found = await this.documents.read(name);
     if (found.version !== undefined) return found;

@@ -36,12 +36,12 @@ export type SqlItem<Kind extends BatchedKind> = Parameters<BatchedStatements[Kin
 export type SqlReply<Kind extends BatchedKind> = Awaited<ReturnType<BatchedStatements[Kind]>>[number];
 
 export interface SqlRequest extends PipedRequest {
-  /** The statement that executes it together with others of its kind, or a function that sends a statement for it alone. */
+  /** The statement for several requests of its kind together, or a function that sends a statement for this one alone. */
   readonly kind: BatchedKind | ((link: SqlLink) => Promise<unknown>);
   readonly item: Named;
-  /** It goes alone, because a statement with others has failed. */
+  /** The request goes alone, because a statement with others has failed. */
   isAlone?: boolean;
-  /** How often it has found its row locked by another transaction, and our time before which it does not ask again. */
+  /** How often the request has found its row locked by another transaction, and our time until which it pauses. */
   blocked?: { readonly times: number; readonly until: number };
   resolve(reply: never): void;
 }

@@ -11,10 +11,7 @@ const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
 const ABANDONED_MS = 60 * 60_000;
 /** Rows of one request: fewer after one that failed, as on a slow disk. */
 const SLICE_ROWS = { most: 1000, least: 10 };
-/**
- * After a sweep that has read many rows and deleted few of them, the next one waits twice as long, up to eight times its
- * usual delay, so that hundreds of processes do not read a large table all the time.
- */
+/** A sweep that deletes a smaller part of its rows than this doubles the wait for the next one, up to eight times the usual. */
 const LITTLE = 0.1;
 const MOST_PATIENCE = 8;
 
@@ -53,7 +50,7 @@ export class TableSweeper {
   private schedule(): void {
     if (this.isClosed) return;
     const { clock, chance } = this.context;
-    // The next sweep does what this one could not.
+    // A sweep that fails is not repeated, because the next one does the same work.
     this.cancel = clock.after(randomMs(chance, SWEEP_MS) * this.patience, () =>
       inBackground(
         this.run().finally(() => this.schedule()),

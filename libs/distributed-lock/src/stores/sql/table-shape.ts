@@ -12,7 +12,7 @@ export interface Column {
   readonly name: string;
   readonly type: string;
   readonly isNullable: boolean;
-  /** The server has no value for it. */
+  /** The server has no default for the column. */
   readonly mustBeGiven: boolean;
 }
 
@@ -20,7 +20,7 @@ export interface UniqueKey {
   readonly name: string;
   /** Whole columns, in order. An expression or a part of a column is `null`. */
   readonly columns: readonly (string | null)[];
-  /** The server checks it for all rows, after each statement. */
+  /** The server checks the key for all rows, after each statement. */
   readonly isComplete: boolean;
 }
 
@@ -50,7 +50,7 @@ function columnFaults(shape: TableShape, expected: Columns): readonly string[] {
   ];
 }
 
-/** Another unique key would take the row of another lock for this one. */
+/** Finds unique keys besides the one of the name, because such a key could take the row of another lock for this one. */
 function keyFaults({ uniqueKeys }: TableShape, expected: Columns): readonly string[] {
   const hasKey = uniqueKeys.some(({ columns, isComplete }) => isComplete && columns.join() === 'name');
   const others = uniqueKeys.filter(

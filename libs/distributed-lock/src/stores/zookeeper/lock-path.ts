@@ -32,7 +32,7 @@ export class LockPaths {
     return `${this.base}/q/${encodeName(name)}`;
   }
 
-  /** Parent of what exists as long as a session. */
+  /** The parent of all presences, which exist as long as their sessions. */
   get presences(): string {
     return `${this.base}/s`;
   }
@@ -62,7 +62,7 @@ export function encodeName(text: string): string {
   );
 }
 
-/** @returns `undefined` for what no client encodes so */
+/** @returns `undefined` for a name that `encodeName` does not make */
 export function decodeName(name: string): string | undefined {
   try {
     return decodeURIComponent(name);

@@ -16,7 +16,7 @@ export const READ_AGAIN_MS = 200;
  */
 export class Mailbox {
   private version = EMPTY;
-  /** The connection has changed since the reading under way was sent. */
+  /** Counts the readings. Only the reply to the latest one is used. */
   private readings = 0;
 
   constructor(private readonly options: MailboxOptions) {}
@@ -35,7 +35,7 @@ export class Mailbox {
     inBackground(this.read(reading), (error) => this.onFailed(reading, error));
   }
 
-  /** The version that is read in the end tells which messages came meanwhile. Without a connection the next one reads. */
+  /** Reads again after a refusal. The version then tells which messages came meanwhile. The next connection reads, too. */
   private onFailed(reading: number, error: unknown): void {
     if (!(error instanceof ZookeeperRefusal)) return;
     const { clock, session } = this.options;

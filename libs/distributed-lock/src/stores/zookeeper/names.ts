@@ -5,7 +5,7 @@ import { exists, getChildren } from './client/requests.js';
 import { decodeName, encodeName, type LockPaths } from './lock-path.js';
 import { found, type Znodes } from './rows.js';
 
-/** One reply has all names. A longer one would hold up everything else, and may be longer than a message can be. */
+/** One reply has all names. A longer one would delay all other replies, and might be longer than a message can be. */
 const MOST_NAMES = 200_000;
 
 /** The names of all znodes of documents. @throws LockStoreError for too many */
@@ -17,7 +17,7 @@ export async function documentNames({ session, paths }: Znodes): Promise<readonl
   return children?.names ?? [];
 }
 
-/** The next names in their order. */
+/** The names of the next page, in the order of names. */
 export function pageOf(encoded: readonly string[], { prefix, after, most }: NameRequest): NamePage {
   const isNext = (name: string): boolean => name.startsWith(prefix) && (after === undefined || name > after);
   const rest = encoded.flatMap(nameIn).filter(isNext).sort();

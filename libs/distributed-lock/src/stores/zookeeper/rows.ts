@@ -15,7 +15,7 @@ export interface Znodes {
 
 export type Notes = Pick<DocumentRow, 'notes' | 'notesRead' | 'nextTicket'>;
 
-/** A reading that another client's write has torn is repeated so often at most. */
+/** The client repeats a reading that another client's write may have torn, at most this often. */
 const MOST_READINGS = 10;
 
 /** Reads a document and its notes, as the server that this session is connected to has them. */

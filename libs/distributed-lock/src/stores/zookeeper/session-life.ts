@@ -129,7 +129,7 @@ export class SessionLife implements Session {
       },
       2,
     );
-    // A presence that exists was made before the connection was lost.
+    // This client made a presence that exists, before it lost a connection.
     if (!made.isDone && (made.code !== CODE.nodeExists || made.index === 1)) {
       throw new ZookeeperRefusal(made.code);
     }
@@ -141,7 +141,7 @@ export class SessionLife implements Session {
     this.listener.onReady();
   }
 
-  /** Servers that grant less than was asked for would grant no more the next time. So the length that was asked for counts. */
+  /** Counts with the length that was asked for, because servers that have granted less would grant no more the next time. */
   private neededLength(roundTripMs: number): Promise<NeededLength | undefined> {
     const { connection, start, options } = this;
     const sessionMs = Math.max(connection.timeoutMs, start.needed?.askedMs ?? 0);
@@ -187,6 +187,6 @@ interface SessionLifeListener {
 
 export interface SessionLifeStart {
   readonly lastZxid: number;
-  /** The length that an earlier session did not have. */
+  /** The length that an earlier session was too short for. */
   readonly needed: NeededLength | undefined;
 }

@@ -3,7 +3,7 @@ import { ConnectionLost } from './client/connection.js';
 import { ANY_VERSION, check, multi, type Operation } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
 
-/** The presence of the own session was deleted by hand, so that other clients take what it holds. */
+/** Somebody has deleted the presence of this client's session by hand, so other clients take over what it holds. */
 export class PresenceMissing extends Error {}
 
 /** One operation of a write, and a name for its failure. */
@@ -41,10 +41,10 @@ export async function write(
 const MOST_REPAIRS = 3;
 
 /**
- * Writes, and writes again while something of its failure could be repaired.
+ * Writes. As long as `repair` mends what has made the write fail, writes again.
  *
- * @param repair whether it has repaired what has made the write fail
- * @param operations how many it has
+ * @param repair whether it has mended something
+ * @param operations the number of operations of the write
  */
 export async function repeated<Result extends { readonly isDone: boolean }>(
   writeOnce: () => Promise<Result>,
@@ -67,7 +67,8 @@ export function valueOf<Value>(settled: PromiseSettledResult<Value>): Value {
 /**
  * The reading that was sent behind an executed write.
  *
- * @throws ConnectionLost also for a reading that was refused, because that must not be said of the write
+ * @throws ConnectionLost for any failure of the reading, because the error of a refusal would say that the write was
+ * refused
  */
 export function readBehindWrite<Value>(reading: PromiseSettledResult<Value>): Value {
   if (reading.status === 'rejected') throw new ConnectionLost(reading.reason as Error);

@@ -52,7 +52,7 @@ export const fencing = {
     await first.release(used);
     await second.acquire({ tokens: 5 });
     assert.ok(second.grant.token > used);
-    // Repeated, and with a block that may end at the same number: it must not bring back what is in use by now.
+    // A repeated release, with tokens that may end at the same number, must not take back tokens that are in use by now.
     await first.release(used);
     await second.release();
     await third.acquire();

@@ -24,7 +24,7 @@ async function acquireAll(owners: readonly TestOwner[]): Promise<readonly Grant[
   return reply;
 }
 
-/** It may say which key is in the way; if it does, it is the right one. */
+/** A reply need not name a key that is in the way. If it does, that must be the right one. */
 async function beRefused(owners: readonly TestOwner[], key: string | undefined): Promise<void> {
   const reply = await askAll(owners);
   if (reply !== null) assert.deepEqual(reply, { key });

@@ -35,7 +35,7 @@ export class Stage {
     return this.ownerNamed(client, String(++this.ownerCount), key);
   }
 
-  /** So many new owners, each at a client of its own. */
+  /** `count` new owners, each at a client of its own. */
   owners<Count extends number>(count: Count): Owners<Count> {
     return Array.from({ length: count }, () => this.owner()) as Owners<Count>;
   }

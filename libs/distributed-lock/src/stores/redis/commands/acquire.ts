@@ -178,7 +178,7 @@ export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
     const { notifications, owners } = this.store;
     const { owner } = this.request;
     const isBehindForeignClient = holder !== undefined && !isOurs(holder);
-    // If its caller has left meanwhile, no later request would end the subscription.
+    // The caller may have left meanwhile. Then no later request would end the subscription.
     if (owners.isReleasing(owner) || !isBehindForeignClient) notifications.stopListening(owner);
     else {
       const channel = redissonChannel(this.context.lockName(this.key), this.kind);

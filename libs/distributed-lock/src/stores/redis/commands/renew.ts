@@ -25,7 +25,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
   readonly priority = 'renew';
   /** For how long an earlier request may still be executed, and shorten one of the leases. */
   unsureForMs = 0;
-  /** What the last copy asks for each owner, while it has no answer. */
+  /** The leases that the last copy asks for, while it has no answer. */
   private written: readonly LeaseRequest[] | undefined;
   private closesBefore = 0;
 
@@ -62,7 +62,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
   }
 
   protected onAnswered(): void {
-    // A cluster client repeats by itself what a closed connection has not answered, and which copy was answered is not known.
+    // A cluster client itself repeats commands that a closed connection has not answered, so nobody knows which copy was answered.
     this.settleCopies(this.context.connection.nodeCloses === this.closesBefore ? 'answered' : 'given up');
   }
 
@@ -193,8 +193,8 @@ export class Renewals {
   }
 
   /**
-   * An earlier request for less, which was never answered, may be executed after this one until its not-after (`extend` to less
-   * and then to more, on a connection that breaks). So the renewal is repeated after that.
+   * Repeats the renewal once an earlier, unanswered one for less can no longer be executed, because the earlier one would
+   * shorten the lease (`extend` to less and then to more, on a connection that breaks).
    */
   private async renewForSure(renewal: Renewal): Promise<Replies> {
     const { context, owners } = this;

@@ -15,7 +15,7 @@ export const IDLE_MS = 500;
 export class IdleProbe {
   repliedAt = 0;
   private isOpen = false;
-  /** Close the second connections, once there are some. */
+  /** Functions that close the second connections; absent while no server is asked. */
   private asking: (() => void)[] | undefined;
 
   isIdle(now: number): boolean {

@@ -21,7 +21,7 @@ export abstract class RedisCommand<Result = unknown> extends Link {
   /** True for a command that may be executed twice. A new connection repeats it when an idle one did not answer. */
   readonly isRepeatable: boolean = false;
 
-  /** When its deadline starts: at the call, and again when its first copy is written. */
+  /** When its deadline starts: at the call, and anew when its first copy is written. */
   since = 0;
   /** When its latest copy was written. */
   sent = NOT_SENT;

@@ -33,7 +33,7 @@ export class RedisNotifications {
   isSubscribed = false;
   private isClosed = false;
   private probedAt = -Infinity;
-  /** Cancel the deadlines of the commands that have no reply yet. */
+  /** Functions that cancel the deadlines of the commands that have no reply yet. */
   private readonly deadlines = new Set<() => void>();
   /** Redisson's channel -> our owners that wait behind a foreign client. */
   private readonly foreignChannels = new Map<string, Set<string>>();
@@ -58,7 +58,7 @@ export class RedisNotifications {
     client.on('ready', () => inBackground(this.subscribe(), this.onNotSubscribed));
     client.on('close', () => this.onClosed());
     client.on('message', (channel, message) => this.onMessage(channel, message));
-    // A cluster client replaces its connections for sharded channels one by one, and subscribes on them unseen.
+    // A cluster client replaces its connections for sharded channels one by one, and subscribes on the new ones without an event.
     client.on('shardsReplaced', () => this.subscribeSharded([...this.foreignChannels.keys()]));
     client.open(() => undefined);
   }
@@ -124,7 +124,7 @@ export class RedisNotifications {
       this.onSubscribed(owner);
     } catch (error) {
       this.onNotSubscribed(error);
-      // Denied, or the connection is lost again: until the next one, waiters find their grants by rechecks.
+      // The server has denied it, or the connection is lost again. Until the next one, waiters find their grants by rechecks.
     }
     if (this.client.isCluster)
       this.subscribeSharded(channels.filter((channel) => this.foreignChannels.has(channel)));

@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 
-/** The connector of a client behind Sentinels: ioredis makes its connections to them. */
+/** The connector by which a client of ioredis finds its master, over connections to the Sentinels. */
 interface SentinelConnector {
   connectToSentinel?(...args: unknown[]): Redis;
 }

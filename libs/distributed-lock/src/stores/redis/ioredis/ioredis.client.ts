@@ -67,8 +67,8 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   }
 
   /**
-   * Connects again also when ioredis gives up for good: when a failover is announced while it looks for the master, and when
-   * no Sentinel answers and its own retries are off.
+   * Connects again also where ioredis gives up for good: if a failover is announced while it looks for the master, or no
+   * Sentinel answers and its own retries are off.
    */
   open(onFailure: (error: Error) => void): void {
     const { clock, chance } = this.settings;

@@ -12,7 +12,7 @@ export function isRedis(target: object): target is Redis {
   return 'isCluster' in target && 'duplicate' in target;
 }
 
-/** What a client of ioredis would put before each key. */
+/** The prefix that a client of ioredis would put before each key. */
 export function keyPrefixOf(target: IoredisTarget): string | undefined {
   if (typeof target === 'string') return undefined;
   if (isCluster(target)) return target.options.keyPrefix || target.options.redisOptions?.keyPrefix;

@@ -20,7 +20,7 @@ export function writeTogether(stream: Writable): void {
   its.commands += 1;
 }
 
-/** A stream, and how many commands lie in it while it is corked. */
+/** A stream, and how many commands it keeps back while it is corked. */
 interface Corked {
   readonly stream: Writable;
   commands: number;

@@ -29,7 +29,7 @@ interface NodesListener {
  * wrong node, and when a connection is lost until all masters are connected.
  */
 export class ClusterNodes {
-  /** By the address that the cluster tells. */
+  /** The nodes by the address that the cluster tells. */
   private readonly nodes = new Map<string, ClusterNode>();
   private slots: ClusterSlots = NO_SLOTS;
   private readonly roots: readonly NodeRedisPattern[];
@@ -60,7 +60,7 @@ export class ClusterNodes {
     await Promise.all(this.all().map((node) => node.close(withinMs)));
   }
 
-  /** Also the nodes that have no slots and are about to get some. */
+  /** All nodes, also those that have no slots and are about to get some. */
   all(): readonly ClusterNode[] {
     return [...this.nodes.values()];
   }
@@ -144,7 +144,7 @@ export class ClusterNodes {
     this.listener.onShardsMoved();
   }
 
-  /** It has no slots any more. */
+  /** The node has no slots any more. */
   private remove(node: ClusterNode): void {
     this.nodes.delete(addressOf(node.place));
     inBackground(node.close(this.settings.commandTimeoutMs), () => undefined);

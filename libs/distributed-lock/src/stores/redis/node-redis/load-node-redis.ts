@@ -2,11 +2,12 @@ import { createRequire } from 'node:module';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { NodeRedis, NodeRedisOptions, NodeRedisPattern } from './node-redis.target.js';
 
-/** The one client of which all others are duplicates. node-redis makes a new class for each client that is not a duplicate. */
+/** Duplicated for each pattern, because node-redis makes a new class for every client that is not a duplicate. */
 let blank: NodeRedis | undefined;
 
 /**
- * A pattern for clients with these options, made by node-redis itself: a client for Sentinels or for a cluster makes none of one server.
+ * A pattern for clients of one server with these options. node-redis itself makes it, because a client for Sentinels or
+ * for a cluster makes no client of one server.
  *
  * @throws LockConfigurationError if node-redis is not installed, or is part of a bundle
  */

@@ -19,7 +19,7 @@ export interface MasterListener {
   onError(error: Error): void;
 }
 
-/** The server of a client that has only one. */
+/** Finds the one server of a client that is neither for Sentinels nor for a cluster. */
 export class OneServer implements Master {
   readonly address: string;
   readonly user: string;

@@ -26,7 +26,7 @@ export function checkNodeRedis(target: NodeRedisTarget): void {
   optionsOf(target);
 }
 
-/** What a client of node-redis would put before each key. */
+/** The prefix that a client of node-redis would put before each key. */
 export function nodeRedisKeyPrefix(target: NodeRedisTarget): string | undefined {
   return optionsOf(target)?.keyPrefix?.toString();
 }

@@ -16,15 +16,16 @@ import type { ClusterOptions } from './cluster-options.js';
 import { offline } from './node-redis.single.js';
 import { slotOf } from './slot-of.js';
 
-/** How a node refuses a command that another one executes. Without a host it means the own one. */
+/** A node refuses a command with this error if another node executes it. Without a host the error means its own host. */
 const REDIRECTION = /^(MOVED|ASK) \d+ (.*):(\d+)$/;
-/** Two nodes that have not agreed yet send a command to and fro. */
+/** Two nodes that do not agree about a slot yet redirect a command to each other. */
 const MOST_REDIRECTIONS = 5;
 
 /**
- * A cluster: a command goes to the master of its slot, and to another node only when it was refused there.
+ * A cluster. A command goes to the master of its slot, and to another node only when that master has refused it.
  *
- * Channels are subscribed on any one node, since each message reaches all nodes; sharded ones on the master of their slot.
+ * The client subscribes to channels on any one node, because each message reaches all nodes. It subscribes to sharded
+ * channels on the master of their slot.
  */
 export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implements RedisClient {
   readonly isCluster = true;
@@ -32,7 +33,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
   readonly address = 'a cluster';
   readonly user: string;
   private readonly nodes: ClusterNodes;
-  /** Has the subscriptions to channels that are not sharded. */
+  /** The node on which this client has subscribed to the channels that are not sharded. */
   private subscriber: ClusterNode | undefined;
   private isUp = false;
   private onFailure: (error: Error) => void = () => undefined;
@@ -79,7 +80,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
     return this.nodes.masters();
   }
 
-  /** Each of its nodes is asked by itself. */
+  /** Does nothing, because `IdleProbe` asks each node of a cluster by itself. */
   askBeside(): () => void {
     return () => undefined;
   }
@@ -88,7 +89,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
     for (const node of this.nodes.all()) node.drop();
   }
 
-  /** Each of its nodes watches its own connection. */
+  /** Does nothing, because each node watches its own connection. */
   afterSilence(): () => void {
     return () => undefined;
   }
@@ -148,7 +149,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
     if (isReady && !wasSubscriber) return;
     this.isUp = isReady;
     this.emit('close');
-    // All is subscribed again, on another node.
+    // The store subscribes to all channels again, on another node.
     if (isReady) this.emit('ready');
   }
 }
@@ -157,7 +158,7 @@ function runOn<T>(node: ClusterNode | undefined, task: NodeTask<T>): Promise<T> 
   return node ? node.run(task) : Promise.reject(offline());
 }
 
-/** The node takes a command for a slot that it is about to get right after `ASKING`. */
+/** Sends `ASKING` before the command, so that the node executes it for a slot that it is about to get. */
 function asking<T>(task: NodeTask<T>): NodeTask<T> {
   return (client) => {
     inBackground(client.call('asking', []), () => undefined);

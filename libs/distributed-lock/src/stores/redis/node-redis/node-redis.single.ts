@@ -24,7 +24,7 @@ export function offline(): Error {
 /** A client of node-redis for one server, or for the master that Sentinels name. */
 export class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient {
   readonly isCluster = false;
-  /** node-redis writes commands later, in `setImmediate`. */
+  /** node-redis writes a command in a later turn of the event loop, by `setImmediate`. */
   readonly writesAtOnce = false;
   readonly address: string;
   readonly user: string;
@@ -108,7 +108,7 @@ export class NodeRedisSingle extends EventEmitter<ClientEvents> implements Redis
     this.kept.lose(this.kept.current, new Error('the connection was silent'));
   }
 
-  /** The bytes of a connection are not to be seen. Its replies to the first commands come together. */
+  /** Counts from now on, because node-redis does not show the bytes of its connection. */
   afterSilence(ms: number, task: () => void): () => void {
     return giveUpAfter(this.settings.clock, ms, task);
   }

@@ -1,6 +1,6 @@
 /** A client of node-redis 5 or later, from `createClient`. It need not be connected. */
 export interface NodeRedisClient {
-  /** Whether it is subscribed to a channel. Of all clients of node-redis one of a single server has this. */
+  /** Whether the client is subscribed to a channel. Only the clients of a single server have this property. */
   readonly isPubSubActive: boolean;
   /** Makes the clients that the store uses. */
   duplicate(): unknown;
@@ -10,17 +10,17 @@ export interface NodeRedisClient {
 
 /** A client of node-redis 6 or later for the master that Sentinels name, from `createSentinel`. It need not be connected. */
 export interface NodeRedisSentinel {
-  /** The master that it is connected to. Of all clients of node-redis one for Sentinels has this. */
+  /** The master that the client is connected to. Only the clients for Sentinels have this method. */
   getMasterNode(): unknown;
-  /** Tells the store the options that it was made with. */
+  /** Tells the store the options with which the client was made. */
   duplicate(): unknown;
 }
 
 /** A client of node-redis 5 or later for a cluster, from `createCluster`. It need not be connected. */
 export interface NodeRedisCluster {
-  /** One of its nodes. Of all clients of node-redis one for a cluster has this. */
+  /** A node of the cluster. Only the clients for a cluster have this method. */
   getRandomNode(): unknown;
-  /** Tells the store the options that it was made with. */
+  /** Tells the store the options with which the client was made. */
   duplicate(): unknown;
 }
 
@@ -51,7 +51,7 @@ function isOfOneServer(target: object): target is NodeRedisClient {
   return 'isPubSubActive' in target && typeof (target as Given)['destroy'] === 'function';
 }
 
-/** What the store reads of the options of a client, and sets for its own. */
+/** The options of a client that the store reads, and those that it sets for its own clients. */
 export interface NodeRedisOptions {
   readonly name?: string;
   readonly username?: string;
@@ -60,14 +60,14 @@ export interface NodeRedisOptions {
   readonly socket?: { readonly host?: string; readonly port?: number; readonly path?: string };
 }
 
-/** What the store's clients are made of: a client of the application, or options. */
+/** The pattern of the store's clients: a client of the application, or options. */
 export interface NodeRedisPattern {
   readonly options?: NodeRedisOptions;
   /** A new client with `options` in the place of its own. */
   duplicate(options: object): NodeRedis;
 }
 
-/** What the store uses of a client. */
+/** The members of a client that the store uses. */
 export interface NodeRedis extends NodeRedisPattern {
   readonly isReady: boolean;
   on(event: 'error', listener: (error: Error) => void): unknown;

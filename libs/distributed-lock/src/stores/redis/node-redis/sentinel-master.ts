@@ -21,9 +21,9 @@ export class SentinelMaster implements Master {
   private readonly sentinels: readonly KeptConnection<NodeRedisLink>[];
   private listener: MasterListener | undefined;
   private onFound: (place: Place) => void = () => undefined;
-  /** Answers of an earlier epoch are ignored. */
+  /** The latest epoch that a Sentinel has told. Answers of an earlier epoch are ignored. */
   private epoch = 0;
-  /** The master that was found last, in the words of the Sentinels. */
+  /** The address of the master that was found last, as the Sentinels tell it. */
   private found: string | undefined;
 
   constructor(

@@ -2,7 +2,7 @@ import { LockConfigurationError } from '../../../port/lock.errors.js';
 import { givenOptions, type AddressMap, type Place } from './given-options.js';
 import type { NodeRedisOptions, NodeRedisSentinel } from './node-redis.target.js';
 
-/** What the store reads of the options of `createSentinel`. */
+/** The options of `createSentinel` that the store reads. */
 export interface SentinelOptions {
   readonly name: string;
   readonly sentinelRootNodes: readonly Place[];

@@ -20,11 +20,11 @@ import type { RedisTarget, ResolvedRedisOptions } from '../redis.options.js';
 
 interface Count {
   readonly replicas: number;
-  /** The generation of the connection that they were counted on. */
+  /** The generation of the connection on which the replicas were counted. */
   readonly generation: number;
 }
 
-/** Counts the replicas that have all writes of its connection so far. */
+/** Counts the replicas that have executed all earlier writes of this connection. */
 class WaitCommand extends RedisCommand<Count> {
   readonly priority = 'renew';
   private generation = 0;
@@ -58,7 +58,7 @@ class WaitCommand extends RedisCommand<Count> {
 export class ReplicatedLocks extends RedisLocks {
   private readonly atLeast: number;
   private readonly withinMs: number;
-  /** Owners that may hold by a grant that has not been counted, also one whose reply was lost. */
+  /** Owners that may hold by a grant that no replica count has confirmed, also those that got no reply. */
   private readonly uncounted = new Set<string>();
   private counting: Promise<unknown> = Promise.resolve();
   private next: Promise<Count> | undefined;
@@ -82,7 +82,7 @@ export class ReplicatedLocks extends RedisLocks {
     return reply;
   }
 
-  /** An owner that the store has never known is not released. */
+  /** The core does not release an owner that the store has never known. */
   private onNotQueued({ owner, ticket }: AcquireRequest): void {
     if (ticket === 0) this.uncounted.delete(owner);
   }
@@ -117,16 +117,16 @@ export class ReplicatedLocks extends RedisLocks {
   }
 
   /**
-   * Right after the reply to the write.
+   * Counts the replicas right after the reply to the write.
    *
-   * @throws LockStoreError when fewer replicas have it in time, or the count is unknown: it may be lost with the
-   * master, so the caller releases the lock or asks again
+   * @throws LockStoreError when fewer replicas have the grant in time, or the count is unknown. The grant may be lost
+   * with the master, so the caller releases the lock or asks again
    */
   private async secure({ key, owner }: { readonly key: string; readonly owner: string }): Promise<void> {
     const { atLeast, withinMs } = this;
     const { generation } = this.connection;
     const count = await this.count(key).catch((error: Error) => {
-      // Unknown even if the count was never sent: the grant exists, and the caller must release it.
+      // `unknown` even if the count was never sent, because the grant exists and the caller must release it.
       throw unknown(`its replicas were not counted: ${error.message}`, key, error);
     });
     if (count.generation !== generation)

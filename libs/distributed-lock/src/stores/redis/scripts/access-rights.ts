@@ -43,7 +43,7 @@ interface LockUser {
   readonly countsReplicas: boolean;
 }
 
-/** All that a lock needs, in the words of an ACL rule. */
+/** All rights that a lock needs, in the words of an ACL rule. */
 function rightsOf({ keyPrefix, isCluster, countsReplicas }: LockUser): string {
   const locks = `${keyPrefix.replace(/[*?[\]\\]/g, '\\$&')}*`;
   const names = `~${locks} ~{${locks} ~nest_lock_*${locks} ~redisson_*${locks} &nest_lock_notify:* &redisson_*${locks}`;

@@ -33,7 +33,7 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
     this.kind = kind;
   }
 
-  /** Made when the command is written, maybe long after its caller asked. May refuse, by throwing. */
+  /** Makes the arguments when the command is written, maybe long after its caller asked. May throw to refuse the command. */
   protected abstract args(): Arguments;
   protected abstract onReply(reply: R): Result | typeof TOO_LATE;
 
@@ -73,7 +73,7 @@ interface Lock {
   readonly kind: Claim['kind'];
 }
 
-/** Redis learned `SET … GET` in 6.2. An older one does not understand its last word. */
+/** Redis 6.2 added `GET` to `SET`. An older server does not understand that last word. */
 function isTooOld(error: unknown): boolean {
   return error instanceof Error && error.message.includes('syntax error');
 }
@@ -107,7 +107,7 @@ export class ScriptContext {
     this.minToken = Math.max(this.minToken, token);
   }
 
-  /** The last fields of a script's options: where its notifications go. */
+  /** The last fields of a script's options, by which the script notifies clients. */
   get serverFields(): string {
     return `"cluster":${this.isCluster},"publish":"${this.connection.publish}"`;
   }
@@ -131,12 +131,12 @@ export class ScriptContext {
     return name;
   }
 
-  /** Throws as `lockName`. */
+  /** @throws as `lockName` does */
   namesOf(key: string, kind: Claim['kind']): RedisKeys {
     return redisKeys(this.lockName(key), kind, this.sharesTokens);
   }
 
-  /** Throws as `lockName`. */
+  /** @throws as `lockName` does */
   keysOf(key: string, kind: Claim['kind']): WireKeys {
     const known = this.known[kind];
     let keys = known.get(key);

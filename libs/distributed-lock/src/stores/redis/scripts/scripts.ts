@@ -11,7 +11,7 @@ import * as lua from './lua.generated.js';
 export interface Script<Reply> {
   readonly lua: string;
   readonly sha: string;
-  /** The whole reply that a single number stands for, the commonest reply. */
+  /** Makes the whole reply from a single number, which is the most frequent reply. */
   readonly inFull?: (reply: number) => Reply;
 }
 
@@ -72,7 +72,7 @@ const ALL = [
  */
 export async function loadScripts(client: RedisClient): Promise<void> {
   if (!client.isCluster) return loadInto(client);
-  // A silent node does not hold up the others.
+  // A silent node must not delay the others.
   for (const node of client.masters()) inBackground(loadInto(node), () => undefined);
 }
 
@@ -83,7 +83,7 @@ async function loadInto(server: RedisNode): Promise<void> {
     // The replies are not awaited: commands that follow on this connection are executed after the loads.
     for (const { lua } of unknown) server.call('script', ['LOAD', lua]).catch(() => undefined);
   } catch {
-    // Not allowed, or the connection is lost: the next command finds out.
+    // The server does not allow it, or the connection is lost. The next command finds out.
   }
 }
 

@@ -20,7 +20,7 @@ const MYSQL: OwnProtocol = {
   tls: 'MySQL begins without it, and the option ssl asks for it',
 };
 
-/** Of a connection for locks, whatever the target says. The last ones keep replies as the statements expect them. */
+/** Options of each connection for locks. The last ones keep replies in the form that the statements expect. */
 const OWN_OPTIONS: ConnectionOptions = {
   multipleStatements: true,
   charset: 'utf8mb4',
@@ -46,7 +46,7 @@ const SETTINGS = [
   "SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'group_replication_consistency')",
 ];
 
-/** On a cluster a reading must wait until its node has all that the others have committed. Read in the manuals, not measured. */
+/** On a cluster a reading must wait until its node has all that the others have committed, as the manuals say. Not measured. */
 const OF_CLUSTERS: Readonly<Record<string, string>> = {
   wsrep_on: 'SET SESSION wsrep_sync_wait = 1',
   group_replication_consistency: "SET SESSION group_replication_consistency = 'BEFORE'",

@@ -88,7 +88,7 @@ const FAILURES: Readonly<Record<number, ServerFailure>> = {
 export const NO_SUCH_TABLE = 1146;
 export const NO_SUCH_COLUMN = 1054;
 
-/** A table without its unique key takes the same name twice, and would let everybody hold. */
+/** A table that has lost its unique key takes the same name twice, so that two owners would hold. */
 export class TwoRowsError extends Error {
   constructor() {
     super('The lock table has two rows of one key');
@@ -111,7 +111,7 @@ export function errorNumberOf(error: unknown): number {
 
 export function mysqlFailure(error: unknown): SqlFailure {
   if (error instanceof LockConfigurationError) return { ...NEVER, detail: error.message };
-  // The next session refuses the table.
+  // The next connection finds out that the table has lost its key, and refuses it.
   if (error instanceof TwoRowsError) return { ...NOT_NOW, isFatal: true, detail: error.message };
   const number = errorNumberOf(error);
   const text = textOf(error);

@@ -7,9 +7,9 @@ import { TwoRowsError } from './mysql.failures.js';
 import type { MysqlPipe, MysqlReply, MysqlRow } from './mysql.pipe.js';
 import { hexNameOf, plain, type MysqlStatement, type MysqlStatements } from './mysql.statements.js';
 
-/** A connection of which the table is known. Each write is followed by a reading of its rows. */
+/** A connection whose table was checked. Each write is followed by a reading of its rows. */
 export class MysqlLink implements SqlLink {
-  /** A request that is sent again has the same mark, so that an earlier copy that was executed is known by it. */
+  /** A request that is sent again keeps its mark, by which this client sees that an earlier copy was executed. */
   private readonly marks = new WeakMap<Named, number>();
 
   constructor(
@@ -82,7 +82,7 @@ export class MysqlLink implements SqlLink {
     return mark;
   }
 
-  /** Never 0. */
+  /** @returns a random number, never 0 */
   private newMark(): number {
     return 1 + Number(`0x${this.chance.hex(6)}`);
   }

@@ -14,7 +14,7 @@ export class MysqlPipe {
     try {
       return (await this.send([plain('BEGIN'), ...statements, plain('COMMIT')])).slice(1, -1);
     } catch (error) {
-      // The transaction is still open, with its locks, and the next BEGIN would commit it.
+      // The server has left the transaction open, with its locks, and the next BEGIN would commit it.
       await this.send([plain('ROLLBACK')]);
       throw error;
     }
@@ -49,7 +49,7 @@ function replyIn(result: unknown): MysqlReply {
   return { changed: (result as ResultSetHeader).affectedRows, rows: [] };
 }
 
-/** The error becomes the `cause` of what callers log. */
+/** Removes the statement from an error, because callers log the error as a `cause`. */
 function withoutStatement(error: Error): Error {
   delete (error as { sql?: string }).sql;
   return error;

@@ -28,7 +28,7 @@ export async function prepare(
       if (access !== 'create') throw noTable({ store: 'mysqlStore', table });
       await createTable(pipe, table);
     }
-    // The shape of the table says more.
+    // A check of the shape of the table, which follows, says more.
     else if (errorNumberOf(error) !== NO_SUCH_COLUMN) throw error;
   }
   await checkTableShape(pipe, table);

@@ -113,7 +113,7 @@ export class MysqlStatements {
     return plain(`SELECT ${NOW} AS now`);
   }
 
-  /** Fail as the others will when the table is missing or another one, a right is missing, or the server is read-only. */
+  /** Fail as later statements would: if the table is missing or another one, a right is missing, or the server is read-only. */
   probes(): readonly MysqlStatement[] {
     const { table } = this;
     return [
@@ -131,8 +131,8 @@ export interface MysqlStatement {
 }
 
 /**
- * A write must not wait for a row that another transaction has locked, because the requests on other keys wait behind it. The
- * least timeout of MySQL is a second.
+ * How a statement fails at once on a row that another transaction has locked, because requests on other keys wait behind
+ * it. The least timeout of MySQL is a second.
  */
 export interface NoWait {
   /** The statement that is sent before each write. */

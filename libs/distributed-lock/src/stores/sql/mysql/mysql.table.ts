@@ -34,7 +34,7 @@ function questionsAbout(table: string): readonly string[] {
   ];
 }
 
-/** In lower case, as the servers differ. A value that is NULL is left out. */
+/** Column names and values in lower case, because the servers differ. A value that is NULL is left out. */
 type Texts = Readonly<Record<string, string>>;
 
 function textsOf(row: MysqlRow): Texts {
@@ -56,7 +56,7 @@ function columnIn({ name = '', type = '', nullable, standard, extra = '' }: Text
   return { name, type, isNullable, mustBeGiven: !isNullable && !isMade };
 }
 
-/** Each row is a part of a key. */
+/** Joins the rows of the answer, each of which is a part of a key. */
 function keysIn(parts: readonly Texts[]): readonly UniqueKey[] {
   const names = [...new Set(parts.map(({ name = '' }) => name))];
   return names.map((name) => ({

@@ -42,7 +42,7 @@ export function connectionOptions(target: unknown): ConnectionOptions {
   return all;
 }
 
-/** Where it connects to, without user and password. */
+/** The address of the server, without user and password. */
 export function mysqlAddressOf({ host, port = 3306, socketPath, database = '' }: ConnectionOptions): string {
   return `${socketPath ?? `${host}:${port}`}/${database}`;
 }
@@ -53,7 +53,7 @@ function withoutComputed(options: ConnectionOptions): ConnectionOptions {
   return given;
 }
 
-/** As mysql2 reads it: options after the "?" are JSON, or text. */
+/** Reads the options of a URL as mysql2 does: each one after the "?" is JSON, or a text. */
 function optionsOfUrl(url: string): ConnectionOptions {
   const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(url) ?? [];
   if (scheme !== undefined && !/^(mysqlx?|mariadb)$/.test(scheme)) {

@@ -5,7 +5,7 @@ import { sqlStateOf } from './postgres.errors.js';
 
 type Run = (sql: string) => Promise<unknown>;
 
-/** Another process has made the table at the same time. */
+/** The codes of PostgreSQL for a table that another process has made at the same time. */
 const EXISTS = ['23505', '42P07', '42710'];
 
 /** @throws LockConfigurationError with the statement, if the user of the store may not make the table */
@@ -75,7 +75,7 @@ export async function checkPostgresTable(
   table: string,
 ): Promise<void> {
   const [row] = (await query(SHAPE, [quoted(table, '"')])) as readonly { readonly shape: string }[];
-  // It was dropped meanwhile: the first statement makes it.
+  // The table was dropped meanwhile. The first statement makes it again.
   if (!row) return;
   const shape = JSON.parse(row.shape) as TableShape;
   checkShape(shape, COLUMNS, { store: 'postgresStore', table, sql: lockTableSql('postgres', table) });

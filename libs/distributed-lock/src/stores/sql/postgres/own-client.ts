@@ -50,7 +50,7 @@ export async function connectOwn<Opened>(
   }
 }
 
-/** Ends the client at once, whatever the server does. A server that can be reached is told so. */
+/** Ends the client at once, whatever the server does. Tells the server if it can be reached. */
 export function destroy(client: Client): void {
   const stream = streamOf(client);
   client.end().catch(() => undefined);
@@ -69,7 +69,7 @@ function configOf(target: OwnTarget): ClientConfig {
     password: given.password,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-    // All values as texts: parsers of the application do not change them.
+    // All values come as texts, so that parsers of the application do not change them.
     types: { getTypeParser: () => (value: string) => value } as unknown as NonNullable<ClientConfig['types']>,
     statement_timeout: false,
     query_timeout: undefined,
@@ -84,7 +84,7 @@ function givenConfig(target: OwnTarget): ClientConfig {
 
 type Pg = typeof import('pg');
 
-/** pg is a CommonJS module: an import has it as `default`, the `require` of the CommonJS build has it itself. */
+/** pg is a CommonJS module. An import gives it as `default`, and the `require` of the CommonJS build gives it directly. */
 async function importPg(): Promise<Pg> {
   try {
     const pg = (await import('pg')) as Pg & { readonly default?: Pg };

@@ -35,7 +35,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
   readonly server = 'PostgreSQL';
   readonly access: SqlAccess;
   protected readonly statements: PostgresStatements;
-  /** Requests on other keys wait behind a statement that waits for a row. */
+  /** How long a statement waits for a locked row, in ms. Short, because requests on other keys wait behind the statement. */
   protected readonly lockTimeoutMs: number;
   private tookWrites = false;
   private schema: string | undefined;
@@ -80,8 +80,9 @@ export abstract class PostgresDatabase implements SqlDatabase {
   }
 
   /**
-   * Before a connection of a pooler is used, which waits for ever for a table that another transaction keeps locked. A
-   * server that the store has left goes on waiting, with one connection for each attempt.
+   * Finds out whether the table is locked before the client uses a connection of a pooler, which would wait for ever for
+   * a table that another transaction keeps locked. A server that the store has left goes on waiting, with one connection
+   * for each attempt.
    */
   protected async checkUnlocked(query: Query): Promise<void> {
     const mode = this.access === 'read' ? 'ACCESS SHARE' : 'ROW EXCLUSIVE';
@@ -95,12 +96,12 @@ export abstract class PostgresDatabase implements SqlDatabase {
     return hello;
   }
 
-  /** One statement that waits for a lock of another transaction as long as those on rows do. */
+  /** Makes a statement wait for locks of other transactions no longer than statements wait for rows. */
   private givenUpSoon(sql: string): string {
     return `DO $do$ BEGIN PERFORM set_config('lock_timeout', '${this.lockTimeoutMs}', true); ${sql}; END $do$`;
   }
 
-  /** Two roles with schemas of their own name find two tables by the same name. */
+  /** Warns of a lock table in another schema, because two roles whose schemas have their own names would use two tables. */
   private onTable({ schema, others }: Hello): void {
     const { table, onWarning } = this.options;
     const isFirst = this.schema === undefined;
@@ -112,7 +113,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
     );
   }
 
-  /** Refuses a server that takes no writes as wrong configuration. If a server has taken writes before, this one may soon, too. */
+  /** Refuses a server that takes no writes as wrong configuration, unless one has taken writes before, as in a failover. */
   private checkServer({ replica, readonly, server }: Hello): void {
     if (Number(server) < LEAST_SERVER) {
       throw new LockConfigurationError(
@@ -140,7 +141,7 @@ export type Query = (sql: string, parameters: unknown[]) => Promise<readonly obj
 
 export interface Hello {
   readonly replica: number | string;
-  /** `on` or `off`: what the transactions of this user are by default. */
+  /** `on` if the transactions of this user are read-only by default, else `off`. */
   readonly readonly: string;
   readonly now: number | string | bigint;
   readonly pid: number | string;

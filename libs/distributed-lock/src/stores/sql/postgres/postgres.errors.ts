@@ -58,7 +58,7 @@ const OWN_WORDS: Readonly<Record<string, SqlFailure>> = {
 
 /** The server lets this user in with TLS, and the connection has none. */
 const NO_TLS = /no encryption|SSL off/;
-/** The user, or a database that does not exist: the server names it. */
+/** The server does not let the client in: its user, or a database that does not exist. The message names it. */
 const NOT_LET_IN = /^(28|3D)/;
 /** The server ended the connection, or has failed: the statement may have been committed before. */
 const ENDED = /^(08|40003|57P0[12]|58|XX)/;

@@ -4,7 +4,7 @@ import { PostgresDatabase, type DatabaseOptions, type Query } from './postgres.d
 import { executeBy, type PostgresRow, type Send } from './postgres.session.js';
 import { isPGlite, type PGliteDatabase, type PostgresHandle } from './postgres.target.js';
 
-/** A database in this process, or behind a function of the application: sessions and their settings belong to it. */
+/** A database in this process, or behind a function of the application, which owns its sessions and their settings. */
 export class PostgresFunction extends PostgresDatabase {
   constructor(
     private readonly handle: PGliteDatabase | PostgresHandle,

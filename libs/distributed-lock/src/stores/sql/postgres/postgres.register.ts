@@ -34,13 +34,13 @@ export class PostgresRegister extends SqlRegister {
     this.stopChecking = keepAlive(options.clock, () => this.listening?.check?.());
   }
 
-  /** With the schema of the table, once it is known: two schemas are two sets of locks. */
+  /** The address names the schema of the table once it is known, because two schemas are two sets of locks. */
   override get address(): string {
     const table = `table ${this.database.location}`;
     return super.address === undefined ? table : `${super.address}, ${table}`;
   }
 
-  /** A waiter that rechecks has heard nothing for a while, perhaps because the connection for notifications is dead. */
+  /** Checks the connection for notifications, because a waiter that rechecks has had none for a while. */
   override take(take: Take): Promise<WriteReply> {
     if (take.request.ticket !== 0) this.listening?.check?.();
     return super.take(take);
@@ -92,7 +92,7 @@ export class PostgresRegister extends SqlRegister {
     if (isListening) this.listener?.onGap();
   }
 
-  /** Any client may notify. What does not read exactly as a statement of ours writes it is ignored. */
+  /** Any client may notify, so a payload that no statement of ours would write is ignored. */
   private onPayload(payload: string): void {
     const notified = notifiedBy(payload);
     if (!notified) return;

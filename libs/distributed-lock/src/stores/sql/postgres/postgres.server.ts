@@ -6,7 +6,7 @@ import { PostgresDatabase, type DatabaseOptions, type Query } from './postgres.d
 import { sqlStateOf } from './postgres.errors.js';
 import { executeBy, type PostgresRow, type Send } from './postgres.session.js';
 
-/** A pooler has given this client a connection on which another has prepared the statement, or none has. */
+/** The codes for a connection of a pooler on which the statement is not prepared, or another client has prepared it. */
 const NOT_PREPARED = ['26000', '42P05'];
 
 /** A server, over a connection of this store's own. */
@@ -26,7 +26,7 @@ export class PostgresServer extends PostgresDatabase {
   private async linkOf(client: Client): Promise<SqlLink> {
     const query: Query = async (text, values) => (await client.query(text, values)).rows as object[];
     const hello = await this.greet(query);
-    // A pooler has given this client a process id of its own.
+    // Behind a pooler the process id of the server differs from the one that the client was told.
     let isDirect = Number(hello.pid) === (client as Client & { processID: number }).processID;
     if (isDirect) await this.setUp(query, Number(hello.server));
     else await this.checkUnlocked(query);

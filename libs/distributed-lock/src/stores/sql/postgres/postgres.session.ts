@@ -13,7 +13,7 @@ export interface PostgresRow {
   readonly row: string;
 }
 
-/** A statement that found its requests too late has rolled itself back by a division by zero. */
+/** A statement whose requests came too late rolls itself back by a division by zero. */
 const ROLLED_BACK_ITSELF = '22012';
 
 /**
@@ -30,7 +30,7 @@ export function executeBy(
   const readNames = async (names: readonly string[]) =>
     inOrder(names, await send(statements.read, [JSON.stringify(names)]));
 
-  /** A statement that has rolled itself back has done nothing, and one without a reply has found no row to write: it is read. */
+  /** Sends a write, and reads the rows that it did not write. A statement that has rolled itself back wrote none. */
   const write = (statement: PostgresStatement, items: readonly Named[], parameters: unknown[]) => {
     const names = namesOf(items);
     return send(statement, parameters).then(

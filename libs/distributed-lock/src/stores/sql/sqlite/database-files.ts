@@ -1,7 +1,7 @@
 import { readFileSync, statSync, type Stats } from 'node:fs';
 import { realPath } from './database-file.js';
 
-/** A connection is not to the database any more that other processes find at its path. */
+/** Other processes find another database at the path than the one that this connection has open. */
 export class ReplacedError extends Error {
   /** @param wasExecuted the statement may have been committed to a log that others read no more */
   constructor(
@@ -27,7 +27,7 @@ export class DatabaseFiles {
   constructor(file: string) {
     const path = realPath(file);
     this.memory = `${path}-shm`;
-    // By the path that was given: a link may lead elsewhere later.
+    // The paths follow the path that was given, because a link may lead elsewhere later.
     this.paths = [file, `${path}-wal`, this.memory];
     this.opened = this.paths.map(statOf);
   }

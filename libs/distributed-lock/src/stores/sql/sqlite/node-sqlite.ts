@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 
-/** The part of `node:sqlite` that is used. The types of older releases of Node do not have it. */
+/** The members of `node:sqlite` that the store uses. The types of older releases of Node do not have them. */
 export interface NodeSqlite {
   readonly DatabaseSync: new (file: string, options?: { readonly readOnly: boolean }) => Database;
 }

@@ -35,7 +35,7 @@ export class SqliteDatabase implements SqlDatabase {
     const database = new this.sqlite.DatabaseSync(file);
     try {
       database.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
-      // Before the file of an application is made one with a log.
+      // Checked first, so that the file of an application never gets a log.
       if (this.access !== 'create') checkTable(database, table);
       database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${synchronous}`);
       if (this.access === 'create') ensureTable(database, table);

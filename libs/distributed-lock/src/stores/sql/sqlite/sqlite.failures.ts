@@ -14,7 +14,7 @@ const NO_FILE = {
 } as const;
 const NO_SPACE = { reason: 'unready', advice: 'The disk is full or broken' } as const;
 
-/** By the result codes of SQLite. */
+/** The failures by the result codes of SQLite. */
 const FAILURES: Readonly<Record<number, Omit<SqlFailure, 'detail'> & { readonly advice: string }>> = {
   5: BUSY,
   6: BUSY,

@@ -11,7 +11,7 @@ import { isBusy } from './sqlite.failures.js';
 import { microsOf } from './sqlite.clock.js';
 import { SqliteRows } from './sqlite.rows.js';
 
-/** The next request waits at random after the file was busy, and the event loop goes on. */
+/** After the file was busy the next request pauses at random, and the event loop goes on. */
 const BUSY_PAUSE_MS = { least: 1, spread: 10 };
 
 /** One connection to the file. It ends when the file, its log or its tables are not those that it has opened. */
@@ -121,7 +121,7 @@ interface Parts {
   readonly openReader: () => Database;
 }
 
-/** Opens nothing if the file is gone. SQLite deletes nothing then. */
+/** @returns `undefined` if the file is gone, in which case SQLite deletes nothing */
 function orNone(open: () => Database): Database | undefined {
   try {
     return open();
@@ -130,7 +130,7 @@ function orNone(open: () => Database): Database | undefined {
   }
 }
 
-/** The file is locked for writing from the start, so that what was read is still true when it is written. */
+/** Locks the file for writing from the start, so that what `work` reads is still true when it writes. */
 function inTransaction<Result>(database: Database, work: () => Result): Result {
   database.exec('BEGIN IMMEDIATE');
   try {
@@ -143,7 +143,7 @@ function inTransaction<Result>(database: Database, work: () => Result): Result {
   }
 }
 
-/** After some errors, as of a full disk, SQLite has rolled back by itself and refuses to do it again. */
+/** Rolls back. After some errors, such as a full disk, SQLite has done so by itself and refuses to do it again. */
 function rollBack(database: Database): void {
   try {
     database.exec('ROLLBACK');

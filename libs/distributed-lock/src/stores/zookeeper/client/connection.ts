@@ -229,7 +229,7 @@ export type Connect = (server: Server, tls: TlsOptions | undefined) => Socket;
 interface ConnectionOptions {
   readonly clock: Clock;
   readonly server: Server;
-  /** The way in for tests without a network; by default TCP or TLS. */
+  /** Opens the socket, for tests without a network; default: TCP or TLS. */
   readonly connect?: Connect | undefined;
   readonly tls: TlsOptions | undefined;
   readonly handshake: Handshake;
@@ -262,7 +262,7 @@ export function serverAddress({ host, port, address }: Server): string {
   return address === undefined ? server : `${server} (${address})`;
 }
 
-/** An IP address is no name that a server could be asked for. */
+/** @returns '' for an IP address, because no server can be asked for a certificate of that name */
 function nameOf(host: string): string {
   return /^[\d.]+$|:/.test(host) ? '' : host;
 }

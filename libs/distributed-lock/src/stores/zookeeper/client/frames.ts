@@ -2,7 +2,7 @@ import { ProtocolError } from './jute.js';
 
 /** `jute.maxbuffer` of a server that is not configured: it drops the connection that a longer request comes from. */
 export const MOST_REQUEST_BYTES = 0xfffff;
-/** A longer reply is none: something else than ZooKeeper is speaking. */
+/** A longer message is no reply of ZooKeeper. */
 const MOST_REPLY_BYTES = 16 * 1024 * 1024;
 
 /** Cuts what arrives on a connection into messages. */

@@ -1,7 +1,7 @@
 /** A server has sent bytes that are not ZooKeeper's protocol, so its connection is of no more use. */
 export class ProtocolError extends Error {}
 
-/** Numbers of ZooKeeper that have 64 bits: transactions are counted below 2^53 for two million elections. */
+/** A number of ZooKeeper with 64 bits. Transactions stay below 2^53 for two million elections. */
 export function safeNumber(long: bigint): number {
   const number = Number(long);
   if (!Number.isSafeInteger(number)) {
@@ -94,7 +94,7 @@ export class JuteReader {
     return this.bytes.toString('utf8', start, start + length);
   }
 
-  /** A copy, because what was read comes with much else. */
+  /** A copy, because the bytes around it would stay in memory. */
   buffer(): Buffer {
     const length = this.lengthOf();
     const start = this.skip(length);
@@ -109,7 +109,7 @@ export class JuteReader {
     return Array.from({ length: count }, () => this.text());
   }
 
-  /** -1 stands for nothing. */
+  /** @returns the length, where -1 stands for a missing value */
   private lengthOf(): number {
     return Math.max(0, this.int());
   }

@@ -57,7 +57,7 @@ export interface Request<Reply> {
   readonly read: (reader: JuteReader) => Reply;
 }
 
-/** Who may do what with the znodes that this client creates: everybody, or who knows the same user and password. */
+/** Who has all rights on the znodes of this client: everybody, or the clients with the same user and password. */
 export type Acl = 'open' | 'own';
 
 // --- requests -------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ export function namedRowIn(text: string): NamedRow {
 }
 
 /**
- * What a statement notifies of: the row, or only its name where the row is too long.
+ * The row of which a statement notifies, or only its name if the row is too long.
  *
  * @returns `undefined` for what no statement of ours writes: any client may notify
  */
