@@ -51,6 +51,16 @@ describeWith('zookeeper')('a service on ZooKeeper', () => {
     expect(await failureOf(service.acquire(zookeeper.key))).toBeInstanceOf(LockConfigurationError);
   });
 
+  it('reports an outage while its sessions are refused, with the reason', async () => {
+    const service = zookeeper.open(zookeeper.server.url, {}, { watchdogTimeoutMs: 30_000 });
+    const states: unknown[] = [];
+    service.events$.subscribe((event) => void (event.type === 'store' && states.push(event.state)));
+    service.open();
+    await until(() => states.length > 0);
+    expect(states[0]).toMatchObject({ isUp: false, error: { code: 'LOCK_STORE', reason: 'refused' } });
+    expect(String((states[0] as { error: Error }).error)).toMatch(/grant sessions of at most 10000 ms/);
+  });
+
   it('locks under the root and the path that it is given, which it makes', async () => {
     const options = { watchdogTimeoutMs: 10_000 };
     const one = zookeeper.open(`${zookeeper.server.url}/app/a`, { root: '/deep/locks' }, options);

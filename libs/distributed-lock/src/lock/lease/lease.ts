@@ -21,7 +21,7 @@ export class Lease {
   /** The store has answered for the lease. Until then it is the initial lease of a notification. */
   isConfirmed: boolean;
   answeredAt: number;
-  /** Why the last renewal got no answer, for the event `suspended`; no suspended machine is meant. `undefined` after an answer. */
+  /** Why the last renewal got no answer, for the event `suspended`. `undefined` after an answer. */
   suspendedBy: Error | undefined;
   private validUntil: number;
   private renewAt: number;

@@ -16,7 +16,7 @@ export class HandlerCall {
 
   constructor(private readonly activation: Activation) {}
 
-  /** The call that this flow makes, if a call of this site with these arguments is it. */
+  /** @returns the call that Nest makes in this flow, if it is a call of this site with these arguments */
   static of(site: LockedSite, args: readonly unknown[]): HandlerCall | undefined {
     // Not by `instanceof`: an application may load both builds of this package.
     const call = activationOfFlow() as Partial<HandlerCall> | undefined;

@@ -26,7 +26,7 @@ export function checkRowName(name: string): void {
   }
 }
 
-/** @throws LockKeyError for a name that no lock may have, too */
+/** @throws LockKeyError for a name that no row can have, and for one of an introduction */
 export function checkLockName(name: string): void {
   checkRowName(name);
   if (!isIntroduction(name)) return;

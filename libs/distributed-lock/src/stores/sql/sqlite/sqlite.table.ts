@@ -38,7 +38,7 @@ function sqlOf(table: string): string {
   return `CREATE TABLE IF NOT EXISTS ${quoted(table, '"')} ${COLUMNS}`;
 }
 
-/** The table, and what was made for it. */
+/** The table, its indexes and its triggers, as SQLite lists them. */
 function objectsOf(database: Database, table: string): readonly SchemaObject[] {
   const [name, schema = 'main'] = table.split('.').reverse() as [string, string?];
   const found = database.prepare(
