@@ -62,7 +62,7 @@ function reasonOf(cause: unknown, detail: string): LockStoreError['reason'] {
 }
 
 export function unknown(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
-  return storeError('Redis', { reason: 'unknown', detail }, key, cause);
+  return new LockStoreError(`Redis did not answer: ${detail}`, key, 'unknown', { cause });
 }
 
 /** For a second copy that failed: the first copy was never answered and may still be executed. */
@@ -71,7 +71,7 @@ export function asUnsure(error: LockStoreError): LockStoreError {
 }
 
 export function unreachable(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
-  return storeError('Redis', { reason: 'unreachable', detail }, key, cause);
+  return new LockStoreError(`Redis could not be reached: ${detail}`, key, 'unreachable', { cause });
 }
 
 /** The request was never written. */
