@@ -25,6 +25,7 @@ export function neverLocks() {
       release: async () => 'released',
       inspect: async () => null,
       forceRelease: async () => 'not held',
+      announceTakeover: async () => undefined,
       close: async () => undefined,
     }),
   };

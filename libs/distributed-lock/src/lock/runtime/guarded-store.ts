@@ -47,21 +47,22 @@ export function guardedStore(store: LockStore, tell: (during: string, error: unk
   const wrong = (method: string, what: string, key: string | undefined): LockStoreError =>
     new LockStoreError(`The store ${name} answered ${method} wrongly: ${what}. ${REMEDY}`, key, 'unknown');
 
-  const ask = async <T>(
+  /** One promise beside that of the store: a lock takes two of these. */
+  const ask = <T>(
     method: keyof LockStore,
     key: string | undefined,
     send: () => Promise<T> | undefined,
     check: Check = () => undefined,
   ): Promise<T> => {
-    let answer: T;
-    try {
-      answer = (await detached(send)) as T;
-    } catch (error) {
+    const fail = (error: unknown): never => {
       throw asLockError(name, error, key);
-    }
-    const what = check(answer);
-    if (what !== undefined) throw wrong(method, what, key);
-    return answer;
+    };
+    const answered = (answer: T): T => {
+      const what = check(answer);
+      if (what !== undefined) throw wrong(method, what, key);
+      return answer;
+    };
+    return detached(() => sent(send).then(answered, fail));
   };
   const isRight = (given: Notification): boolean => {
     const what = notification(given);
@@ -140,6 +141,15 @@ export function guardedStore(store: LockStore, tell: (during: string, error: unk
     }),
     close: () => ask('close', undefined, () => store.close()),
   };
+}
+
+/** A command that throws at once fails like one whose promise rejects. */
+function sent<T>(send: () => Promise<T> | undefined): Promise<T> {
+  try {
+    return Promise.resolve(send() as Promise<T>);
+  } catch (error) {
+    return Promise.reject(error as Error);
+  }
 }
 
 function checked(store: LockStore): LockStore {
