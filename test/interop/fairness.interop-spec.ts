@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { startRedisServer } from '#redis-server';
 import { Crowd } from './support/crowd.js';
-import { turnsOf, violations } from './support/history.js';
+import { violations } from './support/history.js';
 import type { Peer, Side } from './support/peer.js';
 import { BOTH_WAYS, describeBesideJava, Stage } from './support/stage.js';
 import { ownServer } from '../support/own-server.js';
@@ -9,8 +9,6 @@ import { ownServer } from '../support/own-server.js';
 jest.setTimeout(60_000);
 
 const FOR_MS = 6000;
-/** How many turns a caller of one side may have on average for each of the other's: the sides are not equally quick. */
-const MOST_FOR_ONE = 50;
 
 describeBesideJava('one lock that everybody wants', () => {
   const server = ownServer(startRedisServer);
@@ -37,28 +35,24 @@ describeBesideJava('one lock that everybody wants', () => {
     return crowd;
   }
 
-  async function expectTurns(few: Side, crowd: Crowd): Promise<void> {
+  /** How many turns each gets depends on how quick its side is, and between the callers of one side Java's plain lock keeps no order. */
+  async function expectTurns(crowd: Crowd): Promise<void> {
+    expect(violations(await crowd.history())).toEqual([]);
     expect(crowd.done).toHaveLength(10);
-    // Between the callers of one side Java's plain lock keeps no order.
     expect(Math.min(...crowd.done.map(({ turns }) => turns))).toBeGreaterThan(0);
-    const { java = 0, nest = 0 } = turnsOf(await crowd.history(), '');
-    const [perJava, perNest] = few === 'java' ? [java / 2, nest / 8] : [java / 8, nest / 2];
-    expect(Math.max(perJava, perNest)).toBeLessThan(MOST_FOR_ONE * Math.min(perJava, perNest));
     expect(stage.complaints).toBe('');
   }
 
   it.each(BOTH_WAYS)('two callers of %s and eight of %s all get their turns', async (few, many) => {
     const crowd = await twoAmongEight(few, many);
-    expect(violations(await crowd.history())).toEqual([]);
-    await expectTurns(few, crowd);
+    await expectTurns(crowd);
   });
 
   it.each(BOTH_WAYS)(
     'two callers of %s and eight of %s all get their turns, also where Java’s lock is fair',
     async (few, many) => {
       const crowd = await twoAmongEight(few, many, 'fair');
-      expect(violations(await crowd.history())).toEqual([]);
-      await expectTurns(few, crowd);
+      await expectTurns(crowd);
     },
   );
 });

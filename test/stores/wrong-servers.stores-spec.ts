@@ -27,10 +27,14 @@ interface Running {
   stop(): unknown;
 }
 
+/** Stops when every client has left, which a store does that is closed. */
 async function listening(server: Server): Promise<Running> {
   server.on('connection', (socket) => socket.on('error', () => undefined));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { port: (server.address() as AddressInfo).port, stop: () => server.close() };
+  return {
+    port: (server.address() as AddressInfo).port,
+    stop: () => new Promise((resolve) => server.close(resolve)),
+  };
 }
 
 /** Servers that may stand at a wrong port, with the package that some of them need. */
@@ -39,7 +43,9 @@ const SERVERS = {
   'a port that takes connections and says nothing': {
     start: () => listening(createServer((socket) => socket.resume())),
   },
-  'a port that expects TLS': { start: () => listening(createTlsServer(certificate)) },
+  'a port that expects TLS': {
+    start: () => listening(createTlsServer(certificate, (socket) => socket.resume())),
+  },
   Redis: { start: () => startRedisServer() },
   PostgreSQL: { needs: 'postgres', start: () => startPostgresServer() },
   MariaDB: { needs: 'mariadb', start: () => startMariadbServer() },

@@ -9,6 +9,8 @@ export function describeCrowd(open: () => LockService, key: () => string, option
   it('are served in turn: nobody starves, and no two hold at once', async () => {
     const { clients, turns } = CROWD[options.fair ? 'fair' : 'unfair'];
     const services = Array.from({ length: clients }, open);
+    // Connected before the first turn: a client that joins late has fewer.
+    await Promise.all(services.map((service) => service.inspect(key())));
     const counts = services.map(() => 0);
     const tokens: number[] = [];
     let inside = 0;

@@ -23,7 +23,11 @@ export function simulatedGrpc(network: Network, process: SimProcess, server: Sim
       super(network, process, server);
     }
   }
-  const grpc = { Client, Metadata: class extends Map {}, credentials: { createInsecure: () => ({}) } };
+  const grpc = {
+    Client,
+    Metadata: class extends Map {},
+    credentials: { createInsecure: () => ({ _createSecureConnector: () => undefined }) },
+  };
   const names = ['Txn', 'LeaseGrant', 'LeaseRevoke', 'LeaseKeepAlive', 'Authenticate', 'Status', 'Watch'];
   const methodOf = (name: string): Pick<Method, 'path' | 'requestStream'> => ({
     path: name,

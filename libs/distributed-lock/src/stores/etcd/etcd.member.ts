@@ -1,6 +1,8 @@
+import type { Socket } from 'node:net';
 import type { ChannelCredentials, ClientDuplexStream, Client, Metadata } from '@grpc/grpc-js';
 import { conceal } from '../../redaction/conceal.js';
 import type { EtcdGrpc, Method } from './etcd.grpc.js';
+import { socketsOf } from './etcd.sockets.js';
 import type { CallName, Calls, WatchReply, WatchRequest } from './etcd.messages.js';
 
 const OPTIONS = {
@@ -20,6 +22,7 @@ const OPTIONS = {
 /** A connection to one member of the cluster. */
 export class EtcdMember {
   private readonly client: Client;
+  private readonly sockets: ReadonlySet<Socket>;
   private readonly exchanges = new Set<() => void>();
   private token: string | undefined;
 
@@ -30,6 +33,7 @@ export class EtcdMember {
     servername: string | undefined,
   ) {
     conceal(this, 'client', 'token');
+    this.sockets = socketsOf(credentials);
     const options = servername === undefined ? {} : { 'grpc.ssl_target_name_override': servername };
     this.client = new etcd.grpc.Client(address, credentials, { ...OPTIONS, ...options });
   }
@@ -85,6 +89,7 @@ export class EtcdMember {
   destroy(): void {
     for (const cancel of this.exchanges) cancel();
     this.client.close();
+    for (const socket of this.sockets) socket.destroy();
   }
 
   private stream({
