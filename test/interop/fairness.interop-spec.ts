@@ -35,24 +35,27 @@ describeBesideJava('one lock that everybody wants', () => {
     return crowd;
   }
 
-  /** How many turns each gets depends on how quick its side is, and between the callers of one side Java's plain lock keeps no order. */
-  async function expectTurns(crowd: Crowd): Promise<void> {
+  /**
+   * The least turns that a caller got. How many depends on how quick its side is, and between the callers of one side Java's plain
+   * lock keeps no order.
+   */
+  async function leastTurns(crowd: Crowd): Promise<number> {
     expect(violations(await crowd.history())).toEqual([]);
     expect(crowd.done).toHaveLength(10);
-    expect(Math.min(...crowd.done.map(({ turns }) => turns))).toBeGreaterThan(0);
     expect(stage.complaints).toBe('');
+    return Math.min(...crowd.done.map(({ turns }) => turns));
   }
 
   it.each(BOTH_WAYS)('two callers of %s and eight of %s all get their turns', async (few, many) => {
     const crowd = await twoAmongEight(few, many);
-    await expectTurns(crowd);
+    expect(await leastTurns(crowd)).toBeGreaterThan(0);
   });
 
   it.each(BOTH_WAYS)(
     'two callers of %s and eight of %s all get their turns, also where Java’s lock is fair',
     async (few, many) => {
       const crowd = await twoAmongEight(few, many, 'fair');
-      await expectTurns(crowd);
+      expect(await leastTurns(crowd)).toBeGreaterThan(0);
     },
   );
 });
