@@ -1,5 +1,5 @@
 // Writes the Lua scripts of the Redis store into one TypeScript module, with comments left out: a published package, a bundle and both
-// module systems then find them without reading files at run time. What a script has by `--@include` is there once, for all scripts.
+// module systems then find them without reading files at run time. A file that several scripts include (`--@include`) is there once.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parse } from 'node:path';
 

@@ -35,7 +35,7 @@ export function readExports() {
   return all;
 }
 
-/** What the build has declared, and which names the entry points export. */
+/** Reads the declarations that the build has made, and the names that the entry points export. */
 function readDeclarations() {
   const entries = ENTRY_POINTS.map(({ specifier, module }) => ({
     path: specifier,

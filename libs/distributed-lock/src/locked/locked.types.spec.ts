@@ -16,7 +16,7 @@ class Other {
 }
 
 const shop = new Shop();
-/** What a decorator gets of a method with the type `M`. */
+/** The arguments that TypeScript passes to a decorator of a method with the type `M`. */
 const of = <M>(): TypedPropertyDescriptor<M> => ({});
 const nothing = of<() => Promise<void>>();
 const byId = of<(id: string) => Promise<void>>();
@@ -29,7 +29,7 @@ const anything = of<() => Promise<unknown>>();
 const numbers = of<() => Observable<number>>();
 const generated = of<() => AsyncGenerator<number>>();
 
-/** The compiler checks this file. Nobody calls the functions, as some of what they say throws. */
+/** The compiler checks these functions. No test calls them, because some of them would throw. */
 describe('the types of @Locked', () => {
   it('accept positions, properties and lists that the method has, and names unchecked', () => {
     expect(() => {

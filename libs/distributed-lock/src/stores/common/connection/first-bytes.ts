@@ -47,7 +47,7 @@ export function strangeReply(first: Buffer, own: OwnProtocol): string | undefine
   return `no ${own.server} answers there, but ${name}${detail === undefined ? '' : ` (${detail})`}`;
 }
 
-/** What is said of a server that closes a connection before it has sent anything. */
+/** @returns the message about a server that has closed a connection before it sent anything */
 export function closedUnanswered({ server, tls }: OwnProtocol): string {
   return `the server took the connection and closed it without an answer; is it ${server}? With TLS: ${tls}`;
 }

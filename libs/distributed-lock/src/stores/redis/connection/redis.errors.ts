@@ -79,7 +79,7 @@ export function callerHasLeft(key: string): LockStoreError {
   return new LockStoreError('Its caller has left before the request was sent', key, 'refused');
 }
 
-/** What errors of Redis and of its clients mean that do not say what to do. */
+/** Some errors of Redis and of its clients do not say what to do. The message of the store adds it. */
 const ADVICE: readonly (readonly [said: RegExp, advice: string])[] = [
   [
     /^MOVED /,
