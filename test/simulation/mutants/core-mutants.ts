@@ -158,11 +158,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'if (!keeper || this.holdUntil > after.now ||',
       'if (!keeper ||',
     ],
-    [
-      'a release does not tell of a minimum hold',
-      'holdUntil > this.now ? { holdUntil } : undefined',
-      'undefined',
-    ],
+    ['a release does not tell of a minimum hold', 'isMinimumOpen ? holdUntil : undefined', 'undefined'],
     ['a lock that was downgraded is handed on to a writer', 'claim !== this.request.claim', 'false'],
     [
       'one other waiter does not count as contention',
@@ -195,14 +191,10 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...mutantsOf('documents', 'stores/common/certain-releases.js', [
-    [
-      'a release that was not answered is not repeated',
-      'if (this.isClosed || this.clock.now() > giveUpAt)',
-      'if (true)',
-    ],
+    ['a release that was not answered is not repeated', 'if (this.isClosed || isLate())', 'if (true)'],
     [
       'a release does not wait for late acquires',
-      'const isOver = reply.executedAt > requests.lateNotAfter || this.clock.now() > giveUpAt;',
+      'const isOver = reply.executedAt > requests.lateNotAfter || isLate();',
       'const isOver = true;',
     ],
   ]),

@@ -229,7 +229,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('redis', 'stores/redis/commands/acquire.js', [
     [
       'an owner acquires after its release',
-      'if (this.owners.some(({ isReleasing }) => isReleasing))',
+      'if (isReleasing)',
       'if (false)',
       'The release is repeated until no acquire that was written before its reply can be executed. Only a user of Redis without rights has an acquire written after that, and the servers here know no rights.',
     ],

@@ -33,7 +33,8 @@ import { checkKeys, lockRequest, type LockRequest } from './request/lock-request
 import { inBackground } from '../async-context/in-background.js';
 import type { LockClient } from '../port/lock-client.js';
 import { defaultApplication, thisProcess } from './request/this-process.js';
-import type { LockSnapshot, LockStore } from '../port/lock-store.js';
+import type { GuardedStore } from './runtime/guarded-store.js';
+import type { LockSnapshot } from '../port/lock-store.js';
 import { checkOptionNames, overlay } from '../options/option-names.js';
 import type {
   CallOptions,
@@ -101,6 +102,7 @@ export class LockService {
     const nextCall = () => ++this.calls;
     const emit = (event: LockEvent) => {
       if (events.observed) events.next(event);
+      return events.observed;
     };
     const eventsInPlace = new GuardedEvents(events, onListenerFailed);
     const internals: ServiceInternals = { isBooting: false, eventsInPlace, emit };
@@ -293,7 +295,7 @@ export class LockService {
     return { name: this.name, keyPrefix, store: store?.name, clientId: store?.clientId };
   }
 
-  private onOpened({ name: store, clientId, address }: LockStore): void {
+  private onOpened({ name: store, clientId, address }: GuardedStore): void {
     const { client } = this;
     this.events.next({ type: 'opened', key: undefined, store, clientId, client, address });
   }
@@ -309,7 +311,7 @@ export class LockService {
     return { ...snapshot, heldBy: await introductions.find(snapshot.holders) };
   }
 
-  private async send<T>(key: string | undefined, command: (store: LockStore) => Promise<T>): Promise<T> {
+  private async send<T>(key: string | undefined, command: (store: GuardedStore) => Promise<T>): Promise<T> {
     // A store that is opened now would never be closed.
     if (this.closing && !this.lifecycle.runtime)
       throw new LockShutdownError('The store was not asked: the application is closing.', key);

@@ -31,13 +31,14 @@ export class LeaseKeeper extends Renewable {
   constructor(
     private readonly owner: LeaseOwner,
     grant: Grant,
+    now: number,
     private readonly request: LockRequest,
     private readonly runtime: LeaseRuntime,
     askedLead: number,
   ) {
     super();
     const { clock, chance } = runtime;
-    this.lease = new Lease(grant, request.leaseMs, clock, chance, askedLead);
+    this.lease = new Lease(grant, now, request.leaseMs, clock, chance, askedLead);
     this.claim = request.claim;
   }
 

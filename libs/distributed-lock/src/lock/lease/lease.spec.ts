@@ -52,7 +52,7 @@ class Stage {
       waiting: 0,
       confirmed: true,
     } as const;
-    this.lease = new Lease(grant, LEASE_MS, this.clock, systemChance, 0);
+    this.lease = new Lease(grant, this.clock.now(), LEASE_MS, this.clock, systemChance, 0);
   }
 
   get isBelievedTooLong(): boolean {
@@ -119,7 +119,7 @@ describe('the renewal of a lease', () => {
         const clock = new ManualClock();
         const grant = { kind: 'granted', token: 1, lastToken: 1, waiting: 0, confirmed: true } as const;
         const validUntil = isGrantedAgain ? 0 : leftMs;
-        const lease = new Lease({ ...grant, validUntil }, LEASE_MS, clock, systemChance, 0);
+        const lease = new Lease({ ...grant, validUntil }, clock.now(), LEASE_MS, clock, systemChance, 0);
         if (isGrantedAgain) lease.onGrantedAgain(leftMs);
         const dueAfterMs = Math.min(LEASE_MS, leftMs + leaseMargin(LEASE_MS)) / RENEWALS_PER_LEASE;
         clock.stall(dueAfterMs * 0.89);

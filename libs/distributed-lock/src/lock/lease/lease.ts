@@ -38,6 +38,7 @@ export class Lease {
 
   constructor(
     private readonly grant: Grant,
+    now: number,
     public leaseMs: number,
     private readonly clock: Clock,
     private readonly chance: Chance,
@@ -47,8 +48,8 @@ export class Lease {
     this.isConfirmed = grant.confirmed;
     this.nextToken = grant.token;
     this.validUntil = grant.validUntil;
-    this.answeredAt = clock.now();
-    this.renewAt = this.nextRenewal(this.answeredAt);
+    this.answeredAt = now;
+    this.renewAt = this.nextRenewal(now);
   }
 
   // --- validity -------------------------------------------------------------------------------------------------
@@ -95,10 +96,10 @@ export class Lease {
   }
 
   /** The last token that was used, for the store to take back the rest. */
-  get used(): Pick<ReleaseRequest, 'used'> {
+  get used(): ReleaseRequest['used'] {
     const last = this.nextToken - 1;
-    if (this.isUntouched || last >= this.grant.lastToken) return {};
-    return { used: { token: last, lastToken: this.grant.lastToken } };
+    if (this.isUntouched || last >= this.grant.lastToken) return undefined;
+    return { token: last, lastToken: this.grant.lastToken };
   }
 
   /** A local hand-off is safe: a token is left, half of the lease is left, and the last renewal was answered. */

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { eventsOf, typesOf } from '../../../../../test/support/events.js';
 import { follow } from '../../../../../test/support/lock-world.js';
 import { locks, world } from '../../../../../test/support/world-per-test.js';
-import { awakeClock } from '../../time/clock.js';
+import { awakeClock, readClocks, systemClock } from '../../time/clock.js';
 import { LockLostError } from '../../port/lock.errors.js';
 
 const LEASE_MS = 30_000;
@@ -257,4 +257,9 @@ describe('the clock of a machine', () => {
     at.uptime = 0;
     expect(clock.now()).toBe(after);
   });
+});
+
+it('a clock that overrides a part of the machine’s is read by what it says itself', () => {
+  const clock = { ...systemClock, now: () => 5, timeOfDay: () => 8, read: () => undefined };
+  expect(readClocks(clock)).toEqual({ now: 5, lead: 3 });
 });

@@ -22,7 +22,7 @@ export class Watchdog {
   private readonly roundMs: number;
 
   constructor(
-    private readonly store: LockStore,
+    private readonly store: Pick<LockStore, 'renew'>,
     private readonly clock: Clock,
     watchdogTimeoutMs: number,
     private readonly emit: (event: LockEvent) => void,

@@ -122,9 +122,10 @@ export class AcquireLoop implements FairWaiter {
     const request = this.nextRequest(this.tokensWanted(), this.callers);
     // A takeover presents a ticket at once, so the store may keep the owner in its queue whatever it replies. It must be released.
     if (this.takeover) this.mayComeLate = true;
-    this.runtime.store.acquire(request).then(
+    this.runtime.store.acquire(
+      request,
       (reply) => this.afterReply(() => this.onReply(reply, request)),
-      (error: unknown) => this.afterReply(() => this.onFailure(error)),
+      (error) => this.afterReply(() => this.onFailure(error)),
     );
   }
 

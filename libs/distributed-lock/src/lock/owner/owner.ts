@@ -1,6 +1,5 @@
 import { readClocks, type ClockReading } from '../../time/clock.js';
 import { arrivedReplies } from '../../time/turns.js';
-import { detached } from '../../async-context/detached.js';
 import { AcquireLoop, type WaitingCallers } from './acquire-loop.js';
 import type { Claim } from '../../port/claim.js';
 import { SmallSet } from '../../collections/small-set.js';
@@ -131,11 +130,12 @@ export class Owner {
     if (this.state !== 'waiting') return this.onGrantAgain(grant);
     const { acquireLoop } = this;
     acquireLoop.stop();
-    const keeper = this.keepLease(grant);
+    const at = this.readClocks();
+    const keeper = this.keepLease(grant, at);
     this.onContention(grant.waiting, acquireLoop.asked.now);
     // Sent before the caller starts, because the caller may block the event loop for longer than the initial lease.
     if (!grant.confirmed) keeper.renewNow();
-    this.admit(keeper);
+    this.admit(keeper, at);
   }
 
   /** A second grant with the same token confirms the first. Another token means that the first grant was lost in between. */
@@ -144,14 +144,13 @@ export class Owner {
     else if (grant.confirmed) this.keeper.onGrantedAgain(grant.validUntil);
   }
 
-  private keepLease(grant: Grant): LeaseKeeper {
+  private keepLease(grant: Grant, at: ClockReading): LeaseKeeper {
     const { request, runtime, acquireLoop } = this;
-    return (this.keeper = new LeaseKeeper(this, grant, request, runtime, acquireLoop.asked.lead));
+    return (this.keeper = new LeaseKeeper(this, grant, at.now, request, runtime, acquireLoop.asked.lead));
   }
 
   /** Admits a caller if the lease is still valid. A grant that took longer than its lease is renewed first. */
-  private admit(keeper: LeaseKeeper): void {
-    const at = this.readClocks();
+  private admit(keeper: LeaseKeeper, at: ClockReading): void {
     if (keeper.lease.measureValidity(at) > 0) {
       this.slowAnswers = 0;
       return this.admitNext(keeper, at.now);
@@ -163,7 +162,7 @@ export class Owner {
   }
 
   onConfirmed(): void {
-    if (this.state === 'confirming' && this.keeper) this.admit(this.keeper);
+    if (this.state === 'confirming' && this.keeper) this.admit(this.keeper, this.readClocks());
   }
 
   onUnanswered(error: LockStoreError): void {
@@ -232,7 +231,8 @@ export class Owner {
   /** Keeps the lease of a grant. @returns whether the lease is still valid */
   takeGrant(grant: Grant & Repeated): boolean {
     this.acquireLoop.noteLateCopies(grant);
-    return this.keepLease(grant).lease.measureValidity() > 0;
+    const at = this.readClocks();
+    return this.keepLease(grant, at).lease.measureValidity(at) > 0;
   }
 
   /** Admits a caller that is not in the local queue. */
@@ -360,13 +360,14 @@ export class Owner {
     const { runtime, key, id: owner, keeper } = this;
     const { now } = at;
     const { call, fencingToken } = hold;
-    runtime.emit({ type: 'released', call, key, owner, fencingToken, heldMs: now - hold.acquiredAt });
+    const heldMs = now - hold.acquiredAt;
+    const isHeard = runtime.emit({ type: 'released', call, key, owner, fencingToken, heldMs });
     this.holds.delete(hold);
     this.budget.count();
     this.holdUntil = Math.max(this.holdUntil, hold.holdUntil);
     if (this.holds.size > 0) return RELEASED;
     // A listener of the event may have blocked the event loop since.
-    const after = this.callers.size > 0 ? this.readClocks() : at;
+    const after = isHeard && this.callers.size > 0 ? this.readClocks() : at;
     if (!keeper || this.holdUntil > after.now || !this.mayHandOff(keeper, after))
       return this.releaseInStore(0, isAwaited);
     if (keeper.lease.isConfirmed) {
@@ -439,15 +440,10 @@ export class Owner {
   }
 
   private releaseInStore(delayMs = 0, isAwaited = false): NeverRejects<ReleaseReply> {
-    const { store, releases } = this.runtime;
     // Built once: a repetition with another last token would let the store give one token out twice.
     const request = this.releaseRequest(isAwaited);
-    const send = () => store.release(request);
     this.end();
-    // A promise keeps the async context in which it is made for as long as the hold is there.
-    const released = detached(() =>
-      releases.track(this.key, delayMs > 0 ? releases.pause(delayMs).then(send) : send()),
-    );
+    const released = this.runtime.releases.send(request, delayMs);
     this.deregister();
     return released;
   }
@@ -455,10 +451,17 @@ export class Owner {
   private releaseRequest(isAwaited: boolean): ReleaseRequest {
     const { key, id: owner, claim, keeper, holdUntil } = this;
     const leaseMs = keeper?.lease.leaseMs ?? this.request.leaseMs;
-    const minimumHold = holdUntil > 0 && holdUntil > this.now ? { holdUntil } : undefined;
+    const isMinimumOpen = holdUntil > 0 && holdUntil > this.now;
     const whenAwaited = isAwaited ? 'when idle' : undefined;
-    const flush = this.budget.isRunning ? 'now' : whenAwaited;
-    return { key, owner, claim, leaseMs, ...keeper?.lease.used, ...minimumHold, flush };
+    return {
+      key,
+      owner,
+      claim,
+      leaseMs,
+      used: keeper?.lease.used,
+      holdUntil: isMinimumOpen ? holdUntil : undefined,
+      flush: this.budget.isRunning ? 'now' : whenAwaited,
+    };
   }
 
   private end(): void {

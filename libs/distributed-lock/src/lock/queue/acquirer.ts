@@ -1,4 +1,3 @@
-import { RebuiltMap } from '../../collections/rebuilt-map.js';
 import type { Clock } from '../../time/clock.js';
 import { covers } from '../../port/claim.js';
 import { LockShutdownError } from '../../port/lock.errors.js';
@@ -7,13 +6,14 @@ import { Deadlocks, heldInAnotherWay } from '../context/deadlock-detection.js';
 import type { Hold } from '../context/hold.js';
 import { inBackground } from '../../async-context/in-background.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
-import { queueName, type LockRequest } from '../request/lock-request.js';
+import type { LockRequest } from '../request/lock-request.js';
 import { LocalQueue } from './local-queue.js';
+import { LocalQueues } from './local-queues.js';
 import { acquireFreeKeys, type NotTogether } from './several-keys.js';
 
 /** Acquires one or several keys for a caller of one service: from the holds of its async flow, or through the local queues. */
 export class Acquirer {
-  private readonly queues = new RebuiltMap<string | LockRequest, LocalQueue>();
+  private readonly queues = new LocalQueues();
   private readonly deadlocks = new Deadlocks();
   private isClosed = false;
 
@@ -30,7 +30,7 @@ export class Acquirer {
 
   /** Rejects the callers that wait, except those of a flow that holds a lock. */
   dismissIdle(): void {
-    for (const queue of this.queues.values()) queue.close(shutdownError(queue.key));
+    for (const queue of this.queues.all()) queue.close(shutdownError(queue.key));
   }
 
   /** @param before holds that the same call has acquired so far */
@@ -62,11 +62,11 @@ export class Acquirer {
 
   private async acquireFree(requests: Requests): Promise<readonly Hold[] | NotTogether> {
     const [{ key, waitMs, signal }] = requests;
-    const refusing = requests.find((request) => this.queues.get(queueName(request))?.isOutOfReach);
+    const refusing = requests.find((request) => this.queues.get(request)?.isOutOfReach);
     if (refusing) return { busyKey: refusing.key };
     const isNested = requests.some((request) => findHold(this.scope, request.key));
     // A local queue serves its callers in order.
-    const isInStoreQueue = waitMs > 0 && requests.some((request) => this.queues.has(queueName(request)));
+    const isInStoreQueue = waitMs > 0 && requests.some((request) => this.queues.get(request) !== undefined);
     if (isNested || isInStoreQueue || this.isClosed || signal?.aborted) return { busyKey: undefined };
     const runtime = this.open();
     if (!runtime.store.acquireAll) return { busyKey: undefined };
@@ -105,13 +105,12 @@ export class Acquirer {
   }
 
   private queueOf(request: LockRequest): LocalQueue {
-    const name = queueName(request);
-    let queue = this.queues.get(name);
+    let queue = this.queues.get(request);
     if (!queue) {
       // The queue may live much longer than this call.
       const sample = request.signal ? { ...request, signal: undefined } : request;
-      queue = new LocalQueue(this.open(), sample, () => this.queues.delete(name));
-      this.queues.set(name, queue);
+      queue = new LocalQueue(this.open(), sample, () => this.queues.delete(sample));
+      this.queues.set(sample, queue);
     }
     return queue;
   }

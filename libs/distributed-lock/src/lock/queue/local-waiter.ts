@@ -67,14 +67,21 @@ export class WaitDeadlines extends HasDeadlines {
   }
 
   private insert(waiter: LocalWaiter, deadline: number): void {
-    let [low, high] = [0, this.sorted.length];
+    const last = this.sorted.at(-1);
+    // A list of one, because a list that grows reserves room for many, and mostly one caller waits for a key.
+    if (!last) this.sorted = [waiter];
     // Callers mostly wait for the same time, so that each new deadline is the last one.
-    if ((this.sorted[high - 1]?.deadline ?? -Infinity) <= deadline) low = high;
+    else if (last.deadline <= deadline) this.sorted.push(waiter);
+    else this.sorted.splice(this.firstAfter(deadline), 0, waiter);
+  }
+
+  private firstAfter(deadline: number): number {
+    let [low, high] = [0, this.sorted.length];
     while (low < high) {
       const middle = (low + high) >> 1;
       if ((this.sorted[middle] as LocalWaiter).deadline <= deadline) low = middle + 1;
       else high = middle;
     }
-    this.sorted.splice(low, 0, waiter);
+    return low;
   }
 }

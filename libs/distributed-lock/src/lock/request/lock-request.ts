@@ -76,14 +76,7 @@ export function lockRequest(
   };
 }
 
-/**
- * Names the local queue of a call. Callers with the same claim and the same lease of the same key share a queue and an
- * owner. A fair caller has a queue of its own, and so has one that takes the lock over.
- */
-export function queueName(request: LockRequest): string | LockRequest {
-  return request.fair || request.graceMs !== undefined ? request : kindName(request);
-}
-
+/** The same for all calls with the same claim and the same lease of the same key. */
 export function kindName({ key, claim, watched, leaseMs }: LockRequest): string {
   const kind = claim.kind === 'permits' ? `permits ${claim.permits} ${claim.weight}` : claim.kind;
   return `${kind} ${watched ? '' : leaseMs} ${key}`;

@@ -13,12 +13,13 @@ const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every
 const optional = (is: (value: unknown) => boolean) => (value: unknown) => value === undefined || is(value);
 
 export function ofShape(shape: Shape): Check {
-  const members = Object.entries(shape);
+  const members = Object.entries(shape).map(([name, isRight]) => ({ name, isRight }));
   return (value) => {
     if (typeof value !== 'object' || value === null) return `it is ${described(value)}`;
     const given = value as Readonly<Record<string, unknown>>;
-    const [wrong] = members.find(([name, isRight]) => !isRight(given[name])) ?? [];
-    return wrong === undefined ? undefined : `its ${wrong} is ${described(given[wrong])}`;
+    for (const { name, isRight } of members)
+      if (!isRight(given[name])) return `its ${name} is ${described(given[name])}`;
+    return undefined;
   };
 }
 
@@ -38,7 +39,10 @@ export function listOf(check: Check, length?: number): Check {
 function byKind(shapes: Readonly<Record<string, Shape>>): Check {
   const checks = new Map(Object.entries(shapes).map(([kind, shape]) => [kind, ofShape(shape)]));
   const anyKind = ofShape({ kind: (kind) => checks.has(kind as string) });
-  return (value) => anyKind(value) ?? checks.get((value as { readonly kind: string }).kind)?.(value);
+  return (value) => {
+    const check = checks.get((value as { readonly kind?: string } | null | undefined)?.kind as string);
+    return (check ?? anyKind)(value);
+  };
 }
 
 function described(value: unknown): string {
@@ -62,6 +66,7 @@ export const acquireReply = byKind({
   queued: { ticket: isNumber, recheckAfterMs: isNumber, ...BUSY },
   busy: BUSY,
 });
+export const releaseReply = oneOf('released', 'not held', 'unknown');
 export const renewalReply = byKind({
   renewed: { validUntil: isNumber, waiting: isNumber },
   lost: {},

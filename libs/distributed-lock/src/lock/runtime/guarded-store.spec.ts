@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Subject } from 'rxjs';
 import { LOCK } from '../../port/claim.js';
 import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
-import type { LockStore, Notification } from '../../port/lock-store.js';
-import { guardedStore } from './guarded-store.js';
+import type { AcquireReply, LockStore, Notification, ReleaseReply } from '../../port/lock-store.js';
+import { guardedStore, type GuardedStore } from './guarded-store.js';
 
 type Given = Readonly<Record<string, unknown>>;
 
@@ -21,15 +21,20 @@ const ON_A = { key: 'a', owner: 'c:1', claim: LOCK, leaseMs: 9 };
 const ACQUIRE = { ...ON_A, waitMs: 0, ticket: 0, tokens: 1 };
 const RENEWAL = { ...ON_A, token: 1, lastToken: 1 };
 
+const acquire = (store: GuardedStore): Promise<AcquireReply> =>
+  new Promise((resolve, reject) => store.acquire(ACQUIRE, resolve, reject));
+const release = (store: GuardedStore): Promise<ReleaseReply> =>
+  new Promise((resolve, reject) => store.release(ON_A, resolve, reject));
+
 /** Every answer with all its members, and how it is asked for. */
 const ANSWERS: readonly (readonly [
   method: keyof LockStore,
   answer: Given,
-  ask: (store: LockStore) => unknown,
+  ask: (store: GuardedStore) => unknown,
 ])[] = [
-  ['acquire', GRANT, (store) => store.acquire(ACQUIRE)],
-  ['acquire', BUSY, (store) => store.acquire(ACQUIRE)],
-  ['acquire', { ...BUSY, kind: 'queued', ticket: 1, recheckAfterMs: 1 }, (store) => store.acquire(ACQUIRE)],
+  ['acquire', GRANT, acquire],
+  ['acquire', BUSY, acquire],
+  ['acquire', { ...BUSY, kind: 'queued', ticket: 1, recheckAfterMs: 1 }, acquire],
   ['acquireAll', { key: 'a' }, (store) => store.acquireAll?.([ACQUIRE])],
   ['inspect', SNAPSHOT, (store) => store.inspect('a')],
   ['list', { entries: [SNAPSHOT] }, (store) => store.list?.({ prefix: '', limit: 9 })],
@@ -41,7 +46,7 @@ describe('a store of another package', () => {
   let told: unknown[];
   let notifications$: Subject<Notification>;
 
-  const store = (more: Given = {}): LockStore => {
+  const store = (more: Given = {}): GuardedStore => {
     const method = (name: string) => async () => answers[name];
     const names = [
       'acquire',
@@ -128,9 +133,9 @@ describe('a store of another package', () => {
     await expect(ask(store())).resolves.toMatchObject(answer);
   });
 
-  it.each<[keyof LockStore, (store: LockStore) => unknown]>([
-    ['acquire', (it) => it.acquire(ACQUIRE)],
-    ['release', (it) => it.release(ON_A)],
+  it.each<[keyof LockStore, (store: GuardedStore) => unknown]>([
+    ['acquire', acquire],
+    ['release', release],
     ['forceRelease', (it) => it.forceRelease('a')],
     ['list', (it) => it.list?.({ prefix: '', limit: 9 })],
     ['readIntroductions', (it) => it.readIntroductions?.(['c'])],
@@ -174,17 +179,15 @@ describe('a store of another package', () => {
     const thrower = () => {
       throw new TypeError('x is not a function');
     };
-    for (const acquire of [thrower, async () => thrower()]) {
-      const { message, reason, key } = await failure(store({ acquire }).acquire(ACQUIRE));
+    for (const given of [thrower, async () => thrower()]) {
+      const { message, reason, key } = await failure(acquire(store({ acquire: given })));
       expect([message, reason, key]).toEqual(['The store acme failed: x is not a function', 'unknown', 'a']);
     }
   });
 
   it('may reject with an error of another copy of this package, of which the reason counts', async () => {
     const error = Object.assign(new Error('no'), { code: 'LOCK_STORE', key: 'a', reason: 'refused' });
-    const { message, reason } = await failure(
-      store({ acquire: () => Promise.reject(error) }).acquire(ACQUIRE),
-    );
+    const { message, reason } = await failure(acquire(store({ acquire: () => Promise.reject(error) })));
     expect([message, reason]).toEqual(['no', 'refused']);
   });
 

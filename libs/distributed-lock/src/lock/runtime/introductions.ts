@@ -3,7 +3,7 @@ import { within } from '../../time/within.js';
 import { inBackground } from '../../async-context/in-background.js';
 import { holderName, LockStoreError } from '../../port/lock.errors.js';
 import type { LockClient, LockHolder } from '../../port/lock-client.js';
-import type { LockStore } from '../../port/lock-store.js';
+import type { GuardedStore } from './guarded-store.js';
 import { holderIn, introductionText } from './introduction.js';
 import type { OwnerRegistry } from './owner-registry.js';
 
@@ -131,7 +131,7 @@ export class Introductions {
 }
 
 interface Parts {
-  readonly store: LockStore;
+  readonly store: GuardedStore;
   readonly clock: Clock;
   readonly watchdogTimeoutMs: number;
   /** `undefined` if the store is to be told nothing. */

@@ -2,15 +2,14 @@ import { Observable } from 'rxjs';
 import { detached } from '../../async-context/detached.js';
 import { DeadlineTimer } from '../../time/deadline-timer.js';
 import type { Chance } from '../../time/chance.js';
-import type { Clock } from '../../time/clock.js';
+import { READ, readClocks, type Clock, type ClockReading } from '../../time/clock.js';
 import { within } from '../../time/within.js';
-import { guardedStore } from './guarded-store.js';
+import { guardedStore, type GuardedStore } from './guarded-store.js';
 import { FairQueues } from './fair-queues.js';
 import { ForgottenReleases } from './forgotten-releases.js';
 import type { LockEvent } from '../events/lock.events.js';
 import { LockShutdownError } from '../../port/lock.errors.js';
 import type { LockClient } from '../../port/lock-client.js';
-import type { LockStore } from '../../port/lock-store.js';
 import { Introductions } from './introductions.js';
 import { OwnerRegistry } from './owner-registry.js';
 import { ReleaseTracker } from './release-tracker.js';
@@ -26,7 +25,7 @@ export class LockRuntime {
   readonly scope: symbol;
   readonly clock: Clock;
   readonly chance: Chance;
-  readonly store: LockStore;
+  readonly store: GuardedStore;
   readonly deadlines: DeadlineTimer;
   readonly watchdog: Watchdog;
   readonly owners: OwnerRegistry;
@@ -35,7 +34,8 @@ export class LockRuntime {
   readonly releases: ReleaseTracker;
   readonly fairQueues = new FairQueues();
   readonly nextCall: () => number;
-  readonly emit: (event: LockEvent) => void;
+  /** @returns whether anybody listens */
+  readonly emit: (event: LockEvent) => boolean;
 
   constructor({ scope, options, client, nextCall, emit }: Service) {
     const { keyPrefix, watchdogTimeoutMs, chance } = options;
@@ -75,7 +75,7 @@ export class LockRuntime {
       waitedFor: () => this.owners.waitedFor(),
       warn,
     });
-    this.releases = new ReleaseTracker(clock, emit);
+    this.releases = new ReleaseTracker(this.store, clock, emit);
     this.store.notifications$.subscribe((notification) => this.owners.onNotification(notification));
   }
 
@@ -128,7 +128,7 @@ interface Service {
   readonly client: LockClient | undefined;
   /** Numbers a call, for its events. */
   readonly nextCall: () => number;
-  readonly emit: (event: LockEvent) => void;
+  readonly emit: (event: LockEvent) => boolean;
 }
 
 function closing(key: string, graceMs: number): LockShutdownError {
@@ -137,9 +137,10 @@ function closing(key: string, graceMs: number): LockShutdownError {
 }
 
 /** The same clock. Its timers run outside of every async context. */
-function detachedClock(clock: Clock): Clock {
+function detachedClock(clock: Clock): Clock & { readonly [READ]: () => ClockReading } {
   return {
     now: () => clock.now(),
+    [READ]: () => readClocks(clock),
     ...(clock.timeOfDay && { timeOfDay: () => clock.timeOfDay?.() as number }),
     ...(clock.nextTurn && { nextTurn: (task) => clock.nextTurn?.(task) }),
     after: (ms, task) => detached(() => clock.after(ms, task)),

@@ -1,8 +1,11 @@
 import type { Clock } from '../../time/clock.js';
 import { Delays } from '../../time/delays.js';
-import type { NeverRejects } from '../../async-context/in-background.js';
+import { detached } from '../../async-context/detached.js';
+import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
 import type { LockEvent } from '../events/lock.events.js';
-import type { ReleaseReply } from '../../port/lock-store.js';
+import type { LockError } from '../../port/lock.errors.js';
+import type { ReleaseReply, ReleaseRequest } from '../../port/lock-store.js';
+import type { GuardedStore } from './guarded-store.js';
 
 /** The releases of one service that are in flight or delayed. */
 export class ReleaseTracker {
@@ -11,6 +14,7 @@ export class ReleaseTracker {
   private readonly delays: Delays;
 
   constructor(
+    private readonly store: Pick<GuardedStore, 'release'>,
     clock: Clock,
     private readonly emit: (event: LockEvent) => void,
   ) {
@@ -21,24 +25,28 @@ export class ReleaseTracker {
     return this.underWay === 0;
   }
 
-  /** Waits before a release is sent. Shutdown ends the wait. */
-  pause(ms: number): Promise<void> {
-    return this.delays.wait(ms);
-  }
-
-  /** @returns the reply to a release. A failure becomes an `error` event and `unknown`. */
-  track(key: string, released: Promise<ReleaseReply>): NeverRejects<ReleaseReply> {
+  /**
+   * Sends a release, after a delay that shutdown ends. A failure becomes an `error` event and `unknown`.
+   *
+   * @returns the reply, in a promise of no async context: it would keep that context for as long as the hold is there
+   */
+  send(request: ReleaseRequest, delayMs = 0): NeverRejects<ReleaseReply> {
     this.underWay += 1;
-    return released.then(
-      (reply) => {
-        this.onDone();
-        return reply;
-      },
-      (error: unknown) => {
-        this.emit({ type: 'error', key, during: 'release', error });
-        this.onDone();
-        return 'unknown';
-      },
+    return detached(
+      () =>
+        new Promise((resolve) => {
+          const settle = (reply: ReleaseReply): void => {
+            this.onDone();
+            resolve(reply);
+          };
+          const fail = (error: LockError): void => {
+            this.emit({ type: 'error', key: request.key, during: 'release', error });
+            settle('unknown');
+          };
+          const send = (): void => this.store.release(request, settle, fail);
+          if (delayMs > 0) inBackground(this.delays.wait(delayMs).then(send) as NeverRejects<void>);
+          else send();
+        }),
     ) as NeverRejects<ReleaseReply>;
   }
 

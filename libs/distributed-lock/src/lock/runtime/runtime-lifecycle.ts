@@ -1,6 +1,6 @@
 import { inBackground } from '../../async-context/in-background.js';
 import type { LockRuntime } from './lock-runtime.js';
-import type { LockStore } from '../../port/lock-store.js';
+import type { GuardedStore } from './guarded-store.js';
 import { detached } from '../../async-context/detached.js';
 
 /** A store that was opened during the boot is closed again after this long at rest. */
@@ -35,7 +35,7 @@ export class RuntimeLifecycle {
     this.cancelRest?.();
   }
 
-  async send<T>(command: (store: LockStore) => Promise<T>): Promise<T> {
+  async send<T>(command: (store: GuardedStore) => Promise<T>): Promise<T> {
     const { store } = this.open();
     this.commands += 1;
     try {

@@ -35,8 +35,14 @@ export class CertainReleases {
     { owner, leaseMs }: ReleaseRequest,
     copyFor: (requests: OwnerRequests) => () => Promise<ExecutedRelease>,
   ): Promise<ReleaseReply> {
-    const longestMs = Math.max(leaseMs, SILENT_WAITER_MS);
-    const giveUpAt = this.clock.now() + longestMs + this.commandTimeoutMs;
+    const longestMs = Math.max(leaseMs, SILENT_WAITER_MS) + this.commandTimeoutMs;
+    let giveUpAt: number | undefined;
+    // Counts from the first copy that was not enough. Mostly the first one is, and a clock takes its time, too.
+    const isLate = (): boolean => {
+      const now = this.clock.now();
+      giveUpAt ??= now + longestMs;
+      return now > giveUpAt;
+    };
     const requests = this.owners.beginRequest(owner);
     requests.isReleasing = true;
     let wasHolder = false;
@@ -48,14 +54,14 @@ export class CertainReleases {
           const reply = await send();
           wasHolder ||= reply.wasHolder;
           // The clock of this client decides at the end, because the back end's clock may have been set back by any time.
-          const isOver = reply.executedAt > requests.lateNotAfter || this.clock.now() > giveUpAt;
+          const isOver = reply.executedAt > requests.lateNotAfter || isLate();
           if (isOver) {
             if (wasHolder) return 'released';
             return isUnsure ? 'unknown' : 'not held';
           }
         } catch (error) {
           // A refused release is repeated, too: a right that is missing for a moment must not leave the lock behind.
-          if (this.isClosed || this.clock.now() > giveUpAt) throw error;
+          if (this.isClosed || isLate()) throw error;
           isUnsure = true;
         }
         await this.delays.wait(randomMs(this.chance, RELEASE_RETRY_MS));

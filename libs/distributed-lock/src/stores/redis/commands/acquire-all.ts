@@ -1,5 +1,6 @@
 import { isExclusive } from '../../../port/claim.js';
 import type { AcquireRequest, Grant, InTheWay, Repeated } from '../../../port/lock-store.js';
+import type { OwnerRequests } from '../../common/owner-requests.js';
 import { shareSlot } from '../redis.keys.js';
 import { WireKeys, type Arguments } from '../redis.client.js';
 import type { ScriptContext } from '../scripts/script-command.js';
@@ -16,10 +17,20 @@ export function fitsOneScript(requests: readonly AcquireRequest[], context: Scri
 }
 
 export class AcquireAllCommand extends AcquiringCommand<Reply, Grants | InTheWay> {
+  private readonly owners: readonly OwnerRequests[];
+
   /** @throws LockKeyError for a key that a cluster cannot take */
-  constructor(requests: readonly AcquireRequest[], store: AcquireContext) {
+  constructor(
+    private readonly requests: readonly AcquireRequest[],
+    store: AcquireContext,
+  ) {
     const keys = new WireKeys(requests.flatMap(({ key }) => store.scripts.namesOf(key, 'lock')));
-    super(acquireAllScript, store, requests, keys);
+    super(acquireAllScript, store, requests[0] as AcquireRequest, keys);
+    this.owners = requests.map(({ owner }) => store.owners.beginRequest(owner));
+  }
+
+  protected forEach(act: (request: AcquireRequest, owner: OwnerRequests) => void): void {
+    this.requests.forEach((request, i) => act(request, this.owners[i] as OwnerRequests));
   }
 
   protected args(): Arguments {

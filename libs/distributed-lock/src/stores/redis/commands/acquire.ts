@@ -39,26 +39,23 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
   override readonly isRepeatable = true;
   /** An earlier copy that was never answered may be executed after the one that was. */
   protected mayComeLate = false;
-  private readonly owners: readonly OwnerRequests[];
   /** The latest copy is written, and not answered yet. */
   private isOpen = false;
 
+  /** @param first the first request that it sends */
   constructor(
     script: Script<R>,
     protected readonly store: AcquireContext,
-    protected readonly requests: readonly AcquireRequest[],
+    { key, claim }: AcquireRequest,
     keys: WireKeys,
   ) {
-    const [{ key, claim }] = requests as readonly [AcquireRequest];
     const { scripts, guard } = store;
-    super(
-      script,
-      scripts,
-      { key, kind: claim.kind },
-      guard ? new WireKeys([...keys.names, guard.mark]) : keys,
-    );
-    this.owners = requests.map(({ owner }) => store.owners.beginRequest(owner));
+    const all = guard ? new WireKeys([...keys.names, guard.mark]) : keys;
+    super(script, scripts, key, claim.kind, all);
   }
+
+  /** Calls `act` with each request that it sends, and with what else the owner of it has under way. */
+  protected abstract forEach(act: (request: AcquireRequest, owner: OwnerRequests) => void): void;
 
   /** @param reply of a server that is ready, to a request that was not refused as expired */
   protected abstract resultOf(reply: R): Result;
@@ -71,9 +68,11 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
    */
   protected onWrite(): number {
     this.isOpen = false;
-    if (this.owners.some(({ isReleasing }) => isReleasing)) throw callerHasLeft(this.key);
+    this.forEach((_, { isReleasing }) => {
+      if (isReleasing) throw callerHasLeft(this.key);
+    });
     const notAfter = this.context.notAfter(this.sent);
-    this.owners.forEach((owner, i) => owner.onAcquireSent(notAfter, this.requests[i]?.leaseMs));
+    this.forEach(({ leaseMs }, owner) => owner.onAcquireSent(notAfter, leaseMs));
     this.isOpen = true;
     return notAfter;
   }
@@ -81,7 +80,8 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
   protected onReply(reply: R): Result | typeof TOO_LATE {
     this.onAnswered();
     if (reply[0] === 0) return TOO_LATE;
-    this.mayComeLate = this.owners.some(({ hasUnanswered }) => hasUnanswered);
+    this.mayComeLate = false;
+    this.forEach((_, { hasUnanswered }) => (this.mayComeLate ||= hasUnanswered));
     if (reply[0] === 4) throw this.unready(reply[2] as number);
     this.finish();
     return this.resultOf(reply);
@@ -93,8 +93,8 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
     // Redis undoes nothing of a script that was denied halfway: it may have written a ticket, or a lock. A refusal of the
     // second copy says nothing about the first one.
     const isDeniedHalfway = isDenied(error.cause);
-    this.requests.forEach((request, i) => {
-      const mayHold = isDeniedHalfway || (error.reason === 'refused' && this.owners[i]?.hasUnanswered);
+    this.forEach((request, { hasUnanswered }) => {
+      const mayHold = isDeniedHalfway || (error.reason === 'refused' && hasUnanswered);
       if (mayHold) this.store.undo(request);
     });
     this.finish();
@@ -116,26 +116,31 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
   }
 
   private onAnswered(): void {
-    if (this.isOpen) for (const owner of this.owners) owner.onAcquireAnswered();
+    if (this.isOpen) this.forEach((_, owner) => owner.onAcquireAnswered());
     this.isOpen = false;
   }
 
   private finish(): void {
-    for (const { owner } of this.requests) this.store.owners.endRequest(owner);
+    this.forEach(({ owner }) => this.store.owners.endRequest(owner));
   }
 }
 
 type Reply = ReplyOf<typeof acquireScript>;
 
 export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
+  private readonly owner: OwnerRequests;
+
   /** @throws LockKeyError for a key that a cluster cannot take */
   constructor(
     private readonly request: AcquireRequest,
     store: AcquireContext,
   ) {
-    // No literal, which V8 would allocate in its old generation: docs/decisions/0012.
-    const requests = Array.of(request);
-    super(acquireScript, store, requests, store.scripts.keysOf(request.key, request.claim.kind));
+    super(acquireScript, store, request, store.scripts.keysOf(request.key, request.claim.kind));
+    this.owner = store.owners.beginRequest(request.owner);
+  }
+
+  protected forEach(act: (request: AcquireRequest, owner: OwnerRequests) => void): void {
+    act(this.request, this.owner);
   }
 
   protected args(): Arguments {

@@ -13,7 +13,7 @@ export class ForceCommand extends ScriptCommand<Reply, 'released' | 'not held'> 
     private readonly owner: string,
     context: ScriptContext,
   ) {
-    super(forceScript, context, { key, kind: 'lock' });
+    super(forceScript, context, key, 'lock');
   }
 
   protected args(): Arguments {

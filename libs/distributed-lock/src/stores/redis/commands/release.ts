@@ -17,7 +17,7 @@ class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
     context: ScriptContext,
     private readonly argsNow: () => Arguments,
   ) {
-    super(releaseScript, context, { key, kind: claim.kind });
+    super(releaseScript, context, key, claim.kind);
     this.flush = flush;
   }
 

@@ -37,7 +37,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
     keys?: WireKeys,
   ) {
     const [{ key, claim }] = renewals as readonly [Renewal];
-    super(script, context, { key, kind: claim.kind }, keys);
+    super(script, context, key, claim.kind, keys);
   }
 
   /**

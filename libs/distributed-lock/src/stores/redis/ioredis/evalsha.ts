@@ -28,7 +28,7 @@ export function evalShaOf(Base: typeof Command): EvalShaClass {
       args: Arguments,
     ) {
       super('evalsha', NONE, OPTIONS);
-      const first = [sha, String(wireKeys.names.length)];
+      const first = [sha, wireKeys.count];
       // Copied: V8 would allocate a literal that lives as long as a request in its old generation (docs/decisions/0012).
       this.args = first.concat(wireKeys.names, args.map(String));
     }
@@ -36,8 +36,8 @@ export function evalShaOf(Base: typeof Command): EvalShaClass {
     override toWritable(): string {
       const { wireKeys } = this;
       const args = this.args as string[];
-      const [sha = '', count = ''] = args;
-      let text = `*${args.length + 1}\r\n$7\r\nevalsha\r\n${asBulk(sha)}${asBulk(count)}${wireKeys.text}`;
+      const [sha = ''] = args;
+      let text = `*${args.length + 1}\r\n$7\r\nevalsha\r\n${asBulk(sha)}${wireKeys.text}`;
       for (let i = 2 + wireKeys.names.length; i < args.length; i++) text += asBulk(args[i] as string);
       return text;
     }

@@ -14,23 +14,22 @@ const TOO_OLD = 'Redis refused: it does not know SET … GET. Locks need Redis 6
 
 /** A command that runs a script for a lock. */
 export abstract class ScriptCommand<R extends ScriptReply, Result> extends RedisCommand<Result> {
-  readonly key: string;
-  protected readonly kind: Claim['kind'];
   private lastArgs: Arguments = [];
 
   /**
+   * @param key the lock that the script is run for, in messages
+   * @param kind also decides the channel on which foreign clients learn of a release
    * @param keys the Redis keys of the script; default: the five keys of this lock
    * @throws LockKeyError for a key that a cluster cannot take
    */
   constructor(
     private readonly script: Script<R>,
     protected readonly context: ScriptContext,
-    { key, kind }: Lock,
+    readonly key: string,
+    protected readonly kind: Claim['kind'],
     private readonly keys: WireKeys = context.keysOf(key, kind),
   ) {
     super();
-    this.key = key;
-    this.kind = kind;
   }
 
   /** Makes the arguments when the command is written, maybe long after its caller asked. May throw to refuse the command. */
@@ -65,13 +64,6 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
 }
 
 export type ScriptReply = readonly [kind: unknown, now: number, ...unknown[]];
-
-/** The lock that a script is run for, in messages. */
-interface Lock {
-  readonly key: string;
-  /** The kind of claim, which also decides the channel on which foreign clients learn of a release. */
-  readonly kind: Claim['kind'];
-}
 
 /** Redis 6.2 added `GET` to `SET`. An older server does not understand that last word. */
 function isTooOld(error: unknown): boolean {
