@@ -55,8 +55,8 @@ export interface LockStore {
    * The owner releases its lock or leaves the queue. The store then grants the next waiter.
    *
    * Resolves once it is certain that this owner neither holds the lock nor ever will. Until then the store repeats the
-   * request for the length of the lease, or of three rechecks if that is longer, plus one command. Rejects after that
-   * time, because lease and ticket have expired by then.
+   * request: after the first answer for the length of the lease, or of three rechecks if that is longer, plus one command.
+   * Rejects after that time, because lease and ticket have expired by then.
    */
   release(request: ReleaseRequest): Promise<ReleaseReply>;
   /** The holders and the queue of a key, or `null` when it has neither. */
