@@ -1,3 +1,4 @@
+import { randomBytes, randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { INestApplication, LoggerService } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
@@ -82,6 +83,18 @@ describe('the log of a start', () => {
     const other = await boot({ store: redisStore(NOWHERE, fast) });
     await until(() => other.lines.length === 2);
     expect(other.lines[1]).toBe(DOWN);
+  });
+
+  it('says why although the client has tried once by then', async () => {
+    // The second attempt comes after hours.
+    const chance = {
+      random: () => 1e6,
+      uuid: randomUUID,
+      hex: (bytes: number) => randomBytes(bytes).toString('hex'),
+    };
+    const { lines } = await boot({ store: redisStore(NOWHERE, fast), chance });
+    await until(() => lines.length === 2);
+    expect(lines[1]).toBe(DOWN);
   });
 
   it.each([

@@ -68,20 +68,18 @@ function modeOf(name) {
 async function crowd({ names, threads = 1, untilMs, holdMs = 1, who, history }) {
   const write = (...words) => redis.rpush(history, words.join(' '));
   const takeTurns = async (me) => {
-    let [turns, longestWaitMs] = [0, 0];
+    let turns = 0;
     for (; nowMs() < untilMs; turns++) {
       const name = names[Math.floor(Math.random() * names.length)];
-      const askedAt = performance.now();
       const mode = modeOf(name);
       await locks.withLock(name, { waitMs: Infinity, ...(mode && { mode }) }, async ({ fencingToken }) => {
-        longestWaitMs = Math.max(longestWaitMs, performance.now() - askedAt);
         const step = [me, name, fencingToken, mode === 'shared' ? 'read' : 'write'];
         await write('enter', ...step);
         await pause(holdMs);
         await write('leave', ...step);
       });
     }
-    return { who: me, turns, longestWaitMs };
+    return { who: me, turns };
   };
   return {
     threads: await Promise.all(Array.from({ length: threads }, (_, i) => takeTurns(`${who}.${i + 1}`))),

@@ -43,7 +43,6 @@ export interface Answer {
 export interface CrowdThread {
   readonly who: string;
   readonly turns: number;
-  readonly longestWaitMs: number;
 }
 
 type Waiting = { resolve(answer: Answer): void; reject(error: Error): void };

@@ -45,23 +45,20 @@ final class Crowd {
 
     private Map<String, Object> takeTurns(String who) throws InterruptedException {
         long turns = 0;
-        double longestWaitMs = 0;
         while (Times.nowMs() < order.number("untilMs", 0)) {
             List<String> names = order.texts("names");
             String name = names.get(ThreadLocalRandom.current().nextInt(names.size()));
             String kind = kindOf(name);
             RLock lock = Locks.of(redisson, kind, name);
-            long askedAt = System.nanoTime();
             lock.lock();
             String token = lock instanceof RFencedLock fenced ? String.valueOf(fenced.getToken()) : "-";
-            longestWaitMs = Math.max(longestWaitMs, Times.sinceMs(askedAt));
             write("enter", who, name, token, kind);
             Thread.sleep(order.number("holdMs", 1));
             write("leave", who, name, token, kind);
             lock.unlock();
             turns++;
         }
-        return Map.of("who", who, "turns", turns, "longestWaitMs", longestWaitMs);
+        return Map.of("who", who, "turns", turns);
     }
 
     private String kindOf(String name) {

@@ -53,6 +53,12 @@ describe('an error of etcd or gRPC', () => {
       'No connection established. Last error: Error: connect ECONNREFUSED 127.0.0.1:1. Resolution note: ',
       { reason: 'unreachable', detail: 'connect ECONNREFUSED 127.0.0.1:1', isOfMember: true },
     ],
+    [
+      'of a connection that was reset before etcd has spoken',
+      14,
+      'No connection established. Last error: Error: read ECONNRESET. Resolution note: ',
+      { reason: 'unreachable', detail: expect.stringContaining('it is no etcd') },
+    ],
     ['of a name that is not known', 14, 'Name resolution failed for target dns:x', { reason: 'unreachable' }],
     ['of a connection that broke', 14, 'Connection dropped', { reason: 'unknown', isOfMember: true }],
     ['of a stream that was ended', 13, 'Received RST_STREAM with code 2', { reason: 'unknown' }],

@@ -150,5 +150,7 @@ function explained(said: string): string {
   if (noHttp2 !== undefined) {
     return `${noHttp2}: no etcd answers there, or it speaks TLS and the endpoint does not begin with https:`;
   }
+  if (/^(read ECONNRESET|socket hang up)/.test(said))
+    return `${said}: the server closed the connection without an answer: it is no etcd, or one that speaks TLS exactly if the endpoint does not, or it stops`;
   return textOf({ message: said });
 }

@@ -41,6 +41,8 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   abstract readonly user: string;
   private readonly EvalSha: ReturnType<typeof evalShaFor>;
   private isClosed = false;
+  /** How many errors it has emitted. */
+  private errors = 0;
   private cancelRevival = (): void => undefined;
 
   constructor(
@@ -52,6 +54,7 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
     this.EvalSha = evalShaFor(client);
     const events: EventEmitter = client;
     events.on('error', (error: Error) => {
+      this.errors += 1;
       forgetArguments(error);
       this.emit('error', error);
     });
@@ -73,7 +76,13 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   open(onFailure: (error: Error) => void): void {
     const { clock, chance } = this.settings;
     const events: EventEmitter = this.client;
-    const connect = () => inBackground(this.client.connect(), (error) => onFailure(error as Error));
+    const connect = (): void => {
+      const told = this.errors;
+      inBackground(this.client.connect(), (error) => {
+        // An event has said why already, where this error says only that the connection is closed.
+        if (this.errors === told) onFailure(error as Error);
+      });
+    };
     events.on('end', () => {
       this.cancelRevival();
       if (!this.isClosed) this.cancelRevival = clock.after(randomMs(chance, REVIVAL_MS), connect);
