@@ -1,3 +1,4 @@
+import type { Server } from 'node:http';
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -239,13 +240,17 @@ describe.each(ADAPTERS)('a stream of a locked handler on %s', (adapter) => {
   let app: StartedApp['app'];
   let locks: LockService;
   let fetch: StartedApp['fetch'];
+  let closedAnswers: number;
   const isFree = async (): Promise<boolean> => (await locks.inspect('rows')) === null;
 
   beforeAll(async () => {
     ({ app, locks, fetch } = await startApp(adapter, { controllers: [Rows] }));
+    const server = app.getHttpServer() as Server;
+    server.on('request', (_, answer) => answer.once('close', () => (closedAnswers += 1)));
   });
   beforeEach(() => {
     tap = new Tap();
+    closedAnswers = 0;
   });
   afterEach(async () => {
     tap.let(100);
@@ -276,7 +281,7 @@ describe.each(ADAPTERS)('a stream of a locked handler on %s', (adapter) => {
     const answer = await fetch(`/${route}`, { signal: leaving.signal });
     await answer.body!.getReader().read();
     leaving.abort();
-    await pause(30);
+    await until(() => closedAnswers === 1);
     // What runs is not torn from under its lock.
     expect(await isFree()).toBe(false);
     tap.let(1);
