@@ -85,7 +85,7 @@ describe('the log of a start', () => {
     expect(other.lines[1]).toBe(DOWN);
   });
 
-  it('says why although the client has tried once by then', async () => {
+  it('names the cause also after a single attempt', async () => {
     // The second attempt comes after hours.
     const chance = {
       random: () => 1e6,

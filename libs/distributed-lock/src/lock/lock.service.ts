@@ -101,8 +101,10 @@ export class LockService {
     this.events$ = new GuardedEvents(bindEvents(events), onListenerFailed);
     const nextCall = () => ++this.calls;
     const emit = (event: LockEvent) => {
-      if (events.observed) events.next(event);
-      return events.observed;
+      // Asked before, because a listener may block the event loop and leave.
+      const isHeard = events.observed;
+      if (isHeard) events.next(event);
+      return isHeard;
     };
     const eventsInPlace = new GuardedEvents(events, onListenerFailed);
     const internals: ServiceInternals = { isBooting: false, eventsInPlace, emit };

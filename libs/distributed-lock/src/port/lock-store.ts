@@ -237,18 +237,18 @@ export interface ReleaseRequest {
   /** Length of the lease in ms. It bounds how long the store repeats an unanswered release. */
   readonly leaseMs: number;
   /** The last token used, and the last of the grant. The store takes back the tokens between. Absent when there are none. */
-  readonly used?: { readonly token: number; readonly lastToken: number };
+  readonly used?: { readonly token: number; readonly lastToken: number } | undefined;
   /**
    * End of the minimum hold, on the clock of the context. The store grants the key to no other owner before then. If the
    * owner holds, the store gives its lease to the owner id `placeholderOf(owner)`, under which the lease expires, so that a late
    * request of the owner does not find it. If the owner has lost the lock, the store keeps nothing.
    */
-  readonly holdUntil?: number;
+  readonly holdUntil?: number | undefined;
   /**
    * How soon the store sends the request. `now`: ahead of other requests, because other processes wait for the lock.
    * `when idle`: at once if no other request is in flight, because a caller awaits the reply. Absent: maybe in a batch.
    */
-  readonly flush?: 'now' | 'when idle';
+  readonly flush?: 'now' | 'when idle' | undefined;
 }
 
 /** The owner id that holds the key for the rest of a minimum hold. No request is ever sent with this id. */

@@ -1,9 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { leaseValidity } from '../../port/lease-validity.js';
 import { systemChance } from '../../time/chance.js';
 import { ManualClock } from '../../testing/manual-clock.js';
-import { leaseMargin } from '../../port/lease-validity.js';
+import { leaseMargin, leaseValidity } from '../../port/lease-validity.js';
 import { Lease, RENEWALS_PER_LEASE, type AskedRenewal } from './lease.js';
 
 const LEASE_MS = 5000;

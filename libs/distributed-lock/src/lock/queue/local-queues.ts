@@ -7,7 +7,7 @@ import type { LocalQueue } from './local-queue.js';
  * fair caller has a queue of its own, and so has one that takes the lock over.
  */
 export class LocalQueues {
-  /** By key: those of exclusive locks that the watchdog renews. Nearly all are, and to make a longer name takes longer than to find it. */
+  /** By key: those of exclusive locks that the watchdog renews. Nearly all calls ask for such a one, and no name is made for them. */
   private readonly plain = new RebuiltMap<string, LocalQueue>();
   private readonly others = new RebuiltMap<string | LockRequest, LocalQueue>();
 

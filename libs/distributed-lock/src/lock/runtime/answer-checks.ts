@@ -3,6 +3,15 @@ import { describeGiven } from '../../options/describe-given.js';
 /** Says what is wrong with a value that a store gave; `undefined` for one that is right. */
 export type Check = (value: unknown) => string | undefined;
 
+/** As `check`. An object of any kind may be given: with a getter that throws, or a Proxy. */
+export function problemOf(value: unknown, check: Check): string | undefined {
+  try {
+    return check(value);
+  } catch (error) {
+    return `it cannot be read: ${error instanceof Error ? error.message : describeGiven(error)}`;
+  }
+}
+
 type Shape = Readonly<Record<string, (value: unknown) => boolean>>;
 
 export const isText = (value: unknown): boolean => typeof value === 'string';

@@ -26,6 +26,10 @@ const acquire = (store: GuardedStore): Promise<AcquireReply> =>
 const release = (store: GuardedStore): Promise<ReleaseReply> =>
   new Promise((resolve, reject) => store.release(ON_A, resolve, reject));
 
+const raise = (): never => {
+  throw new TypeError('revoked');
+};
+
 /** Every answer with all its members, and how it is asked for. */
 const ANSWERS: readonly (readonly [
   method: keyof LockStore,
@@ -148,6 +152,16 @@ describe('a store of another package', () => {
     }
   });
 
+  it.each(ANSWERS)(
+    'gets an error with its name for an answer to %s that throws when it is read',
+    async (method, _, ask) => {
+      answers[method] = new Proxy({}, { get: (_target, name) => (name === 'then' ? undefined : raise()) });
+      const { message, reason } = await failure(ask(store()));
+      expect(message).toContain(`The store acme answered ${method} wrongly: it cannot be read: revoked`);
+      expect(reason).toBe('unknown');
+    },
+  );
+
   it('has nothing for a key if it says undefined', async () => {
     await expect(store().inspect('a')).resolves.toBeNull();
     await expect(store().acquireAll?.([ACQUIRE])).resolves.toBeNull();
@@ -197,10 +211,11 @@ describe('a store of another package', () => {
     const right = { kind: 'lost', owner: 'c:1' } as const;
     for (const wrong of [undefined, {}, { kind: 'lost' }, { kind: 'granted', owner: 'c:1' }])
       notifications$.next(wrong as unknown as Notification);
+    notifications$.next(new Proxy({}, { get: raise }) as Notification);
     notifications$.next(right);
     notifications$.error(new Error('broken'));
     expect(arrived).toEqual([right]);
-    expect(told).toHaveLength(5);
+    expect(told).toHaveLength(6);
     expect(String(told[2])).toContain(
       'The store acme answered by a notification wrongly: its owner is undefined',
     );

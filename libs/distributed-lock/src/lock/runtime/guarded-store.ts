@@ -24,6 +24,7 @@ import {
   notification,
   ofShape,
   oneOf,
+  problemOf,
   releaseReply,
   renewalReply,
   snapshot,
@@ -67,7 +68,7 @@ export function guardedStore(store: LockStore, tell: (during: string, error: unk
     onFailure: (error: LockError) => void,
   ): void => {
     const onAnswered = (answer: T): void => {
-      const what = check(answer);
+      const what = problemOf(answer, check);
       if (what === undefined) onAnswer(answer);
       else onFailure(wrong(method, what, key));
     };
@@ -81,7 +82,7 @@ export function guardedStore(store: LockStore, tell: (during: string, error: unk
     check: Check = () => undefined,
   ): Promise<T> => new Promise((resolve, reject) => send(method, key, command, check, resolve, reject));
   const isRight = (given: Notification): boolean => {
-    const what = notification(given);
+    const what = problemOf(given, notification);
     if (what !== undefined) tell('notification', wrong('by a notification', what, undefined));
     return what === undefined;
   };
@@ -119,7 +120,7 @@ export function guardedStore(store: LockStore, tell: (during: string, error: unk
       const isList = listOf(() => undefined, renewals.length);
       const replies = await ask('renew', undefined, () => store.renew(renewals), isList);
       return replies.map((reply, i): RenewalReply => {
-        const what = renewalReply(reply);
+        const what = problemOf(reply, renewalReply);
         return what === undefined
           ? reply
           : { kind: 'unknown', error: wrong('renew', what, renewals[i]?.key) };
@@ -160,7 +161,10 @@ export function guardedStore(store: LockStore, tell: (during: string, error: unk
   };
 }
 
-/** The store as the core asks it. What every lock needs calls back, because a promise more for each takes 1 % of its time. */
+/**
+ * The store as the core asks it. `acquire` and `release` call one of two functions, once: every lock needs both, and a promise
+ * for each takes time (docs/decisions/0012).
+ */
 export interface GuardedStore extends Omit<LockStore, 'acquire' | 'release'> {
   acquire(
     request: AcquireRequest,
@@ -184,7 +188,7 @@ function sent<T>(send: () => Promise<T> | undefined): Promise<T> {
 }
 
 function checked(store: LockStore): LockStore {
-  const what = checkStore(store);
+  const what = problemOf(store, checkStore);
   if (what === undefined) return store;
   const { name } = (store ?? {}) as Partial<LockStore>;
   const which = isText(name) ? `The store ${name}` : 'What the store function has created';

@@ -37,7 +37,7 @@ export class CertainReleases {
   ): Promise<ReleaseReply> {
     const longestMs = Math.max(leaseMs, SILENT_WAITER_MS) + this.commandTimeoutMs;
     let giveUpAt: number | undefined;
-    // Counts from the first copy that was not enough. Mostly the first one is, and a clock takes its time, too.
+    // The time counts from the first copy that does not settle the release: mostly the first copy does, and no clock is read.
     const isLate = (): boolean => {
       const now = this.clock.now();
       giveUpAt ??= now + longestMs;

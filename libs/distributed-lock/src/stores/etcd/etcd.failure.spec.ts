@@ -57,7 +57,7 @@ describe('an error of etcd or gRPC', () => {
       'of a connection that was reset before etcd has spoken',
       14,
       'No connection established. Last error: Error: read ECONNRESET. Resolution note: ',
-      { reason: 'unreachable', detail: expect.stringContaining('it is no etcd') },
+      { reason: 'unreachable', detail: expect.stringContaining('is it etcd?') },
     ],
     ['of a name that is not known', 14, 'Name resolution failed for target dns:x', { reason: 'unreachable' }],
     ['of a connection that broke', 14, 'Connection dropped', { reason: 'unknown', isOfMember: true }],

@@ -1,5 +1,6 @@
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import { textOf, type StoreFailure } from '../common/connection/connection-errors.js';
+import { closedUnanswered } from '../common/connection/first-bytes.js';
 
 /** The meaning of an error of etcd or of gRPC for the request that failed. */
 export interface EtcdFailure extends StoreFailure {
@@ -10,6 +11,8 @@ export interface EtcdFailure extends StoreFailure {
   readonly needsToken?: boolean;
   readonly isLeaseGone?: boolean;
 }
+
+const ETCD = { server: 'etcd', tls: 'the endpoint begins with https:' };
 
 /** Codes of gRPC. */
 const CANCELLED = 1;
@@ -150,7 +153,6 @@ function explained(said: string): string {
   if (noHttp2 !== undefined) {
     return `${noHttp2}: no etcd answers there, or it speaks TLS and the endpoint does not begin with https:`;
   }
-  if (/^(read ECONNRESET|socket hang up)/.test(said))
-    return `${said}: the server closed the connection without an answer: it is no etcd, or one that speaks TLS exactly if the endpoint does not, or it stops`;
+  if (said.startsWith('read ECONNRESET')) return `${said}: ${closedUnanswered(ETCD)}`;
   return textOf({ message: said });
 }

@@ -48,7 +48,7 @@ export function strangeReply(first: Buffer, own: OwnProtocol): string | undefine
 }
 
 /** @returns the message about a server that has closed a connection before it sent anything */
-export function closedUnanswered({ server, tls }: OwnProtocol): string {
+export function closedUnanswered({ server, tls }: Omit<OwnProtocol, 'reply'>): string {
   return `the server took the connection and closed it without an answer; is it ${server}? With TLS: ${tls}`;
 }
 

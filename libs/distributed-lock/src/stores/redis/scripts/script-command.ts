@@ -18,7 +18,7 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
 
   /**
    * @param key the lock that the script is run for, in messages
-   * @param kind also decides the channel on which foreign clients learn of a release
+   * @param kind of claim; it decides the channel on which foreign clients learn of a release
    * @param keys the Redis keys of the script; default: the five keys of this lock
    * @throws LockKeyError for a key that a cluster cannot take
    */
