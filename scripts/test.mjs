@@ -17,8 +17,9 @@ const options = [
   'node_modules/jest/bin/jest.js',
   '-c',
   'test/jest.config.mjs',
-  ...(isSlow ? ['--selectProjects', 'slow'] : fast),
+  // Before the option, which takes every word that follows it for the name of a project.
   ...given,
+  ...(isSlow ? ['--selectProjects', 'slow'] : fast),
 ];
 const root = fileURLToPath(new URL('..', import.meta.url));
 const { status } = spawnSync(process.execPath, options, { cwd: root, stdio: 'inherit' });

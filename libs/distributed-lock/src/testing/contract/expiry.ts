@@ -25,15 +25,18 @@ export const expiry = {
   },
 
   'a waiter is granted when the lease of a holder that crashed is over': async (stage) => {
-    const [dead, waiter] = await stage.held(2, { leaseMs: stage.shortLeaseMs });
+    const [dead, waiter] = await stage.held(2);
     await waiter.queue();
+    await dead.stopsRenewing();
     await dead.store.close();
     await waiter.waitForGrant();
     assert.ok(await waiter.isHolder());
   },
 
   'a waiter is told to recheck no later than shortly after the end of the lease': async (stage) => {
-    const [, waiter] = await stage.held(2, { leaseMs: stage.shortLeaseMs });
+    const [holder, waiter] = await stage.held(2);
+    await waiter.queue();
+    await holder.expectRenewed({ leaseMs: 4 * stage.shortLeaseMs });
     const { recheckAfterMs, remainingMs } = await waiter.queue();
     assert.ok(
       recheckAfterMs > 0 && recheckAfterMs <= remainingMs + 50,

@@ -116,6 +116,11 @@ export class TestOwner {
     assert.equal((await this.renew(options)).kind, 'lost');
   }
 
+  /** Gives this holder a short lease, which nobody renews. What a case needs before the end of it comes first. */
+  async stopsRenewing(): Promise<void> {
+    await this.expectRenewed({ leaseMs: this.stage.shortLeaseMs });
+  }
+
   /** Lets the lease of this holder run out. */
   async expires(): Promise<void> {
     await this.stage.eventually('the lease is over', async () => !(await this.isHolder()));
@@ -148,8 +153,9 @@ export class TestOwner {
   }
 }
 
-/** Lets time pass until `isSo` holds. */
 interface Patience {
+  readonly shortLeaseMs: number;
+  /** Lets time pass until `isSo` holds. */
   eventually(what: string, isSo: () => boolean | Promise<boolean>): Promise<void>;
 }
 

@@ -50,8 +50,9 @@ export const waiting = {
       await stage.subscribedOwner(),
       stage.owner(),
     ];
-    await dead.acquire({ leaseMs: stage.shortLeaseMs });
+    await dead.acquire();
     await waiter.queue();
+    await dead.stopsRenewing();
     await stage.pass(2 * stage.shortLeaseMs);
     const reply = await impatient.tryAcquire({ waitMs: 0 });
     assert.deepEqual([reply.kind, reply.kind === 'busy' && reply.holder], ['busy', waiter.owner]);
