@@ -70,12 +70,15 @@ describeWith('etcd')('the requests that a service sends to etcd', () => {
   });
 
   it('are ten at most for a thousand renewals', async () => {
-    const options = { watchdogTimeoutMs: 6000 };
+    const beatMs = 5000;
+    const options = { watchdogTimeoutMs: 3 * beatMs };
     const service: LockService = await etcd.openReady(etcd.url, { commandTimeoutMs: 2000 }, options);
     const keys = Array.from({ length: 1000 }, (_, i) => `${etcd.key}:${i}`);
     const locks = await Promise.all(keys.map((key) => service.acquire(key)));
-    const beats = 3;
-    const counts = await etcd.countsDuring(() => new Promise((resolve) => setTimeout(resolve, beats * 2000)));
+    const beats = 2;
+    const counts = await etcd.countsDuring(
+      () => new Promise((resolve) => setTimeout(resolve, beats * beatMs)),
+    );
     expect(countsOf(counts).Txn).toBeLessThanOrEqual((beats + 1) * 10);
     expect(countsOf(counts).LeaseKeepAlive).toBeLessThanOrEqual(2 * beats + 4);
     expect(locks.every(({ signal }) => !signal.aborted)).toBe(true);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { LinkedQueue, Link } from './linked-queue.js';
+import { LinkedQueue, Linked } from './linked-queue.js';
 
-class Item extends Link {
+class Item extends Linked {
   constructor(readonly name: string) {
     super();
   }

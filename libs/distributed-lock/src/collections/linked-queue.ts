@@ -1,7 +1,7 @@
 /** Base class of the entries of a `LinkedQueue`. An entry is in one queue at a time. */
-export class Link {
-  declare before: Link | undefined;
-  declare after: Link | undefined;
+export class Linked {
+  declare before: Linked | undefined;
+  declare after: Linked | undefined;
   declare queue: object | undefined;
 
   constructor() {
@@ -16,7 +16,7 @@ export class Link {
  * A `Set` of objects would do the same, but hashes each entry and leaves garbage for ten thousands of entries per second
  * (`npm run bench -- --only spread`, docs/decisions/0012).
  */
-export class LinkedQueue<T extends Link> implements Iterable<T> {
+export class LinkedQueue<T extends Linked> implements Iterable<T> {
   private head: T | undefined;
   private tail: T | undefined;
   private count = 0;

@@ -101,7 +101,7 @@ export class LockService {
     this.events$ = new GuardedEvents(bindEvents(events), onListenerFailed);
     const nextCall = () => ++this.calls;
     const emit = (event: LockEvent) => {
-      // Asked before, because a listener may block the event loop and leave.
+      // Read before, because a listener may block the event loop and unsubscribe.
       const isHeard = events.observed;
       if (isHeard) events.next(event);
       return isHeard;
@@ -143,9 +143,9 @@ export class LockService {
   withLock<T>(key: Keys, work: Work<T>): Promise<T>;
   withLock<T>(key: Keys, options: WithLockOptions, work: Work<T>): Promise<T>;
   withLock<T>(key: Keys, optionsOrWork: WithLockOptions | Work<T>, maybeWork?: Work<T>): Promise<T> {
-    const isPlain = typeof optionsOrWork === 'function' && maybeWork === undefined;
-    const options = isPlain ? NO_OPTIONS : (optionsOrWork as WithLockOptions);
-    const work = isPlain ? optionsOrWork : (maybeWork as Work<T>);
+    const hasNoOptions = typeof optionsOrWork === 'function' && maybeWork === undefined;
+    const options = hasNoOptions ? NO_OPTIONS : (optionsOrWork as WithLockOptions);
+    const work = hasNoOptions ? optionsOrWork : (maybeWork as Work<T>);
     if (typeof work !== 'function') return Promise.reject(noWork(work));
     return this.holdsFor(key, options, 'withLock').then((holds) => runUnder(asLock(holds), options, work));
   }

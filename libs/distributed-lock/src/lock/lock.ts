@@ -16,8 +16,8 @@ export interface Lock extends AsyncDisposable {
   /** `'exclusive'`, `'shared'` or `'permits'`; `exclusive` also where no mode was given. `downgrade()` makes it `shared`. */
   readonly mode: LockMode;
   /**
-   * Aborts with a `LockLostError` when the lock is lost before its release. Each listener runs in the async context in
-   * which it was added.
+   * Aborts with a `LockLostError` when the lock is lost before its release, or when another call takes it over and the grace
+   * begins. Each listener runs in the async context in which it was added.
    */
   readonly signal: AbortSignal;
   /**
@@ -64,7 +64,10 @@ export interface Lock extends AsyncDisposable {
    * LockConfigurationError for a lock of permits
    */
   downgrade(): Promise<void>;
-  /** Runs `work` in an async flow that holds these keys, so that nested calls share them. Does not release. Settles as `work` does. */
+  /**
+   * Runs `work` in an async flow that holds these keys, so that nested calls share them. Does not release. Settles as `work`
+   * does.
+   */
   run<T>(work: () => T | Promise<T>): Promise<T>;
   /**
    * Releases this share of the lock. Idempotent, never rejects. Resolves after a local hand-off, when the store has confirmed
@@ -111,7 +114,10 @@ export interface HoldSnapshot {
   readonly owner: string;
   /** The token of this hold. */
   readonly fencingToken: number;
-  /** The method, or the option `site` of the call that has acquired it, or outside of production the line that has called `acquire`. */
+  /**
+   * The method, or the option `site` of the call that has acquired it, or outside of production the line that has called
+   * `acquire`.
+   */
   readonly site: string | undefined;
   /** When it was acquired, by the clock of the machine. */
   readonly since: Date;
@@ -143,7 +149,7 @@ export interface CallOptions {
    * What the call does when others hold the key. `'throw'` (default): the call waits in the queue, and rejects with
    * `LockWaitTimeoutError` after `waitMs`. `'takeover'`: it goes to the head of the queue and has the holder told, whose
    * `lock.signal` aborts. A holder that has not released after `graceMs` loses the lock, and the call acquires it under a larger
-   * fencing token. Each holder that it meets has its own grace. Not with `fair`, `permits`, `maxWaiting` and `mode: 'shared'`.
+   * fencing token. Each holder that it finds has its own grace. Not with `fair`, `permits`, `maxWaiting` and `mode: 'shared'`.
    */
   readonly onBusy?: 'throw' | 'takeover';
   /**

@@ -34,10 +34,16 @@ export interface LockStore {
    * a store of documents sends a second one when another client was first.
    */
   readonly commandTimeoutMs: number;
-  /** A lost notification delays a waiter until `Queued.recheckAfterMs` and does no other harm. */
+  /**
+   * `LockRuntime` gives each to its owner. If one is lost, a waiter learns of its grant by its recheck after `recheckAfterMs`, and a
+   * holder of its loss by its next renewal.
+   */
   readonly notifications$: Observable<Notification>;
 
-  /** Acquires the lock, or enters the queue if `waitMs` allows. An owner that already holds is granted it again. */
+  /**
+   * Acquires the lock, or enters the queue if `waitMs` allows. An owner that already holds is granted it again. The core calls
+   * this and `release` through `GuardedStore`.
+   */
   acquire(request: AcquireRequest): Promise<AcquireReply>;
   /**
    * Acquires several locks at once, all or none, without entering a queue. Replies `InTheWay` with a key that is held or
@@ -56,7 +62,7 @@ export interface LockStore {
    *
    * Resolves once it is certain that this owner neither holds the lock nor ever will. Until then the store repeats the
    * request: after the first answer for the length of the lease, or of three rechecks if that is longer, plus one command.
-   * Rejects after that time, because lease and ticket have expired by then.
+   * After that time it settles as the last copy did, because lease and ticket have expired by then.
    */
   release(request: ReleaseRequest): Promise<ReleaseReply>;
   /** The holders and the queue of a key, or `null` when it has neither. */
@@ -133,11 +139,17 @@ export interface AcquireRequest {
   readonly key: string;
   /** The owner id, never used for another stay. */
   readonly owner: string;
-  /** `lock` or `exclusive`: alone. `shared`: with other readers. `permits`: takes `weight` of so many. */
+  /**
+   * `lock`, a mutex, and `exclusive`, the writer of a read-write lock: alone. `shared`: with other readers. `permits`: takes
+   * `weight` of so many.
+   */
   readonly claim: Claim;
   /** Length of the lease in ms. */
   readonly leaseMs: number;
-  /** How much longer the most patient of its callers waits, in ms; may be `Infinity`. With 0 the owner asks once and does not enter the queue. */
+  /**
+   * How much longer the most patient of its callers waits, in ms; may be `Infinity`. With 0 the owner asks once and does not
+   * enter the queue.
+   */
   readonly waitMs: number;
   /**
    * The ticket of an earlier reply, so that it survives a lost queue. 0 the first time. The queue is in order of tickets, and
@@ -150,7 +162,7 @@ export interface AcquireRequest {
   readonly minLastToken?: number;
   /**
    * The owner enters the queue only if fewer other owners wait there; otherwise the reply is `Busy`. An owner that is in the
-   * queue stays there. With this field `Queued` and `Busy` tell how many wait, and with `Infinity` nothing else is asked.
+   * queue stays there. With this field `Queued` and `Busy` tell how many wait, and `Infinity` asks for that number only.
    * Decided in the step that enters the queue. Absent: any number may wait.
    */
   readonly maxWaiting?: number;
@@ -329,13 +341,16 @@ export interface LockSnapshot {
   readonly mode: LockMode | undefined;
   /** The owners that hold it, as written in the store. */
   readonly holders: readonly string[];
-  /** The remaining time of the lease that ends first, in ms; `Infinity` when none ends, 0 while the key is free. */
+  /**
+   * The remaining time of the lease that ends first, in ms (on Redis, of the last reader's); `Infinity` when none ends, 0
+   * while the key is free.
+   */
   readonly remainingMs: number;
   /**
    * Owners in the queue of the store, in order: one for each other process that waits, or one for each of its `fair` callers
    * that rechecks. Callers that wait inside the process of the holder are not among them, as no store knows of them.
    */
   readonly pending: readonly string[];
-  /** The last token given out for this key; `undefined` when the store remembers none. */
+  /** A fencing token of the newest grant; `undefined` when the store has none for the key. */
   readonly fencingToken: number | undefined;
 }

@@ -1,10 +1,10 @@
 import type { Clock } from './clock.js';
-import { LinkedQueue, Link } from '../collections/linked-queue.js';
+import { LinkedQueue, Linked } from '../collections/linked-queue.js';
 
 /** The longest delay of the timer, so that it need not be set again for each deadline. */
 const LONGEST_TIMER_MS = 250;
 
-export abstract class HasDeadlines extends Link {
+export abstract class HasDeadlines extends Linked {
   /** @returns the next deadline; `Infinity` for none */
   abstract onDeadline(now: number): number;
 }

@@ -12,7 +12,7 @@ interface FlowLock extends Lock {
 class Frame {
   constructor(
     readonly lock: FlowLock | undefined,
-    /** An object that a caller of this module finds again, such as the activation of a handler. */
+    /** What `activationOfFlow` returns, such as the activation of a handler. */
     readonly activation: object | undefined,
     readonly outer = innermostLive(),
   ) {}
@@ -20,7 +20,7 @@ class Frame {
 
 /**
  * One for the process, on `globalThis`: an application may load both builds of this package, and a flow that starts in
- * one must be found by the other. One for all purposes, because on Node 20 each promise of the process pays for each.
+ * one must be found by the other. One for all purposes, because on Node 20 each one slows down every promise.
  */
 const SHARED = Symbol.for('nestjs-distributed-lock/owner-context');
 const shared = globalThis as { [SHARED]?: AsyncLocalStorage<Frame | undefined> };
@@ -68,7 +68,7 @@ export function findLock(scope: symbol, key?: string): Lock | undefined {
   return undefined;
 }
 
-/** Skips frames without a hold that may be live, because a flow that starts its next run inside its lock would chain them for ever. */
+/** Skips frames whose holds are over, because a loop that starts its next round under its lock would chain frames for ever. */
 function innermostLive(): Frame | undefined {
   let frame = storage.getStore();
   while (frame && !frame.lock?.holds.some((hold) => !hold.isOver)) frame = frame.outer;

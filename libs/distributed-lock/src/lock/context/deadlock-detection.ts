@@ -27,7 +27,7 @@ export class Deadlocks {
     }
   }
 
-  /** @returns the keys from `wanted` over the keys for which holders wait to one of `mine`; the search is depth first */
+  /** @returns the path of keys from `wanted` to one of `mine`, each held by a flow that waits for the next; depth first */
   private pathToOneOf(
     mine: readonly Hold[],
     wanted: LockRequest,

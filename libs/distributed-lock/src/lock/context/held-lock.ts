@@ -91,7 +91,7 @@ export class HeldLock implements Lock {
     return this.first.openShutdownSignal();
   }
 
-  /** As `Hold.onLoss`, for each of its holds. @returns stops listening */
+  /** As `Hold.onLoss`, for each of its holds. @returns a function that stops listening */
   onLoss(listener: (loss: LockLostError) => void): () => void {
     const stops = this.holds.map((hold) => hold.onLoss(listener));
     return () => stops.forEach((stop) => stop());
@@ -184,7 +184,7 @@ export class HeldLock implements Lock {
     const worst = (replies: readonly ReleaseReply[]) =>
       replies.find((r) => r === 'not held') ?? replies.find((r) => r === 'unknown') ?? 'released';
     const released = this.holds.map((hold) => hold.release(isAwaited, at));
-    // The flow that this lock is nested in may hold one of its keys for long.
+    // An outer call may hold one of the keys for long.
     this.stopJoining?.();
     return Promise.all(released).then(worst);
   }

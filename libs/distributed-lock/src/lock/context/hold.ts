@@ -83,7 +83,10 @@ export class Hold {
     return this.controller.signal;
   }
 
-  /** Aborts `signal`, if it was asked for and another call takes the lock over. The lock is held for the grace that this leaves. */
+  /**
+   * Aborts `signal`, if it was asked for and another call takes the lock over. The lock is held for the grace that this
+   * leaves.
+   */
   tellTakeover(): void {
     const { takeover, now } = this.owner;
     if (!takeover || this.isOver) return;
@@ -108,7 +111,7 @@ export class Hold {
    * Calls `listener`, which must not throw, when the lock is lost, in the async context of this call. An AbortSignal would
    * do the same, but takes 5 µs to make and to listen to (`npm run bench -- --only http`).
    *
-   * @returns stops listening
+   * @returns a function that stops listening
    */
   onLoss(listener: (loss: LockLostError) => void): () => void {
     const context = new AsyncResource('nestjs-distributed-lock.loss');
@@ -178,7 +181,7 @@ interface HeldOwner {
   /** @returns why the lease must not be believed in before `whenSure` has resolved */
   whyInDoubt(at?: ClockReading): string | undefined;
   whenSure(): NeverRejects<void>;
-  /** Defined while another call takes the lock over, which is still held. */
+  /** Defined while the lock is held and another call takes it over. */
   readonly takeover: { readonly graceMs: number; readonly by: string } | undefined;
   /** Defined once the service has begun to close. */
   readonly shutdown: LockShutdownError | undefined;

@@ -2,8 +2,8 @@ import { AsyncResource } from 'node:async_hooks';
 import { bindListeners } from '../../async-context/bound-listeners.js';
 
 /**
- * Aborts a signal on a loss or a shutdown. Each listener of the signal runs in the async context in which it was added. Listeners
- * of an `AbortSignal.any(…)` with it run in the context in which the signal was first asked for.
+ * Aborts a signal on a loss, a takeover or a shutdown. Each listener of the signal runs in the async context in which it was
+ * added. Listeners of an `AbortSignal.any(…)` with it run in the context in which the signal was first asked for.
  */
 export class LossController extends AsyncResource {
   private readonly controller = new AbortController();
@@ -13,7 +13,7 @@ export class LossController extends AsyncResource {
     super('nestjs-distributed-lock.signal');
   }
 
-  /** Does nothing from the second time on. */
+  /** A second call does nothing. */
   abort(reason: Error): void {
     this.runInAsyncScope(() => this.controller.abort(reason));
   }

@@ -14,7 +14,7 @@ export type LockEvent =
       readonly owner: string;
       readonly fencingToken: number;
       readonly waitedMs: number;
-      /** `local`: handed off by another caller of this process, without a request to the store. */
+      /** `local`: by a hand-off of this process, or as a further reader of one lease, without a request to the store. */
       readonly by: 'store' | 'local';
     }
   /** A call has given its lock back. The store may not have confirmed that yet. */
@@ -26,7 +26,10 @@ export type LockEvent =
       readonly fencingToken: number;
       readonly heldMs: number;
     }
-  /** A call ended without the lock: `waitMs` is over, the key is not free, the call is aborted, or the store or a shutdown refuses it. */
+  /**
+   * A call ended without the lock: `waitMs` is over, the key is not free, the call is aborted, or the store or a shutdown
+   * refuses it.
+   */
   | {
       readonly type: 'abandoned';
       readonly call: number;
@@ -40,7 +43,7 @@ export type LockEvent =
    */
   | { readonly type: 'contended'; readonly key: string; readonly owner: string }
   /**
-   * Another call takes over a lock that this process holds (`onBusy: 'takeover'`). `lock.signal` has aborted, and the lock is lost in
+   * Another call takes over a lock that this process holds (`onBusy: 'takeover'`). `lock.signal` aborts next, and the lock is lost in
    * `graceMs`, unless it is released before.
    */
   | {
@@ -51,7 +54,10 @@ export type LockEvent =
       /** Who takes it over, for people to read. */
       readonly by: string;
     }
-  /** A call of this process has taken the lock by force from a holder that had not released it within its grace. `acquired` follows. */
+  /**
+   * A call of this process has taken the lock by force from a holder that had not released it within its grace. `acquired`
+   * follows.
+   */
   | {
       readonly type: 'forced';
       readonly key: string;
@@ -59,7 +65,7 @@ export type LockEvent =
       readonly owner: string;
       readonly holder: string;
     }
-  /** A renewal got no answer. The lease is still valid, and the watchdog tries again. */
+  /** A renewal got no answer. The lease is valid for another `validForMs`. The watchdog tries again, unless the lease is fixed. */
   | {
       readonly type: 'suspended';
       readonly key: string;

@@ -69,7 +69,7 @@ export class LeaseKeeper extends Renewable {
     return { renewal, onReply: (reply) => this.onReply(reply, asked) };
   }
 
-  /** The renewal of a fixed lease only asks whether the lease is still there. Its end must not move. */
+  /** A fixed lease that is `unsure` is renewed for the rest of its time, so that its end does not move. */
   private get renewedMs(): number {
     const { lease } = this;
     if (this.request.watched || lease.state() !== 'unsure') return lease.leaseMs;
@@ -118,7 +118,7 @@ export class LeaseKeeper extends Renewable {
       this.cancelExpiry?.();
       this.runtime.emit({ type: 'resumed', key, owner });
     }
-    this.owner.onContention(waiting, asked.sentAt);
+    this.owner.onWaitingCount(waiting, asked.sentAt);
     this.lease.onRenewed(validUntil, asked);
     this.onConfirmed();
     if (!this.request.watched) this.armExpiry();
@@ -227,7 +227,7 @@ interface LeaseOwner {
   onConfirmed(): void;
   /** The store has not answered a renewal. The lease may be valid all the same. */
   onUnanswered(error: LockStoreError): void;
-  onContention(waiting: number, askedAt: number): void;
+  onWaitingCount(waiting: number, askedAt: number): void;
   onLost(reason: LockLostError['reason'], detail: string): void;
 }
 

@@ -28,11 +28,11 @@ export class Lease {
   private nextToken: number;
   /** Renewals without a reply so far. */
   private inFlight = 0;
-  /** How often a caller has asked for another length. */
+  /** How often a caller has asked for another length or claim. */
   private resets = 0;
   /**
-   * The store may have set the present length at any time since a caller asked for it. So an answer for another length counts
-   * until then at most.
+   * The end of the lease if the store set the present length when a caller asked for it. An answer for another length counts no
+   * longer than that.
    */
   private surelyUntil = Infinity;
 
@@ -83,7 +83,7 @@ export class Lease {
   }
 
   /** No caller has been admitted under this grant yet. */
-  get isUntouched(): boolean {
+  get hasAdmittedNobody(): boolean {
     return this.nextToken === this.grant.token;
   }
 
@@ -98,11 +98,14 @@ export class Lease {
   /** The last token that was used, for the store to take back the rest. */
   get used(): ReleaseRequest['used'] {
     const last = this.nextToken - 1;
-    if (this.isUntouched || last >= this.grant.lastToken) return undefined;
+    if (this.hasAdmittedNobody || last >= this.grant.lastToken) return undefined;
     return { token: last, lastToken: this.grant.lastToken };
   }
 
-  /** A local hand-off is safe: a token is left, half of the lease is left, and the last renewal was answered. */
+  /**
+   * A local hand-off is safe: a token and half of the lease are left, and the last renewal was answered. A lease that is not
+   * confirmed is, first.
+   */
   mayHandOff(at: ClockReading): boolean {
     if (!this.hasToken || this.suspendedBy) return false;
     return !this.isConfirmed || this.measureValidity(at) >= this.leaseMs / 2;

@@ -1,5 +1,5 @@
 import { exhaustMap, type Subscription } from 'rxjs';
-import { Link, LinkedQueue } from '../../collections/linked-queue.js';
+import { Linked, LinkedQueue } from '../../collections/linked-queue.js';
 import type { Clock } from '../../time/clock.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import type { NeverRejects } from '../../async-context/in-background.js';
@@ -80,7 +80,7 @@ export class Watchdog {
 }
 
 /** A lease that the watchdog renews: a `LeaseKeeper`. */
-export abstract class Renewable extends Link {
+export abstract class Renewable extends Linked {
   abstract isRenewalDue(): boolean;
   abstract startRenewal(): StartedRenewal;
 }

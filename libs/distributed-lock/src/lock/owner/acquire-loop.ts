@@ -35,9 +35,9 @@ export class AcquireLoop implements FairWaiter {
   ticket = 0;
   /** A request was not answered: the store may execute it at any time until the owner is released. */
   private mayComeLate = false;
-  /** When the last request was sent. */
+  /** When the last request was sent, by both clocks. */
   asked: ClockReading = NEVER;
-  /** Until then the store keeps the owner in its queue: the end of the wait that the last request has named. */
+  /** The end of the wait that the last request has named. The store drops an owner that does not recheck sooner. */
   private waitsUntil = Infinity;
   private inFlight = false;
   private isNextDue = false;
@@ -56,7 +56,7 @@ export class AcquireLoop implements FairWaiter {
     private readonly takeover: Takeover | undefined,
   ) {}
 
-  /** The store may know this owner: from a ticket, or by a request that was not answered. */
+  /** The store may have this owner: it has given a ticket, or has not answered a request. */
   get mayBeQueued(): boolean {
     return this.mayComeLate || this.ticket !== 0;
   }
@@ -233,7 +233,7 @@ export interface WaitingCallers {
    */
   readonly maxWaiting: number | undefined;
   /**
-   * Refuses callers before which `maxWaiting` wait. The others may wait from now on if their owner is in the store's queue.
+   * Refuses callers before whom `maxWaiting` wait. The others may wait from now on if their owner is in the store's queue.
    *
    * @param askedAt when the request was sent that the store has answered
    */

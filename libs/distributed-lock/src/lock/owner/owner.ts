@@ -29,7 +29,10 @@ import type {
 import { HandOffBudget } from './hand-off-budget.js';
 import { Takeover } from './takeover.js';
 
-/** After this many answers in a row that took longer than the lease, the callers are rejected: the next answers would, too. */
+/**
+ * After this many answers in a row that took longer than the lease, the callers are rejected: the next ones would be too slow,
+ * too.
+ */
 const MOST_SLOW_ANSWERS = 3;
 
 /**
@@ -49,7 +52,7 @@ export class Owner {
   private slowAnswers = 0;
   /** The latest end of a minimum hold of its callers. */
   private holdUntil = 0;
-  /** Another call takes the lock over: the grace counts. */
+  /** The notice of a takeover, whose grace runs. */
   takeover: Notice | undefined;
   private cancelGrace: (() => void) | undefined;
 
@@ -95,7 +98,7 @@ export class Owner {
     this.acquireLoop.start();
   }
 
-  /** Sends the next request at once, because a caller cannot wait for the attempt that follows an unanswered one. */
+  /** Sends the next request at once if none is in flight, because a caller cannot wait for the next recheck. */
   askNow(): void {
     if (this.state === 'confirming') this.keeper?.renewNow();
     else this.acquireLoop.askNow();
@@ -111,7 +114,7 @@ export class Owner {
         return this.onGrant(notification);
       case 'contended':
         // A forged notification may start the budget, but only a reply of the store may clear it.
-        this.onContended(notification.waiting);
+        this.startBudget(notification.waiting);
         return;
       case 'lost':
         return this.takeover
@@ -132,7 +135,7 @@ export class Owner {
     acquireLoop.stop();
     const at = this.readClocks();
     const keeper = this.keepLease(grant, at);
-    this.onContention(grant.waiting, acquireLoop.asked.now);
+    this.onWaitingCount(grant.waiting, acquireLoop.asked.now);
     // Sent before the caller starts, because the caller may block the event loop for longer than the initial lease.
     if (!grant.confirmed) keeper.renewNow();
     this.admit(keeper, at);
@@ -149,7 +152,7 @@ export class Owner {
     return (this.keeper = new LeaseKeeper(this, grant, at.now, request, runtime, acquireLoop.asked.lead));
   }
 
-  /** Admits a caller if the lease is still valid. A grant that took longer than its lease is renewed first. */
+  /** Admits a caller if the lease is valid. It is not if the grant took longer than its lease, or must be confirmed first. */
   private admit(keeper: LeaseKeeper, at: ClockReading): void {
     if (keeper.lease.measureValidity(at) > 0) {
       this.slowAnswers = 0;
@@ -188,7 +191,7 @@ export class Owner {
     if (!next) return this.releaseInBackground();
     this.state = 'held';
     keeper.start();
-    if (keeper.lease.isUntouched) this.budget.onFirstCaller(now);
+    if (keeper.lease.hasAdmittedNobody) this.budget.onFirstCaller(now);
     do next.resolve(this.holdFor(next, keeper, now));
     while (this.isForMany && keeper.lease.hasToken && (next = callers.shift()));
     callers.onServed(this);
@@ -196,7 +199,7 @@ export class Owner {
 
   private holdFor({ call, request, waitingSince }: Caller, { lease }: LeaseKeeper, now: number): Hold {
     const { runtime, key, id: owner } = this;
-    const by = lease.isUntouched ? 'store' : 'local';
+    const by = lease.hasAdmittedNobody ? 'store' : 'local';
     const fencingToken = lease.takeToken();
     const hold = new Hold(runtime.scope, call, this, fencingToken, now, request.site);
     hold.holdAtLeast(request.holdAtLeastMs);
@@ -325,7 +328,7 @@ export class Owner {
   onLost(reason: LockLostError['reason'], detail: string): void {
     const { keeper } = this;
     if (!keeper || !this.isGranted) return;
-    if (keeper.lease.isUntouched) return this.backToQueue(keeper);
+    if (keeper.lease.hasAdmittedNobody) return this.backToQueue(keeper);
     this.end();
     this.loseHolds(reason, detail, keeper.lease.suspendedBy);
     this.releaseInBackground(reason === 'expired' ? keeper.marginMs : 0);
@@ -385,8 +388,8 @@ export class Owner {
     return !this.budget.isSpent(at.now) && lease.mayHandOff(at);
   }
 
-  onContention(waiting: number, askedAt: number): void {
-    if (!this.onContended(waiting)) this.budget.clear(askedAt);
+  onWaitingCount(waiting: number, askedAt: number): void {
+    if (!this.startBudget(waiting)) this.budget.clear(askedAt);
   }
 
   /**
@@ -394,7 +397,7 @@ export class Owner {
    *
    * @param waiting how many owners wait in the store's queue. One of them may be the next one of this local queue.
    */
-  private onContended(waiting: number): boolean {
+  private startBudget(waiting: number): boolean {
     if (waiting <= (this.callers.isInStoreQueue ? 1 : 0)) return false;
     const isNews = !this.isContended;
     this.budget.start(this.now);
@@ -402,7 +405,7 @@ export class Owner {
     return true;
   }
 
-  /** A caller of this process begins to wait, and none has waited before it. */
+  /** A caller of this process begins to wait, and no other waits. */
   onFirstWaiter(): void {
     if (!this.budget.isRunning) this.tellContended();
     if (this.waitedFor().length > 0) this.runtime.forgottenReleases.onWaiter();
@@ -423,12 +426,12 @@ export class Owner {
     return this.callers.size > 0 || this.budget.isRunning;
   }
 
-  /** The last caller has left while a request is in flight, or before the grant is confirmed. */
+  /** No caller waits any more. An owner that waits, or whose grant is not confirmed, releases. */
   onLastCallerLeft(): void {
     if (this.acquireLoop.isRunning || this.state === 'confirming') this.releaseInBackground();
   }
 
-  /** A reply has come, and no caller is left. If the store has only ever answered "busy", there is nothing to release. */
+  /** No caller is left. The owner releases, unless the store cannot have it in its queue. */
   giveUpWaiting(): void {
     if (this.acquireLoop.mayBeQueued) return this.releaseInBackground();
     this.end();
@@ -479,9 +482,10 @@ export class Owner {
 
 /**
  * waiting:    asks the store, or waits in its queue.
- * confirming: granted, but a renewal must be answered before a caller is admitted: the grant came by notification, or its
- *             answer took longer than its lease.
- * held:       a caller holds the lock; several, if they are readers of one process.
+ * confirming: granted, but a renewal must be answered before a caller is admitted: too little of the lease is left, the store
+ *             does not believe in it before, or its first caller has released before the grant was confirmed.
+ * held:       a caller holds the lock; several, if they are readers of one process. A grant by notification that came
+ *             in time is held at once, and confirmed meanwhile: `Lease.isConfirmed` says so.
  * ended:      for good; an owner id is never used again.
  */
 type State = 'waiting' | 'confirming' | 'held' | 'ended';

@@ -3,13 +3,16 @@ import { timeOfDay } from '../../time/clock.js';
 import type { LockRequest } from '../request/lock-request.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 
-/** A notified holder gives the lock up by itself after the grace. If it has not, the lock is freed by force this many ms later. */
+/**
+ * A notified holder releases by itself when its grace is over. If it has not this many ms later, the lock is released by
+ * force.
+ */
 export const FORCED_AFTER_MS = 250;
 
 /**
  * Takes the lock over for an owner that waits at the head of the queue.
  *
- * The store notifies each holder that this meets, and the holder has its grace. If the same holder still has the lock
+ * The store notifies each holder that this finds, and the holder has its grace. If the same holder still has the lock
  * then, this frees it by force. The store grants the lock to the head of the queue.
  */
 export class Takeover {
@@ -31,7 +34,7 @@ export class Takeover {
     return timeOfDay(this.runtime.clock) - Number.MAX_SAFE_INTEGER;
   }
 
-  /** @returns in how many ms the owner must recheck, because this holder may be freed by force then */
+  /** @returns in how many ms the owner rechecks, to take the lock from this holder by force */
   onHolder(holder: string | undefined): number {
     if (holder === undefined) return Infinity;
     const { now } = this.owner;

@@ -65,9 +65,9 @@ export class Acquirer {
     const refusing = requests.find((request) => this.queues.get(request)?.isOutOfReach);
     if (refusing) return { busyKey: refusing.key };
     const isNested = requests.some((request) => findHold(this.scope, request.key));
-    // A local queue serves its callers in order.
-    const isInStoreQueue = waitMs > 0 && requests.some((request) => this.queues.get(request) !== undefined);
-    if (isNested || isInStoreQueue || this.isClosed || signal?.aborted) return { busyKey: undefined };
+    // Others of this process may wait for the key, and a local queue serves its callers in order.
+    const isQueued = waitMs > 0 && requests.some((request) => this.queues.get(request) !== undefined);
+    if (isNested || isQueued || this.isClosed || signal?.aborted) return { busyKey: undefined };
     const runtime = this.open();
     if (!runtime.store.acquireAll) return { busyKey: undefined };
     const queues = requests.map((request) => this.queueOf(request));

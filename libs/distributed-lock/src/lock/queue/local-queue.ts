@@ -18,8 +18,8 @@ const NONE: readonly never[] = [];
  * The callers of this process that wait for one key with the same claim and kind of lease, in order of asking.
  *
  * However many they are, one owner asks the store for all of them, and owners that hold make local hand-offs to them.
- * Callers with another lease have a queue of their own, because a lease is what the store counts down. So has each `fair`
- * caller.
+ * Callers with another lease have a queue of their own, because an owner has one lease. So has each `fair` caller, and each
+ * that takes the lock over.
  */
 export class LocalQueue implements Callers {
   /** Set by the acquire loop of the waiting owner. */
@@ -40,6 +40,10 @@ export class LocalQueue implements Callers {
 
   constructor(
     private readonly runtime: LockRuntime,
+    /**
+     * The request of the first caller. Its key, claim, lease and order count for all; its waits, `signal` and minimum hold do
+     * not.
+     */
     private readonly sample: LockRequest,
     /** No caller waits or holds any more. */
     private readonly onIdle: () => void,
@@ -57,7 +61,10 @@ export class LocalQueue implements Callers {
 
   // --- callers --------------------------------------------------------------------------------------------------
 
-  /** @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal, which is not aborted yet */
+  /**
+   * @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal, which is not
+   * aborted yet
+   */
   join(request: LockRequest, holdsOfFlow: readonly Hold[]): Promise<Hold> {
     const { clock, emit, nextCall } = this.runtime;
     const call = nextCall();
@@ -259,7 +266,7 @@ export class LocalQueue implements Callers {
     }
   }
 
-  /** How many wait before the next caller at least; `undefined` while a free key may let them in. */
+  /** At least how many wait before the next caller; `undefined` while it may be granted at once. */
   private waitingBefore({ fair, maxWaiting }: LockRequest): number | undefined {
     if (maxWaiting === Infinity) return undefined;
     if (fair) return this.runtime.fairQueues.sizeOf(kindName(this.sample)) || undefined;
@@ -267,8 +274,8 @@ export class LocalQueue implements Callers {
   }
 
   /**
-   * Learns how many others wait, for the callers that depend on it. An owner that asks the store learns it with the answer. While
-   * an owner of this process holds alone, none asks.
+   * Learns how many others wait, for the callers that depend on it: by the reply to an acquire request, or by `inspect` while an
+   * owner holds and none asks.
    */
   private countOthers(): void {
     if (this.uncounted.size === 0 || this.isCounting) return;
@@ -290,8 +297,8 @@ export class LocalQueue implements Callers {
   // --- answers --------------------------------------------------------------------------------------------------
 
   /**
-   * A caller that asks once can be refused without a request: this process holds the key, or the store has others before
-   * it in the queue. False while an answer is under way, and after a failure of the store.
+   * A caller that asks once can be refused without a request: an owner of this process holds the key alone, or waits for it in
+   * the store's queue, and the store has not failed since.
    */
   get isOutOfReach(): boolean {
     if (isExclusive(this.sample.claim) && this.granted) return true;
@@ -302,12 +309,12 @@ export class LocalQueue implements Callers {
     return this.areAllImpatient || this.uncounted.size > 0;
   }
 
-  /** No caller has time to wait: each of them asks once, and has had no answer yet. */
+  /** No caller has time to wait: each asks once, or its wait is over, without an answer yet. */
   private get areAllImpatient(): boolean {
     return this.waiters.size === this.impatient.size;
   }
 
-  /** The store has an owner of this queue, and some of its callers have time to wait: it comes before those that ask once. */
+  /** An owner of this queue waits in the store's queue for callers that have time. It is ahead of those that ask once. */
   private get isWaitedFor(): boolean {
     return this.isInStoreQueue && !this.areAllImpatient;
   }

@@ -7,30 +7,33 @@ import type { LocalQueue } from './local-queue.js';
  * fair caller has a queue of its own, and so has one that takes the lock over.
  */
 export class LocalQueues {
-  /** By key: those of exclusive locks that the watchdog renews. Nearly all calls ask for such a one, and no name is made for them. */
-  private readonly plain = new RebuiltMap<string, LocalQueue>();
+  /**
+   * By key: the queues of calls without a mode, under the watchdog, neither fair nor a takeover. Nearly all calls are, so they
+   * need no name.
+   */
+  private readonly common = new RebuiltMap<string, LocalQueue>();
   private readonly others = new RebuiltMap<string | LockRequest, LocalQueue>();
 
   get(request: LockRequest): LocalQueue | undefined {
-    return isPlain(request) ? this.plain.get(request.key) : this.others.get(nameOf(request));
+    return isCommon(request) ? this.common.get(request.key) : this.others.get(nameOf(request));
   }
 
   set(request: LockRequest, queue: LocalQueue): void {
-    if (isPlain(request)) this.plain.set(request.key, queue);
+    if (isCommon(request)) this.common.set(request.key, queue);
     else this.others.set(nameOf(request), queue);
   }
 
   delete(request: LockRequest): void {
-    if (isPlain(request)) this.plain.delete(request.key);
+    if (isCommon(request)) this.common.delete(request.key);
     else this.others.delete(nameOf(request));
   }
 
   all(): readonly LocalQueue[] {
-    return [...this.plain.values(), ...this.others.values()];
+    return [...this.common.values(), ...this.others.values()];
   }
 }
 
-function isPlain({ claim, watched, fair, graceMs }: LockRequest): boolean {
+function isCommon({ claim, watched, fair, graceMs }: LockRequest): boolean {
   return claim.kind === 'lock' && watched && !fair && graceMs === undefined;
 }
 

@@ -1,10 +1,10 @@
-import { Link } from '../../collections/linked-queue.js';
+import { Linked } from '../../collections/linked-queue.js';
 import { HasDeadlines, type DeadlineTimer } from '../../time/deadline-timer.js';
 import type { Hold } from '../context/hold.js';
 import type { LockRequest } from '../request/lock-request.js';
 
 /** One caller in the local queue, until it is admitted or leaves. There may be very many, so it is kept small. */
-export class LocalWaiter extends Link {
+export class LocalWaiter extends Linked {
   stopListening: (() => void) | undefined;
 
   constructor(

@@ -69,26 +69,26 @@ const GRANT: Shape = {
 };
 const BUSY: Shape = { holder: optional(isText), remainingMs: isNumber };
 
-export const grant = ofShape(GRANT);
-export const acquireReply = byKind({
+export const checkGrant = ofShape(GRANT);
+export const checkAcquireReply = byKind({
   granted: GRANT,
   queued: { ticket: isNumber, recheckAfterMs: isNumber, ...BUSY },
   busy: BUSY,
 });
-export const releaseReply = oneOf('released', 'not held', 'unknown');
-export const renewalReply = byKind({
+export const checkReleaseReply = oneOf('released', 'not held', 'unknown');
+export const checkRenewalReply = byKind({
   renewed: { validUntil: isNumber, waiting: isNumber },
   lost: {},
   unknown: { error: (value) => value instanceof Error },
 });
-export const notification = byKind({
+export const checkNotification = byKind({
   granted: { owner: isText, ...GRANT },
   contended: { owner: isText, waiting: isNumber },
   lost: { owner: isText },
   takeover: { owner: isText, graceMs: isNumber, by: isText },
   recheck: { owner: optional(isText), afterMs: isNumber },
 });
-export const snapshot = ofShape({
+export const checkSnapshot = ofShape({
   key: isText,
   mode: optional(isText),
   holders: isTexts,
@@ -96,9 +96,9 @@ export const snapshot = ofShape({
   pending: isTexts,
   fencingToken: optional(isNumber),
 });
-export const keyPage: Check = (value) =>
+export const checkKeyPage: Check = (value) =>
   ofShape({ entries: Array.isArray, unreadable: optional(Array.isArray), cursor: optional(isText) })(value) ??
-  listOf(snapshot)((value as { readonly entries: unknown }).entries) ??
+  listOf(checkSnapshot)((value as { readonly entries: unknown }).entries) ??
   listOf(ofShape({ key: isText, message: isText }))(
     (value as { readonly unreadable?: unknown }).unreadable ?? [],
   );

@@ -14,20 +14,20 @@ import type {
   RenewalReply,
 } from '../../port/lock-store.js';
 import {
-  acquireReply,
-  grant,
+  checkAcquireReply,
+  checkGrant,
   isFunction,
   isNumber,
   isText,
-  keyPage,
+  checkKeyPage,
   listOf,
-  notification,
+  checkNotification,
   ofShape,
   oneOf,
   problemOf,
-  releaseReply,
-  renewalReply,
-  snapshot,
+  checkReleaseReply,
+  checkRenewalReply,
+  checkSnapshot,
   type Check,
 } from './answer-checks.js';
 
@@ -82,7 +82,7 @@ export function guardedStore(store: LockStore, tell: (during: string, error: unk
     check: Check = () => undefined,
   ): Promise<T> => new Promise((resolve, reject) => send(method, key, command, check, resolve, reject));
   const isRight = (given: Notification): boolean => {
-    const what = problemOf(given, notification);
+    const what = problemOf(given, checkNotification);
     if (what !== undefined) tell('notification', wrong('by a notification', what, undefined));
     return what === undefined;
   };
@@ -103,10 +103,10 @@ export function guardedStore(store: LockStore, tell: (during: string, error: unk
       }),
     ),
     acquire: (request, onReply, onFailure) =>
-      send('acquire', request.key, () => store.acquire(request), acquireReply, onReply, onFailure),
+      send('acquire', request.key, () => store.acquire(request), checkAcquireReply, onReply, onFailure),
     ...(store.acquireAll && {
       acquireAll: async (requests) => {
-        const grants = listOf(grant, requests.length);
+        const grants = listOf(checkGrant, requests.length);
         const inTheWay = ofShape({ key: isText });
         return ask(
           'acquireAll',
@@ -120,20 +120,20 @@ export function guardedStore(store: LockStore, tell: (during: string, error: unk
       const isList = listOf(() => undefined, renewals.length);
       const replies = await ask('renew', undefined, () => store.renew(renewals), isList);
       return replies.map((reply, i): RenewalReply => {
-        const what = problemOf(reply, renewalReply);
+        const what = problemOf(reply, checkRenewalReply);
         return what === undefined
           ? reply
           : { kind: 'unknown', error: wrong('renew', what, renewals[i]?.key) };
       });
     },
     release: (request, onReply, onFailure) =>
-      send('release', request.key, () => store.release(request), releaseReply, onReply, onFailure),
+      send('release', request.key, () => store.release(request), checkReleaseReply, onReply, onFailure),
     inspect: async (key) =>
       ask(
         'inspect',
         key,
         async () => (await store.inspect(key)) ?? null,
-        (it) => (it === null ? undefined : snapshot(it)),
+        (it) => (it === null ? undefined : checkSnapshot(it)),
       ),
     forceRelease: (key, owner) =>
       ask('forceRelease', key, () => store.forceRelease(key, owner), oneOf('released', 'not held')),
@@ -153,7 +153,7 @@ export function guardedStore(store: LockStore, tell: (during: string, error: unk
     }),
     ...(store.list && {
       list: async (request) => {
-        const page = await ask('list', undefined, () => store.list?.(request), keyPage);
+        const page = await ask('list', undefined, () => store.list?.(request), checkKeyPage);
         return { ...page, unreadable: (page as Partial<KeyPage>).unreadable ?? [] };
       },
     }),

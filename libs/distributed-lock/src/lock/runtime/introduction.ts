@@ -4,7 +4,7 @@ import type { LockClient, LockHolder } from '../../port/lock-client.js';
 /** An introduction names this many holds at most. People look for the longest-held ones. */
 const MOST_HOLDS = 20;
 
-/** A client tells which process it is, and of each hold its owner, since when it is held, and the method or site that acquired it. */
+/** Which process a client is, and for each hold its owner, its start, and the method or site that acquired it. */
 type Text = readonly [application: string, host: string, process: number, since: number, ...HoldText[]];
 type HoldText = readonly [owner: string, since: number, site?: string];
 

@@ -35,7 +35,7 @@ export class Introductions {
     return this.areKept || (client !== undefined && clientOf(owner) === store.clientId);
   }
 
-  /** A client that says nothing about itself asks nothing about others. */
+  /** The store keeps introductions, and this client has one. */
   private get areKept(): boolean {
     const { client, store } = this.parts;
     return client !== undefined && store.introduce !== undefined;
@@ -100,7 +100,7 @@ export class Introductions {
     this.cancel = undefined;
     const { store, watchdogTimeoutMs, owners } = this.parts;
     if (owners.isEmpty || this.isStopped) return;
-    // Locks that are all short need no name, however many there are.
+    // All owners from then are gone, so no introduction is needed.
     if (this.ownersBefore !== undefined && !owners.hasOneOf(this.ownersBefore)) return this.scheduleFirst();
     this.ownersBefore = undefined;
     const text = this.text();

@@ -6,7 +6,7 @@ import { timeOfDay, type Clock } from '../../time/clock.js';
 import type { WaitedFor } from './forgotten-releases.js';
 
 /**
- * The owners of one service by id, each from before its first request until its release is sent.
+ * The owners of one service by id, each from before its first request until it has ended.
  *
  * A notification for an owner that is not here is stale: the store repeats that owner's release until no grant of it can
  * be left.

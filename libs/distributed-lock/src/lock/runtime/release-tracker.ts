@@ -28,7 +28,7 @@ export class ReleaseTracker {
   /**
    * Sends a release, after a delay that shutdown ends. A failure becomes an `error` event and `unknown`.
    *
-   * @returns the reply, in a promise of no async context: it would keep that context for as long as the hold is there
+   * @returns the reply, in a promise made outside of any async context, which it would keep as long as the hold is there
    */
   send(request: ReleaseRequest, delayMs = 0): NeverRejects<ReleaseReply> {
     this.underWay += 1;

@@ -10,7 +10,7 @@ const REST_MS = 1000;
 export class RuntimeLifecycle {
   /** Defined while the store is open. */
   runtime: LockRuntime | undefined;
-  /** Calls of `inspect` and `forceRelease` in flight, which no owner represents. */
+  /** Calls of `inspect`, `list` and `forceRelease` in flight, which no owner represents. */
   private commands = 0;
   private cancelRest: (() => void) | undefined;
 

@@ -54,7 +54,7 @@ export function heldIterator(iterator: AsyncIterator<unknown>, hold: StreamHold)
   return { value, stop: () => value.stop() };
 }
 
-/** Opens the iterator at the first step, because each may cost something. */
+/** Opens the iterator at the first step, because to open one may cost something. */
 function stepsOf(iterable: AsyncIterable<unknown>): StepSource {
   let opened: AsyncIterator<unknown> | undefined;
   return {

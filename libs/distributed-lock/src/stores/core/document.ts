@@ -1,7 +1,7 @@
 import type { Claim } from '../../port/claim.js';
 import type { TakeoverNotice } from '../../port/lock-store.js';
 
-/** A moment of the store's time in ms, or a time after the write that stores it: then no estimate of the clock goes into a lease. */
+/** A moment of the store's time in ms, or `inMs` after the write that stores it, which needs no estimate of that time. */
 export type Moment = number | { readonly inMs: number };
 
 export interface Holder {

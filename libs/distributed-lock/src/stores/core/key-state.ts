@@ -32,7 +32,7 @@ const MOST_NOTES = 32;
  * The state of one key and each change of it: all rules about who holds and who is next, for every store that keeps a
  * document. A change waits for nothing and reads no clock. The register writes the outcome, unless another client was first.
  *
- * No timer ends a lease. The first change after the end of a lease drops the holder and grants the queue.
+ * It has no timer. The first change after the end of a lease drops the holder and grants the lock to the next waiters.
  */
 export class KeyState {
   private holders: Holder[];
@@ -74,7 +74,7 @@ export class KeyState {
     return this.isChangedNow;
   }
 
-  /** Other clients whose owners a change has granted, dropped, or put behind another one. */
+  /** Other clients to notify: of a grant, a loss, a takeover, a minimum hold, or of waiters. */
   get notified(): readonly string[] {
     return [...new Set(this.toNotify)].filter((client) => client !== this.client.clientId);
   }
@@ -99,6 +99,7 @@ export class KeyState {
     if (mine) return this.giveWholeLease(mine, leaseMs, Math.max(mine.lastToken, minLastToken));
     checkKind(request, this.usedAs);
     if (this.isOneTooMany(request)) return this.queuedOrBusy(request);
+    // Changes nothing if its note is in the queue already.
     if (waitMs > 0) this.join(noteOf(request, this.client));
     this.grantNext(owner);
     if (waitMs <= 0 && this.queue.length === 0 && mayEnter(claim, this.holders)) this.enter(request);
@@ -203,7 +204,7 @@ export class KeyState {
   private join(note: Note): void {
     const isNew = !this.queue.some((waiter) => waiter.owner === note.owner);
     const last = this.queue.at(-1)?.ticket ?? 0;
-    // The first of two owners with the same ticket is ahead. A later note could overtake a larger ticket.
+    // Owners with one ticket stay in the order in which they came. A later note could overtake a larger ticket.
     const ticket = note.ticket || Math.max(this.reading.nextTicket, last);
     this.put(note, ticket, { inMs: note.waitMs });
     if (!isNew) return;
@@ -226,7 +227,7 @@ export class KeyState {
     this.queue.splice(behind < 0 ? this.queue.length : behind, 0, waiter);
   }
 
-  /** Grants to the first waiters that may enter. The owner whose change this is gets its whole lease at once. */
+  /** Grants to the first waiters that may enter. Owners of this client get their whole lease at once. */
   private grantNext(asker?: string): void {
     for (let next = this.queue[0]; next; next = this.queue[0]) {
       const { owner, claim, leaseMs, nonce, session } = next;

@@ -19,7 +19,10 @@ import { leavesNote } from './waiter-note.js';
 const TRIES_WITHOUT_PAUSE = 4;
 /** The lane sends this many requests however long they take, and a further one only within `commandTimeoutMs`. */
 const LEAST_TRIES = 2;
-/** After this many lost swaps the waiters that asked together with other tasks leave notes, which the next writer of any client merges. */
+/**
+ * After this many lost swaps the waiters that asked together with other tasks leave notes, which the next writer of any client
+ * merges.
+ */
 const SWAPS_WITHOUT_NOTES = 2;
 const LONGEST_PAUSE_MS = 8;
 
@@ -34,7 +37,7 @@ export class Lane {
   private tasks: Task[] = [];
   private isRunning = false;
   private isScheduled = false;
-  /** The newest reading: each note of an answered request is in it. */
+  /** The newest reading. One from a message may lack notes (`mayLackNotes`). */
   private newest: TimedReading | undefined;
   private interest: Interest | undefined;
   /** Tasks under way have left notes, so their owners wait in the back end, whatever happens to the next write. */
@@ -237,7 +240,10 @@ export class Lane {
     return this.keepNewest(timed);
   }
 
-  /** @throws LockStoreError when the session ended since the tasks began, because the document that they were applied to has changed */
+  /**
+   * @throws LockStoreError when the session ended since the tasks began, because the document that they were applied to has
+   * changed
+   */
   private checkSession(): void {
     if (this.hasSessionEnded) throw sessionEnded(this.key, 'unknown');
   }
@@ -252,7 +258,7 @@ export class Lane {
     return reading.now + this.context.clock.now() - receivedAt;
   }
 
-  /** Compares after each reply, because a newer document may have come before the reply that told this client of its own owner. */
+  /** Compares after tasks, too, because a newer document may have come before the reply that told this client of its own owner. */
   private compare(): void {
     const { owners, newest } = this;
     if (owners.isEmpty) this.watch(undefined);
@@ -357,7 +363,7 @@ function requestsOf(tasks: readonly Task[]): Requests {
   return requests as readonly AcquireRequest[] as Requests;
 }
 
-/** A reply to a later request is newer also if the order is smaller, because the store has lost its last writes. */
+/** A reply to a later request is newer also if the order is smaller, in case the store has lost its last writes. */
 function isNewer(one: TimedReading, other: TimedReading): boolean {
   if (one.sentAt > other.receivedAt) return true;
   const [a, b] = [one.reading, other.reading];

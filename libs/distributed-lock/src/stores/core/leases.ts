@@ -5,7 +5,8 @@ import type { Holder, TimedReading } from './document.js';
 
 /**
  * Who ends the leases and tickets of this client's owners when their time is over: the back end does (`ServerSideExpiry`), or
- * the client must (`SessionLeases` in stores/session).
+ * the client must (`SessionLeases` in stores/session). `ServerSideExpiry` keeps no account of owners: `start`, `end` and `extend`
+ * do nothing there.
  */
 export interface Leases {
   /** A renewal writes the new end of the lease. Otherwise it reads that its owner holds, as the document has no end. */
@@ -14,7 +15,7 @@ export interface Leases {
   end(owner: string): void;
   /** A request that prolongs the lease is about to be sent, so that it must not end meanwhile. */
   extend(owner: string, ms: number): void;
-  /** Any client has granted the lock to an owner of this one that waited. @returns until when the owner may believe in the grant */
+  /** A waiting owner of this client was granted the lock. @returns until when the owner may believe in the grant */
   onGranted(holder: Holder, told: { key: string; leaseMs: number; timed: TimedReading }): number;
   /** The owner was granted the lock, or its renewal was answered. */
   onHeld(lease: LeaseStart): void;

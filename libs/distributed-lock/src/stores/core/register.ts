@@ -31,7 +31,7 @@ export interface Register {
   listen(listener: RegisterListener): void;
   /**
    * Takes the lock if its document is free: no holders, no queue, no notes. Otherwise leaves the notes beside the document,
-   * tells the clients that hold it, and replies with the document, notes included.
+   * notifies the clients of its holders, and replies with the document, notes included.
    */
   take(take: Take): Promise<WriteReply>;
   /**
@@ -57,7 +57,7 @@ export interface Register {
 }
 
 export interface RegisterListener {
-  /** Another client wrote the document or left a note beside it, and that concerns this client. */
+  /** Another client wrote the document or left a note beside it, and this client depends on it. */
   onReading(name: string, reading: Reading): void;
   /**
    * A new connection has told the store's time, in ms, before any request is sent on it. A register that refuses requests after
@@ -118,7 +118,10 @@ export interface Swap extends Late {
 }
 
 export interface WriteReply {
-  /** The write was executed: after a take its owner is the only holder. `false`: the document had another version. */
+  /**
+   * The write was executed: after a take its owner is the only holder. `false`: the document was not as expected, or the
+   * request came after its not-after.
+   */
   readonly isDone: boolean;
   readonly reading: Reading;
 }

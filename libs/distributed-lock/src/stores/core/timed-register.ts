@@ -51,7 +51,10 @@ export class TimedRegister {
     return sending.onReply(await this.context.register.read(name));
   }
 
-  /** A new connection has told the store's time. The lead of the clock at its request is unknown, so no validity of a grant is computed from it. */
+  /**
+   * A new connection has told the store's time. The lead of the clock at its request is unknown, so no validity of a grant is
+   * computed from it.
+   */
   onTime(now: number, sentAt: number): void {
     const { serverClock, clock } = this.context;
     serverClock.learn(now, { now: sentAt, lead: -Infinity }, clock.now());
@@ -65,7 +68,10 @@ export class TimedRegister {
 
 export type Requests = readonly [AcquireRequest, ...AcquireRequest[]];
 
-/** `isDone`: the write was executed. Otherwise the document is newer than the one that the write was for. */
+/**
+ * `isDone`: the write was executed. Otherwise the document is newer than the one that the write was for, or the write came
+ * after its not-after.
+ */
 export interface TimedReply {
   readonly isDone: boolean;
   readonly timed: TimedReading;

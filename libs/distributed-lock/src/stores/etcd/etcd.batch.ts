@@ -55,7 +55,10 @@ export class Batch {
     };
   }
 
-  /** The messages that this transaction writes: one value a client, as etcd takes a key once. `EtcdOutbox` sends the others later. */
+  /**
+   * The messages that this transaction writes: one value a client, as etcd takes a key once. `EtcdOutbox` sends the others
+   * later.
+   */
   private mails(keys: EtcdKeys): readonly Mail[] {
     const mails = new Map<string, Mail>();
     let { depth } = this;
@@ -108,7 +111,10 @@ export interface EtcdRequest<Reply = unknown> extends PipedRequest {
   readonly session?: EtcdSession | undefined;
   /** The transaction of the request, which the transaction of the batch contains. */
   readonly txn: TxnRequest;
-  /** Messages to other clients. The transaction puts them into mailboxes if it has room, and the outbox sends the others after it. */
+  /**
+   * Messages to other clients. The transaction puts them into mailboxes if it has room, and the outbox sends the others after
+   * it.
+   */
   readonly messages?: Messages;
   /** About how many bytes the request has. */
   readonly bytes: number;
@@ -137,7 +143,7 @@ interface Mail {
   readonly texts: readonly string[];
 }
 
-/** How many operations or comparisons it has side by side, and one for a transaction inside. */
+/** The length of its longest list: comparisons, or operations of one outcome. */
 function depthOf({ compare = [], success, failure = [] }: TxnRequest): number {
   return Math.max(compare.length, success.length, failure.length);
 }

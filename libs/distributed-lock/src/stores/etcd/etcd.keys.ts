@@ -93,7 +93,7 @@ export class EtcdKeys {
   }
 }
 
-/** Keys from the first up to the second, without it. */
+/** Keys from `key` on, below `rangeEnd`. */
 export interface KeyRange {
   readonly key: Buffer;
   readonly rangeEnd: Buffer;

@@ -119,7 +119,7 @@ export class MemoryDocuments {
   }
 }
 
-/** A register in the memory of this process. It loses no swap and no message, and knows which clients are closed. */
+/** A register in the memory of this process. It loses no notification, and knows which clients are closed. */
 export class MemoryRegister implements Register {
   readonly commandTimeoutMs = 1;
   readonly initialLeaseMs = Infinity;

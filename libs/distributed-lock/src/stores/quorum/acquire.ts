@@ -136,8 +136,8 @@ export async function askNode(
 }
 
 /**
- * Keeps the present grant if a majority has leases of it. Otherwise the owner holds under a token that a majority has
- * reserved. A node that did not answer may still have the lease of the present grant, so a grant that the core knows of stays.
+ * Keeps the present grant if a majority has leases of it, also from earlier attempts. Otherwise the owner holds under a token
+ * that a majority has reserved.
  */
 async function hold(
   owner: QuorumOwner,

@@ -5,7 +5,7 @@ import type { QuorumContext } from './quorum.context.js';
 
 /**
  * How many fencing tokens each node reserves beyond those asked for. Nodes whose counters differ by less, which is 10 ms of
- * their clocks, need no second round. It never grows, because the reserve of one grant sets the next one's counters apart.
+ * their clocks, need no second round. It is fixed, because the reserve of one grant sets the next one's counters apart.
  */
 export const SPARE_TOKENS = 10_000;
 
@@ -55,7 +55,7 @@ export class NodeLeases {
     return true;
   }
 
-  /** The leases of these nodes count for what is held. */
+  /** Counts the leases of these nodes for the grant. */
   join(nodes: readonly NodeOwner[]): void {
     for (const node of nodes) if (node.lease) this.held?.nodes.set(node, node.lease.token);
   }
@@ -64,7 +64,7 @@ export class NodeLeases {
     this.held = undefined;
   }
 
-  /** The nodes whose leases are left of what is held. */
+  /** The nodes whose leases count for the grant. */
   counted(): NodeOwner[] {
     return this.nodes.filter((node) => this.counts(node));
   }

@@ -8,7 +8,7 @@ import type { LockStore } from '../../port/lock-store.js';
 const DIGITS = { client: 4, count: 7, attempt: 9 };
 const ATTEMPT = new RegExp(`:(-?)((\\d{${DIGITS.client}})(\\d{${DIGITS.count},}))\\d{${DIGITS.attempt}}$`);
 
-/** For messages and `inspect` only. Two clients of one name do no harm, since nodes know each by the id of its own. */
+/** For messages, `inspect` and introductions only. Nodes tell the locks of two clients with one name apart by their own ids. */
 export function newQuorumId(chance: Chance): string {
   const smallest = 10 ** (DIGITS.client - 1);
   return `quorum-${smallest + Math.floor(chance.random() * 9 * smallest)}`;

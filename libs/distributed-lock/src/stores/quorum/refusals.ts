@@ -25,7 +25,7 @@ export function queuedReply(replies: readonly AcquireReply[], ticket: number, ma
   return { kind: 'queued', ticket, holder, remainingMs, recheckAfterMs, ...counted };
 }
 
-/** The least number of others that wait at every node of a majority. */
+/** How many others wait at each node of a majority, at least. */
 function waitingIn(refusals: readonly (Busy | Queued)[], majority: number): Pick<Busy, 'waiting'> {
   const counts = refusals.flatMap(({ waiting }) => (waiting === undefined ? [] : [waiting]));
   if (counts.length === 0) return {};

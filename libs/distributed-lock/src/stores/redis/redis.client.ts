@@ -32,7 +32,7 @@ export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
   /**
    * Runs `task` once the connection has brought nothing for `ms`. Does nothing on a cluster, whose client watches its nodes.
    *
-   * @returns cancels it
+   * @returns a function that cancels it
    */
   afterSilence(ms: number, task: () => void): () => void;
   subscribe(channels: readonly string[]): Promise<unknown>;
@@ -78,7 +78,7 @@ export interface RedisNode {
    * Asks the server of a silent connection on a second one, which is closed again.
    *
    * @param onAnswer the server answers there
-   * @returns closes the second connection
+   * @returns a function that closes the second connection
    */
   askBeside(onAnswer: () => void): () => void;
   /** Ends the connection at once. The client replaces it. */

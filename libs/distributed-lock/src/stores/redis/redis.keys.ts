@@ -5,7 +5,10 @@ import type { Chance } from '../../time/chance.js';
 /** With this prefix the scripts count tokens together with Redisson's fenced lock, for `sharedTokens`. */
 const SHARED_TOKEN_KEY = 'nest_lock_shared_token';
 
-/** All keys and channels of one lock, in the order in which every script takes them: the only place that names them. */
+/**
+ * The five names of one lock, in the order in which every script takes them. The scripts derive all further ones from these. They
+ * call the third one `waiter_options`; its name in Redis begins with `nest_lock_meta`.
+ */
 export type RedisKeys = readonly [
   lock: string,
   queue: string,
@@ -14,7 +17,7 @@ export type RedisKeys = readonly [
   channel: string,
 ];
 
-/** The channel on which one client gets its grants. */
+/** The channel of the notifications to one client. */
 export function notificationChannel(clientId: string): string {
   return `nest_lock_notify:${clientId}`;
 }

@@ -130,7 +130,7 @@ export class RedisLocks implements LockStore {
   }
 
   release(request: ReleaseRequest): Promise<ReleaseReply> {
-    this.subscriber.stopListening(request.owner);
+    this.subscriber.stopListeningToForeignClients(request.owner);
     const { releases, scripts, clock } = this;
     return releases.run(request, (owner) => releaseCopies(request, scripts, owner, clock));
   }
@@ -198,7 +198,7 @@ export class RedisLocks implements LockStore {
     const { serverClock } = this.connection;
     const validUntil = this.believesAtOnce ? serverClock.validityOf(grantedAt, leaseMs) : -Infinity;
     this.scripts.onToken(lastToken);
-    this.subscriber.stopListening(owner);
+    this.subscriber.stopListeningToForeignClients(owner);
     const kind = 'granted';
     this.notifications$.next({ kind, owner, token, lastToken, waiting, validUntil, confirmed: false });
   }

@@ -11,7 +11,7 @@ import type { NamePage, NameRequest } from '../core/register.js';
 export interface SessionBackend {
   readonly address?: string;
   readonly commandTimeoutMs: number;
-  /** The back end gives the version of a document to no later one of that name for so many ms after a reading; default: never. */
+  /** How long after a reading, in ms, no later document of the name gets its version; default: for ever. */
   readonly believedMs?: number;
 
   /** Called once, before everything else. */
@@ -47,8 +47,6 @@ export interface SessionBackend {
   readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
   /** As `Register.list`. */
   list(request: NameRequest): Promise<NamePage>;
-  /** @param isWatched this client waits for the name or holds it, so that it must be notified of changes */
-  watch?(name: string, isWatched: boolean): void;
   /** @param keepSession what this client has written must stay as long as it can */
   close(keepSession: boolean): Promise<void>;
 }

@@ -7,9 +7,8 @@ import type { LeaseStart } from '../core/leases.js';
 const TOLD_PER_SESSION = 12;
 
 /**
- * The leases of this client under a session. A holder must not believe in its lease for longer than in the session, which
- * is certain for a part of its length only. So this grants the lock again under the same token each time that the session
- * was kept alive.
+ * The leases of this client under a session. A holder must not believe in its lease for longer than in the session. So this
+ * notifies it of its grant again, under the same token, as keep-alives prolong the session.
  */
 export class SessionBoundLeases {
   private readonly leases = new Map<string, BoundLease>();

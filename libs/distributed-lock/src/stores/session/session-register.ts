@@ -6,7 +6,6 @@ import { clientsOf, isFree, type Reading } from '../core/document.js';
 import type { LeaseClient, Leases } from '../core/leases.js';
 import type { Introduction, LockStoreContext } from '../../port/lock-store.js';
 import {
-  type Interest,
   type NamePage,
   type NameRequest,
   type Register,
@@ -127,10 +126,6 @@ export class SessionRegister implements Register {
 
   leasesOf(client: LeaseClient): Leases {
     return new SessionLeases(client, () => this.session?.validUntil ?? -Infinity);
-  }
-
-  watch(name: string, interest: Interest | undefined): void {
-    this.backend.watch?.(name, interest !== undefined);
   }
 
   /** The client ends an introduction by a timer, as it ends leases. If it crashes, its session ends it. */

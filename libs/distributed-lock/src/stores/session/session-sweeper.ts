@@ -7,14 +7,17 @@ import { contentOf } from './session-text.js';
 
 /** Each process sweeps at its own random times, in ms. */
 const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
-/** A document is deleted when it was not written for this long, in ms. By then no client relies on its version (`SessionBackend.believedMs`). */
+/**
+ * A document is deleted when it was not written for this long, in ms. By then no client relies on its version
+ * (`SessionBackend.believedMs`).
+ */
 export const SWEPT_AFTER_MS = 10 * 60_000;
 /** How many documents the sweeper remembers, and how many it reads or deletes at a time. */
 const MOST_IDLE = 50_000;
 const TOGETHER = 100;
 
 /**
- * Deletes documents that nobody holds or waits for: those that are free, and those of which all sessions are over. A document
+ * Deletes documents that nobody holds or waits for: a free document, or one whose sessions are all over. A document
  * is deleted when it has not changed for ten minutes by the clock of this process, in which it saw it twice.
  *
  * Only the client whose session has the least id sweeps. The other clients read that id and do nothing else.

@@ -28,7 +28,7 @@ export interface SweptRow {
   readonly unwritten: number | string | bigint;
 }
 
-/** @param most as the statement was asked for: fewer rows are the last of the table */
+/** @param most the limit of the statement; fewer rows end the table */
 export function sliceOf(rows: readonly SweptRow[], most: number): Slice {
   const namesOf = (which: 'held' | 'free' | 'unwritten') =>
     rows.filter((row) => Number(row[which]) === 1).map(({ name }) => name);

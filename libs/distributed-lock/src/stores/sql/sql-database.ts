@@ -24,7 +24,7 @@ export interface SqlLink extends SqlStatements {
 
 /** The requests of stores as statements. A rejected promise has the error of the client. */
 export interface SqlStatements extends BatchedStatements {
-  /** Reads some rows in order of their names, as the sweeper needs them. */
+  /** Reads some rows in order of their names, for the sweeper and for lists. */
   scan(scan: Scan): Promise<Slice>;
   /** Deletes the rows among these that are free for long and not locked. */
   deleteFree(names: readonly string[]): Promise<void>;

@@ -24,7 +24,7 @@ export function readingOf(name: string, row: LockRow): Reading {
   const text = { state, lastToken, at: Number(row.at ?? 0), notes: row.notes ?? '' };
   return {
     version,
-    // A row is deleted only after it was free for long, so that a missing row is newer than all its versions.
+    // A row is deleted only after it was free for long, so the time now is larger than all its versions.
     order: version ?? micros,
     document: documentIn(text, name),
     notes: notesIn(text, name),

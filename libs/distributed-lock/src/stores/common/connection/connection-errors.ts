@@ -78,13 +78,16 @@ export function withLastError(what: string, server: string, last: string | undef
     : `${what} (last error: ${last})`;
 }
 
-/** Of a server that does not speak TLS: what OpenSSL says, and Node. */
+/** The errors of OpenSSL and Node for a server without TLS. */
 const NO_TLS =
   /SSL routines:.*(wrong version number|packet length too long)|before secure TLS connection was established/;
-/** What Node says of a certificate of a server that it does not trust. */
+/** The errors of Node for a certificate that it does not trust. */
 const UNTRUSTED = /self[- ]signed certificate|unable to (verify the first|get local issuer) certificate/;
 
-/** The text of an error. Some errors of sockets have only a code. An error of another realm, as under Jest, is no `Error` of this one. */
+/**
+ * The text of an error. Some errors of sockets have only a code. An error of another realm, as under Jest, is no `Error` of
+ * this one.
+ */
 export function textOf(error: unknown): string {
   if (typeof error !== 'object' || error === null || !('message' in error)) return String(error);
   const { message, code, name } = error as NodeJS.ErrnoException;

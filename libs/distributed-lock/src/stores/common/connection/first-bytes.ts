@@ -24,7 +24,7 @@ const STARTS: readonly (readonly [server: string, start: RegExp])[] = [
   ['SSH', /^SSH-/],
   ['memcached', /^ERROR\r\n/],
   ['Redis', /^[-+][A-Z]{2}/],
-  // An error, also in the protocol before the present one.
+  // An error, in version 3 or 2 of the protocol.
   ['PostgreSQL', /^E.{0,5}S?FATAL/s],
 ];
 
@@ -36,7 +36,10 @@ const NAMES: Readonly<Record<string, string>> = {
   SSH: 'an SSH server',
 };
 
-/** @returns what is wrong with the first bytes of a connection, for messages; `undefined` where the own server may have sent them */
+/**
+ * @returns what is wrong with the first bytes of a connection, for messages; `undefined` if a server of `own` may have sent
+ * them
+ */
 export function strangeReply(first: Buffer, own: OwnProtocol): string | undefined {
   const text = first.toString('latin1');
   const [other, start] = STARTS.find(([, start]) => start.test(text)) ?? [];
@@ -53,8 +56,8 @@ export function closedUnanswered({ server, tls }: Omit<OwnProtocol, 'reply'>): s
 }
 
 /**
- * Watches a connection that is being opened. Calls `onStrange` at most once: when the first bytes are of another server, or
- * when the connection is closed before any have come. Its caller hears of that before the client of a library does.
+ * Watches a connection that is being opened. Calls `onStrange` at most once, before the listeners of the client library run: for
+ * first bytes of another server, or if the connection is closed before any have come.
  */
 export function watchFirstBytes(stream: Readable, own: OwnProtocol, onStrange: (error: Error) => void): void {
   let isConnected = false;

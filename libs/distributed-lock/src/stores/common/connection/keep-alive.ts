@@ -8,7 +8,7 @@ export const KEEP_ALIVE_MS = 30_000;
  * Checks the connections of a store at intervals, so that none of them is idle for long and one that has died is replaced
  * before a caller needs it.
  *
- * @returns stops that
+ * @returns a function that stops the checks
  */
 export function keepAlive(clock: Clock, check: () => void): () => void {
   let cancel = (): void => undefined;

@@ -108,7 +108,10 @@ export class KeptConnection<Connection extends { destroy(): void }> {
 export interface Attempt<Connection> {
   readonly withinMs: number;
   readonly lateError: Error;
-  /** @param signal aborts when the connection is no longer wanted @param onLost is called when an open connection can send no more */
+  /**
+   * @param signal aborts when the connection is no longer wanted @param onLost is called when an open connection can send no
+   * more
+   */
   readonly open: (signal: AbortSignal, onLost: (error: unknown) => void) => Promise<Connection>;
 }
 
@@ -119,7 +122,7 @@ interface KeptOptions<Connection> extends OutageOptions {
   /** How many attempts after a failure are made without a delay; default 0. */
   readonly quickAttempts?: number;
   readonly onOpen: (connection: Connection) => void;
-  /** A connection was lost, or could not be opened. The next attempt is under way. */
+  /** A connection was lost, or could not be opened. The next attempt follows. */
   readonly onDown: (error: unknown, failures: number) => void;
   /** The error that `onState` gets with an outage. Absent: no outage is reported. */
   readonly outageError?: () => LockStoreError;

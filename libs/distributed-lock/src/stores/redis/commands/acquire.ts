@@ -18,7 +18,10 @@ import { acquireScript, type ReplyOf, type Script } from '../scripts/scripts.js'
 
 /** How often a waiter rechecks while it is not subscribed. */
 export const UNSUBSCRIBED_RECHECK_MS = 250;
-/** The initial lease of a grant by notification is at least this: a receiver that is gone blocks the queue that long. */
+/**
+ * The least initial lease of a grant by notification, unless the lease is shorter: a receiver that is gone blocks the queue
+ * that long.
+ */
 export const LEAST_INITIAL_LEASE_MS = 1000;
 /** Tokens are kept for a day, and twice as long as the lease. */
 const LONGEST_PLAIN_MS = 43_200_000;
@@ -57,7 +60,7 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
   /** Calls `act` with each request that it sends, and with what else the owner of it has under way. */
   protected abstract forEach(act: (request: AcquireRequest, owner: OwnerRequests) => void): void;
 
-  /** @param reply of a server that is ready, to a request that was not refused as expired */
+  /** @param reply of a server that is ready, to a request that did not come too late */
   protected abstract resultOf(reply: R): Result;
 
   /**
@@ -101,7 +104,7 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
   }
 
   protected granted(request: AcquireRequest, token: number, lastToken: number, waiting = 0): Grant {
-    this.store.notifications.stopListening(request.owner);
+    this.store.notifications.stopListeningToForeignClients(request.owner);
     this.context.onToken(lastToken);
     const validUntil = leaseValidity(this.sent.now, request.leaseMs);
     return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
@@ -126,6 +129,7 @@ export abstract class AcquiringCommand<R extends ScriptReply, Result> extends Sc
 }
 
 type Reply = ReplyOf<typeof acquireScript>;
+type WaitingReply = Extract<Reply, readonly [2 | 3, ...unknown[]]>;
 
 export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
   private readonly owner: OwnerRequests;
@@ -159,9 +163,9 @@ export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
       `{${claimFields(claim)},"tokens":${tokens},"wait":${wait},"ticket":"${ticket}","initial_lease":${initialLease},` +
       `"subscribed":${notifications.isSubscribed},"nonce":"${notifications.nonce}","min_last_token":"${minLastToken}",` +
       `${counted}${context.serverFields}}`;
-    const isPlain =
+    const isCommon =
       claim.kind === 'lock' && tokens === 1 && leaseMs <= LONGEST_PLAIN_MS && !context.sharesTokens;
-    const args = [owner, leaseMs, notAfter, context.minToken, `${isPlain ? 1 : 0}${options}`];
+    const args = [owner, leaseMs, notAfter, context.minToken, `${isCommon ? 1 : 0}${options}`];
     return guard ? [...args, guard.longestLeaseMs] : args;
   }
 
@@ -170,13 +174,16 @@ export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
     return this.mayComeLate ? { ...result, mayComeLate: true } : result;
   }
 
-  private meaningOf([kind, , holderOrToken, number = 0, last = 0, others]: Reply): AcquireReply {
-    if (kind === 1) return this.granted(this.request, holderOrToken as number, number, last);
-    const holder = (holderOrToken as string) || undefined;
-    const remainingMs = asRemaining(number);
+  private meaningOf(reply: Reply): AcquireReply {
+    if (reply[0] === 1) {
+      const [, , token, lastToken, waiting] = reply;
+      return this.granted(this.request, token, lastToken, waiting);
+    }
+    const [kind, , holder, remaining, ticket = 0, others] = reply as WaitingReply;
+    const remainingMs = asRemaining(remaining);
     const counted = others === undefined ? undefined : { waiting: others };
-    if (kind === 3) return { kind: 'busy', holder, remainingMs, ...counted };
-    return { ...this.queued(holder, remainingMs, last), ...counted };
+    if (kind === 3) return { kind: 'busy', holder: holder || undefined, remainingMs, ...counted };
+    return { ...this.queued(holder || undefined, remainingMs, ticket), ...counted };
   }
 
   private queued(holder: string | undefined, remainingMs: number, ticket: number): Queued {
@@ -184,7 +191,8 @@ export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
     const { owner } = this.request;
     const isBehindForeignClient = holder !== undefined && !isOurs(holder);
     // The caller may have left meanwhile. Then no later request would end the subscription.
-    if (owners.isReleasing(owner) || !isBehindForeignClient) notifications.stopListening(owner);
+    if (owners.isReleasing(owner) || !isBehindForeignClient)
+      notifications.stopListeningToForeignClients(owner);
     else {
       const channel = redissonChannel(this.context.lockName(this.key), this.kind);
       notifications.listenBehindForeignClient(channel, owner);

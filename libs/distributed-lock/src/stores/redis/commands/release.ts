@@ -31,7 +31,7 @@ class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
 }
 
 /**
- * Makes what sends one copy of a release, for `CertainReleases`, which repeats it.
+ * Makes the function that sends one copy of a release. `CertainReleases` repeats it.
  *
  * Every copy names the same tokens. A copy with another last token would let the server give one out twice.
  */
@@ -44,14 +44,14 @@ export function releaseCopies(
   const { claim, used, holdUntil } = request;
   const { minToken, serverFields, connection } = context;
   const tokens = used ? `,"used":"${used.token}","reserved":"${used.lastToken}"` : '';
-  const mayBePlain = claim.kind === 'lock' && connection.publish === 'PUBLISH' && !used;
+  const mayBeCommon = claim.kind === 'lock' && connection.publish === 'PUBLISH' && !used;
   const args = (): Arguments => {
     const holdMs = holdUntil === undefined ? 0 : Math.max(0, Math.ceil(holdUntil - clock.now()));
-    // The reply to a plain release does not tell the time, which only an unanswered acquire is compared with.
-    const isPlain = mayBePlain && holdMs === 0 && !owner.hasUnanswered;
+    // The reply to a common release does not tell the time, which only an unanswered acquire is compared with.
+    const isCommon = mayBeCommon && holdMs === 0 && !owner.hasUnanswered;
     const hold = holdMs > 0 ? `,"hold":${holdMs}` : '';
     const options = `{${claimFields(claim)}${tokens}${hold},"min_token":${minToken},${serverFields}}`;
-    return [request.owner, `${isPlain ? 1 : 0}${options}`];
+    return [request.owner, `${isCommon ? 1 : 0}${options}`];
   };
   return () => connection.run(new ReleaseCommand(request, context, args));
 }

@@ -1,4 +1,4 @@
-import { Link } from '../../../collections/linked-queue.js';
+import { Linked } from '../../../collections/linked-queue.js';
 import type { ClockReading } from '../../../time/clock.js';
 import type { LockStoreError } from '../../../port/lock.errors.js';
 import type { RedisClient } from '../redis.client.js';
@@ -8,13 +8,16 @@ import { asStoreError, asUnsure } from './redis.errors.js';
 /** The order in which a new connection sends the commands that have waited for it (docs/decisions/0003). */
 const RANK = { release: 0, renew: 1, acquire: 2 };
 
-/** Returned by `read` when a command reached the server after its not-after, and was not executed: our estimate of its time was old. */
+/**
+ * Returned by `read` when a command reached the server after its not-after, and was not executed: our estimate of its time was
+ * old.
+ */
 export const TOO_LATE = Symbol('too late');
 
 const NOT_SENT: ClockReading = { now: 0, lead: 0 };
 
 /** One command to Redis: how it is written, what its reply means, and how far the connection has got with it. */
-export abstract class RedisCommand<Result = unknown> extends Link {
+export abstract class RedisCommand<Result = unknown> extends Linked {
   abstract readonly key: string | undefined;
   abstract readonly priority: Priority;
   readonly flush: Flush | undefined;

@@ -14,8 +14,8 @@ const LOST = new RegExp(`^lost ${OWNER}$`);
 const TAKEOVER = new RegExp(`^takeover ${OWNER} ([1-9]\\d{0,10}) (.+)$`, 's');
 
 /**
- * The store's connection for notifications: grants on a channel of this client, and Redisson's channel of each key that a
- * foreign client holds. On a cluster Redisson's clients publish to sharded channels if they can and to plain ones
+ * The store's connection for notifications: those to the owners of this client on a channel of its own, and Redisson's channel of
+ * each key that a foreign client holds. On a cluster Redisson's clients publish to sharded channels if they can and to plain ones
  * otherwise, so the store subscribes to both there.
  *
  * A lost notification only delays. The next recheck finds what it said, and all waiters recheck at once when the client is
@@ -29,7 +29,7 @@ export class RedisNotifications {
   readonly nonce: string;
   private readonly granted: RegExp;
   private readonly recheck: RegExp;
-  /** Whether grants can arrive. Waiters recheck more often while they cannot. */
+  /** Whether notifications can arrive. Waiters recheck more often while they cannot. */
   isSubscribed = false;
   private isClosed = false;
   private probedAt = -Infinity;
@@ -75,8 +75,11 @@ export class RedisNotifications {
     if (this.isSubscribed) inBackground(this.subscribeTo([channel], owner), this.onNotSubscribed);
   }
 
-  /** The owner waits behind no foreign client now; its own notifications go on. An open subscription looks to the scripts like a waiting Redisson client. */
-  stopListening(owner: string): void {
+  /**
+   * The owner waits behind no foreign client now; its own notifications go on. An open subscription looks to the scripts like
+   * a waiting Redisson client.
+   */
+  stopListeningToForeignClients(owner: string): void {
     const channel = this.channels.get(owner);
     if (channel === undefined) return;
     this.channels.delete(owner);
@@ -185,15 +188,17 @@ export class RedisNotifications {
     const [, owner = '', ...numbers] =
       granted.exec(message) ?? CONTENDED.exec(message) ?? LOST.exec(message) ?? recheck.exec(message) ?? [];
     if (!owner.startsWith(this.clientId)) return;
-    const [first = 0, last = 0, grantedAt = 0, leaseMs = 0, waiting = 0] = numbers.map(Number);
+    const [first = 0, ...others] = numbers.map(Number);
     switch (message.slice(0, message.indexOf(' '))) {
-      case 'granted':
-        return this.listener.onGrant({ owner, token: first, lastToken: last, grantedAt, leaseMs, waiting });
+      case 'granted': {
+        const [lastToken = 0, grantedAt = 0, leaseMs = 0, waiting = 0] = others;
+        return this.listener.onGrant({ owner, token: first, lastToken, grantedAt, leaseMs, waiting });
+      }
       case 'contended':
         return this.listener.onNotification({ kind: 'contended', owner, waiting: first });
       case 'recheck':
         return this.listener.onNotification({ kind: 'recheck', owner, afterMs: first });
-      default:
+      case 'lost':
         return this.listener.onNotification({ kind: 'lost', owner });
     }
   }

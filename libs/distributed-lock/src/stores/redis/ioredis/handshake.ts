@@ -57,7 +57,7 @@ export function watchHandshake(client: Redis, clock: Clock, silenceMs: number): 
  * Runs `task` once `stream` has brought nothing for `ms`. Several round trips may follow each other meanwhile, and each of
  * them may take that long.
  *
- * @returns cancels it
+ * @returns a function that cancels it
  */
 export function afterSilence(clock: Clock, stream: Readable, ms: number, task: () => void): () => void {
   let cancel = (): void => undefined;

@@ -43,7 +43,7 @@ function ownConnection(commandTimeoutMs: number, chance: Chance): RedisOptions {
     keepAlive: KEEP_ALIVE_MS,
     connectTimeout: connectWithinMs(commandTimeoutMs),
     commandTimeout: undefined,
-    // A stream is destroyed at once where it matters; ioredis' own timer for it would outlive close().
+    // The store destroys the stream itself. ioredis' own timer for it would outlive close().
     disconnectTimeout: 0,
     retryStrategy: (times) => reconnectDelay(chance, times),
     reconnectOnError: null,

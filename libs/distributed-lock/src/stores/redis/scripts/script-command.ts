@@ -104,7 +104,7 @@ export class ScriptContext {
     return `"cluster":${this.isCluster},"publish":"${this.connection.publish}"`;
   }
 
-  /** In server time: the server refuses a request as expired once the deadline of its command is over. */
+  /** In server time: the server refuses a request as too late once the deadline of its command is over. */
   notAfter({ now }: ClockReading): number {
     const { serverClock, commandTimeoutMs } = this.connection;
     return serverClock.earliest(now) + Math.ceil(commandTimeoutMs);

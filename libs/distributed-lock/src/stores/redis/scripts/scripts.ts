@@ -25,7 +25,7 @@ export const acquireScript = script<
   | readonly [kind: 4, now: number, leftMs: number]
 >(lua.acquire, (token) => [1, Math.floor(token / 1000), token, token, 0]);
 export const acquireAllScript = script<
-  | readonly [expired: 0, now: number]
+  | readonly [tooLate: 0, now: number]
   | readonly [granted: 1, now: number, ...tokens: number[]]
   | readonly [inUse: 2, now: number, number: number]
   | readonly [unready: 4, now: number, leftMs: number]
@@ -37,10 +37,10 @@ export const releaseScript = script<readonly [wasHolder: 0 | 1, now: number]>(lu
 export const renewScript = script<
   | readonly [lost: 0, now: number]
   | readonly [renewed: 1, now: number, waiting: number]
-  | readonly [expired: 2, now: number]
+  | readonly [tooLate: 2, now: number]
 >(lua.renew);
 export const renewAllScript = script<
-  readonly [expired: 0, now: number] | readonly [answered: 1, now: number, ...waitingOrLost: number[]]
+  readonly [tooLate: 0, now: number] | readonly [answered: 1, now: number, ...waitingOrLost: number[]]
 >(lua.renewAll);
 export const forceScript = script<readonly [wasHeld: 0 | 1, now: number]>(lua.force);
 export const inspectScript = script<

@@ -135,7 +135,7 @@ export interface MysqlStatement {
  * it. The least timeout of MySQL is a second.
  */
 export interface NoWait {
-  /** The statement that is sent before each write. */
+  /** The text in front of each write. */
   readonly prefix: string;
   /** A condition of each write: it fails at once if one of the rows is locked, and is always true otherwise. */
   condition(table: string, names: string): string;

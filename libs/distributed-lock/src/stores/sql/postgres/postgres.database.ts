@@ -61,7 +61,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
   /**
    * Learns what this server is, and makes the table if it is missing.
    *
-   * @throws LockConfigurationError for a server or a table that can keep no locks, and for none that the store may make
+   * @throws LockConfigurationError for a server or a table that can keep no locks, and for a missing table that it may not make
    */
   protected async greet(query: Query): Promise<Hello & { readonly sentAt: number }> {
     const { clock, table } = this.options;

@@ -24,7 +24,7 @@ export interface PostgresPool {
   readonly totalCount: number;
 }
 
-/** Gets each notification on a channel. @returns stops that */
+/** Gets each notification on a channel. @returns a function that stops listening */
 export type Listen = (
   channel: string,
   onNotification: (payload: string) => void,

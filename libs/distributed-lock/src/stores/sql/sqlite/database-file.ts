@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { describeServer } from '../../../options/describe-given.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 
-/** Numbers by which Linux knows file systems of other machines. */
+/** The numbers of network file systems on Linux. */
 const NETWORK: Readonly<Record<number, string>> = {
   0x6969: 'NFS',
   0x517b: 'SMB',

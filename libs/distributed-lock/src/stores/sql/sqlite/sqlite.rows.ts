@@ -6,7 +6,10 @@ import type { Swap, Take } from '../../core/register.js';
 import type { SqlWriteReply } from '../sql-database.js';
 import type { Database } from './node-sqlite.js';
 
-/** The requests on the rows of one table. The caller has begun a transaction, so that no other process writes meanwhile. */
+/**
+ * The requests on the rows of one table. For a write the caller has begun a transaction, so that no other process writes
+ * meanwhile.
+ */
 export class SqliteRows {
   private readonly find;
   private readonly write;

@@ -1,6 +1,6 @@
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type ConnectionOptions as TlsOptions } from 'node:tls';
-import { Link, LinkedQueue } from '../../../collections/linked-queue.js';
+import { Linked, LinkedQueue } from '../../../collections/linked-queue.js';
 import { conceal } from '../../../redaction/conceal.js';
 import type { Clock } from '../../../time/clock.js';
 import { strangeReply, type OwnProtocol } from '../../common/connection/first-bytes.js';
@@ -38,7 +38,7 @@ export class RequestTooLong extends Error {
   }
 }
 
-class Pending extends Link {
+class Pending extends Linked {
   constructor(
     readonly xid: number,
     readonly since: number,

@@ -36,7 +36,7 @@ interface SessionOptions {
 interface SessionListener {
   /** Each time that requests can be sent. */
   onConnected(): void;
-  /** A connection was lost, or could not be opened. The next attempt is under way. */
+  /** A connection was lost, or could not be opened. The next attempt follows. */
   onDisconnected(error: Error): void;
   onEvent(event: WatchEvent): void;
   /** The session is over, and its ephemeral znodes are gone or soon will be. Nothing follows. */
@@ -124,7 +124,10 @@ export class ZookeeperSession {
     return this.kept.current !== undefined;
   }
 
-  /** @throws NotConnected or SessionEnded if the request was not sent, ConnectionLost if it may have been executed, ZookeeperRefusal */
+  /**
+   * @throws NotConnected or SessionEnded if the request was not sent, ConnectionLost if it may have been executed,
+   * ZookeeperRefusal
+   */
   send<Content>(request: Request<Content>): Promise<Reply<Content>> {
     const message = this.lastError ? textOf(this.lastError) : 'no server was tried yet';
     if (this.isOver) return Promise.reject(new SessionEnded(message));

@@ -2,7 +2,7 @@
 --
 -- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel, and the same for each further lock, with the restart guard mark at the end
 -- ARGV  1 notAfter  2 min_token  3 longest  4 owner  5 lease  6 tokens  7 kind, and the last four for each further lock
--- Reply  {0, now}                               expired: nothing was done
+-- Reply  {0, now}                               too late: after its not-after, so nothing was done
 --        {1, now, first token, last token ...}  granted: two numbers for each lock
 --        {2, now, i}                            the lock of this number is in use: nothing was done
 --        {4, now, left}                         unready: the restart guard grants nothing for so long

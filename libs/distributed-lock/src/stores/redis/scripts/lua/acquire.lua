@@ -62,6 +62,7 @@ local function granted(first, last)
   return { 1, now, first, last, redis.call('ZCARD', KEYS[2]) + foreign_clients }
 end
 
+-- A recheck of an owner that was granted meanwhile: it gets the same tokens and its whole lease, and the grant is confirmed.
 if holds(owner, kind) then
   local taken = is_alone(kind) and redis.call('GET', KEYS[4]) or redis.call('HGET', holders_key, owner)
   local first, last = first_and_last(taken or '')
@@ -134,6 +135,7 @@ end
 if foreign_turn_left() > 0 then return queued_or_busy() end
 if kind == 'shared' and redis.call('EXISTS', KEYS[1]) == 1 and foreign_clients_are_next() then return queued_or_busy() end
 
+-- Joined first, so that grant serves those before it in the queue.
 if options.wait > 0 then join_queue() end
 local _, blocked, first, last = grant(owner, lease)
 if not first and not blocked and may_enter(kind, weight, permits) then

@@ -1,5 +1,5 @@
 -- force.lua: takes the lock from its holders, tells those that are ours, and grants it to the next waiters. With an owner, takes
--- it from this holder of a lock alone; without one the argument is empty.
+-- it from this holder only, and no permits from it. An empty owner stands for all holders.
 --
 -- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel
 -- ARGV  1 min_token  2 cluster  3 publish  4 owner

@@ -11,15 +11,15 @@
 -- minimum hold, in ms: for this long an owner that no request names holds the key. The token key stays, because tokens must
 -- keep growing after the lock is gone.
 
-local owner, is_plain = ARGV[1], string.sub(ARGV[2], 1, 1) == '1'
+local owner, is_common = ARGV[1], string.sub(ARGV[2], 1, 1) == '1'
 local kind, publish, options = 'lock', 'PUBLISH', nil
-if not is_plain then
+if not is_common then
   options = cjson.decode(string.sub(ARGV[2], 2))
   kind, publish = options.kind, options.publish
 end
 
 local function give_back_tokens()
-  if is_plain or not options.used then return end
+  if is_common or not options.used then return end
   local first, last = string.match(redis.call('GET', KEYS[4]) or '', '^(%d+) (%d+)$')
   if last == options.reserved then redis.call('SET', KEYS[4], first .. ' ' .. options.used, 'KEEPTTL') end
 end
@@ -33,13 +33,14 @@ if kind == 'lock' then
     was_holder = redis.call('TYPE', KEYS[1]).ok == 'hash' and redis.call('HDEL', KEYS[1], owner) or 0
   end
   if was_holder == 1 then give_back_tokens() end
+  -- Where nobody waits, only foreign clients are told. With an owner in the queue all of this is left to hand_off.
   -- The name of the queue of Redisson's fair lock follows from the name of the channel.
   local fair_queue = 'redisson_lock_queue' .. string.sub(KEYS[5], #'redisson_lock__channel' + 1)
-  if (is_plain or not options.hold) and redis.call('EXISTS', KEYS[2], KEYS[3], fair_queue) == 0 then
+  if (is_common or not options.hold) and redis.call('EXISTS', KEYS[2], KEYS[3], fair_queue) == 0 then
     receivers = was_holder == 1 and redis.call(publish, KEYS[5], '0') or 0
     -- PUBLISH also counts pattern subscribers, who do not wait for the lock.
-    if receivers > 0 and is_plain then receivers = redis.call('PUBSUB', 'NUMSUB', KEYS[5])[2] end
-    if is_plain and receivers == 0 then return was_holder end
+    if receivers > 0 and is_common then receivers = redis.call('PUBSUB', 'NUMSUB', KEYS[5])[2] end
+    if is_common and receivers == 0 then return was_holder end
   end
 end
 

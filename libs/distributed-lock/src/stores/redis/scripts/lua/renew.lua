@@ -23,7 +23,7 @@ local function renewed()
   return { 1, now, redis.call('ZCARD', KEYS[2]) + math.min(listeners(KEYS[5]), 1) }
 end
 
--- The tokens are kept as long as they must be, also under another grant.
+-- Restarts the expiry of the tokens, also under another grant.
 local function is_under_this_grant()
   local keep = token_keep(lease)
   local tokens = redis.call('GETEX', KEYS[4], 'PX', keep)

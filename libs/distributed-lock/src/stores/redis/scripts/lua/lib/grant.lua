@@ -43,7 +43,7 @@ local function drop_unconfirmed(asker)
   end
 end
 
--- Grants to the live waiters in front that may enter, up to the first that may not: nobody is overtaken.
+-- Grants to the live waiters in front that may enter, up to the first that may not. Only a waiter that no message reaches is overtaken.
 -- Returns how many were granted, whether the first waiter left may not enter, and the tokens if the asker was granted. The
 -- asker gets its full lease, because it learns of the grant by the reply. `held_alone`: the one holder of a plain lock has
 -- just left it.
@@ -98,8 +98,10 @@ local function recheck_first(ms)
   if waiter then notify(first, table.concat({ 'recheck', first, ms, waiter.nonce }, ' ')) end
 end
 
--- Hands a lock with room to the first waiters in the queue, or wakes foreign clients. `held_alone`: as for
--- grant. Only the holder that has left can be marked as granted, so its mark goes.
+-- Hands a lock with room to the first waiters in the queue, or wakes foreign clients. `held_alone`: as for grant.
+--
+-- Two marks may go, in one command. `granted` does after held_alone: only the holder that has left can have it. The other one
+-- does where no foreign client listens any more.
 local function hand_off(kind, held_alone)
   local foreign_clients = listeners(KEYS[5])
   if held_alone or foreign_clients == 0 then

@@ -157,7 +157,7 @@ local function sweep_readers()
 end
 
 local function sweep_permits()
-  -- The tokens of more owners than these expire by themselves.
+  -- Tokens of further owners expire by themselves.
   local gone = redis.call('ZRANGEBYSCORE', permits_key, '-inf', now, 'LIMIT', 0, MOST_FIELDS)
   for _, owner in ipairs(gone) do redis.call('HDEL', holders_key, owner) end
   if #gone == 0 then return end
