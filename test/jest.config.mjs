@@ -21,7 +21,7 @@ const rootDir = fileURLToPath(new URL('..', import.meta.url));
 /** @type {import('jest').Config} */
 const common = {
   rootDir,
-  testEnvironment: 'node',
+  testEnvironment: '<rootDir>/test/support/node-environment.mjs',
   extensionsToTreatAsEsm: ['.ts'],
   // js before mjs: packages that offer both under one name are then one to those that require and those that import.
   moduleFileExtensions: ['ts', 'js', 'mjs', 'json', 'node'],

@@ -1,6 +1,9 @@
+import { createRequire } from 'node:module';
 import { Cluster, type RedisOptions } from 'ioredis';
-import { createClient, createCluster, createSentinel } from 'redis';
 import type { RedisTarget } from 'nestjs-distributed-lock/redis';
+
+/** Loaded when a test asks for it, because that takes half a second, and most suites never do. */
+const nodeRedis = () => createRequire(import.meta.url)('redis') as typeof import('redis');
 
 /** The libraries by which `redisStore` connects. */
 export const LIBRARIES = ['ioredis', 'node-redis'] as const;
@@ -8,7 +11,7 @@ export type Library = (typeof LIBRARIES)[number];
 
 /** What `redisStore` is given for a server: its URL, or a client of node-redis, which is never connected. */
 export function targetOf(library: Library, url: string): RedisTarget {
-  return library === 'ioredis' ? url : createClient({ url });
+  return library === 'ioredis' ? url : nodeRedis().createClient({ url });
 }
 
 type Place = { readonly host: string; readonly port: number };
@@ -31,7 +34,7 @@ export function sentinelTargetOf(
 ): RedisTarget {
   if (library === 'ioredis') return { ...target, ...more };
   const { name, sentinels, natMap, username, password } = target;
-  return createSentinel({
+  return nodeRedis().createSentinel({
     name,
     sentinelRootNodes: sentinels,
     nodeClientOptions: { ...(username && { username }), ...(password && { password }) },
@@ -52,7 +55,7 @@ export function clusterTargetOf(library: Library, { nodes, natMap, ...user }: Cl
   if (library === 'ioredis') {
     return new Cluster([...nodes], { lazyConnect: true, redisOptions: user, ...(natMap && { natMap }) });
   }
-  return createCluster({
+  return nodeRedis().createCluster({
     rootNodes: nodes.map((socket) => ({ socket })),
     defaults: user,
     ...(natMap && { nodeAddressMap: natMap }),
