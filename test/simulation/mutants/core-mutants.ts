@@ -191,10 +191,14 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...mutantsOf('documents', 'stores/common/certain-releases.js', [
-    ['a release that was not answered is not repeated', 'if (this.isClosed || isLate())', 'if (true)'],
+    [
+      'a release that was not answered is not repeated',
+      'if (!this.isClosed && !release.isLate(this.clock)) return;',
+      '',
+    ],
     [
       'a release does not wait for late acquires',
-      'const isOver = reply.executedAt > requests.lateNotAfter || isLate();',
+      'const isOver = reply.executedAt > release.requests.lateNotAfter || release.isLate(this.clock);',
       'const isOver = true;',
     ],
   ]),

@@ -28,52 +28,92 @@ export class CertainReleases {
   }
 
   /**
+   * Not async: mostly the first copy settles the release, and takes one promise then (docs/decisions/0012).
+   *
    * @param copyFor makes the function that sends one copy of the release
    * @throws LockStoreError when the back end refuses, or does not answer, until the lease and the ticket have run out
    */
-  async run(
+  run(
     { owner, leaseMs }: ReleaseRequest,
     copyFor: (requests: OwnerRequests) => () => Promise<ExecutedRelease>,
   ): Promise<ReleaseReply> {
-    const longestMs = Math.max(leaseMs, SILENT_WAITER_MS) + this.commandTimeoutMs;
-    let giveUpAt: number | undefined;
-    // The time counts from the first copy that does not settle the release: mostly the first copy does, and no clock is read.
-    const isLate = (): boolean => {
-      const now = this.clock.now();
-      giveUpAt ??= now + longestMs;
-      return now > giveUpAt;
-    };
     const requests = this.owners.beginRequest(owner);
     requests.isReleasing = true;
-    let wasHolder = false;
-    let isUnsure = false;
-    try {
-      const send = copyFor(requests);
-      for (;;) {
-        try {
-          const reply = await send();
-          wasHolder ||= reply.wasHolder;
-          // The clock of this client decides at the end, because the back end's clock may have been set back by any time.
-          const isOver = reply.executedAt > requests.lateNotAfter || isLate();
-          if (isOver) {
-            if (wasHolder) return 'released';
-            return isUnsure ? 'unknown' : 'not held';
-          }
-        } catch (error) {
-          // A refused release is repeated, too: a right that is missing for a moment must not leave the lock behind.
-          if (this.isClosed || isLate()) throw error;
-          isUnsure = true;
-        }
-        await this.delays.wait(randomMs(this.chance, RELEASE_RETRY_MS));
+    const longestMs = Math.max(leaseMs, SILENT_WAITER_MS) + this.commandTimeoutMs;
+    const release = new Release(owner, requests, copyFor(requests), longestMs);
+    return release.send().then(
+      (reply) => this.outcomeOf(release, reply) ?? this.repeat(release),
+      (error: unknown) => {
+        this.onFailed(release, error);
+        return this.repeat(release);
+      },
+    );
+  }
+
+  private async repeat(release: Release): Promise<ReleaseReply> {
+    for (;;) {
+      await this.delays.wait(randomMs(this.chance, RELEASE_RETRY_MS));
+      try {
+        const outcome = this.outcomeOf(release, await release.send());
+        if (outcome !== undefined) return outcome;
+      } catch (error) {
+        this.onFailed(release, error);
       }
-    } finally {
-      this.owners.endRequest(owner);
     }
+  }
+
+  /** @returns `undefined` if the release must be repeated */
+  private outcomeOf(release: Release, reply: ExecutedRelease): ReleaseReply | undefined {
+    release.wasHolder ||= reply.wasHolder;
+    // The clock of this client decides at the end, because the back end's clock may have been set back by any time.
+    const isOver = reply.executedAt > release.requests.lateNotAfter || release.isLate(this.clock);
+    if (!isOver) return undefined;
+    this.owners.endRequest(release.owner);
+    if (release.wasHolder) return 'released';
+    return release.isUnsure ? 'unknown' : 'not held';
+  }
+
+  /** A refused release is repeated, too: a right that is missing for a moment must not leave the lock behind. */
+  private onFailed(release: Release, error: unknown): void {
+    release.isUnsure = true;
+    if (!this.isClosed && !release.isLate(this.clock)) return;
+    this.owners.endRequest(release.owner);
+    throw error;
   }
 
   close(): void {
     this.isClosed = true;
     this.delays.endAll();
+  }
+}
+
+/** A release, from its first copy until it is certain. */
+class Release {
+  wasHolder = false;
+  /** A copy of it had no answer, and may have been executed. */
+  isUnsure = false;
+  private giveUpAt: number | undefined;
+
+  constructor(
+    readonly owner: string,
+    readonly requests: OwnerRequests,
+    private readonly sendCopy: () => Promise<ExecutedRelease>,
+    private readonly longestMs: number,
+  ) {}
+
+  send(): Promise<ExecutedRelease> {
+    try {
+      return this.sendCopy();
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
+  /** The time counts from the first copy that does not settle the release: mostly the first copy does, and no clock is read. */
+  isLate(clock: Clock): boolean {
+    const now = clock.now();
+    this.giveUpAt ??= now + this.longestMs;
+    return now > this.giveUpAt;
   }
 }
 
