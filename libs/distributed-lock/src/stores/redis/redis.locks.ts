@@ -196,6 +196,7 @@ export class RedisLocks implements LockStore {
 
   private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: NotifiedGrant): void {
     const { serverClock } = this.connection;
+    // -Infinity, so that the renewal comes before the caller, also where less than a third of the lease is left.
     const validUntil = this.believesAtOnce ? serverClock.validityOf(grantedAt, leaseMs) : -Infinity;
     this.scripts.onToken(lastToken);
     this.subscriber.stopListeningToForeignClients(owner);

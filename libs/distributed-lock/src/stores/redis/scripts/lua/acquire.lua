@@ -20,6 +20,7 @@
 
 local owner, min_token = ARGV[1], tonumber(ARGV[4])
 
+-- now, micros, text, KEEP_MS, TOKEN_KEEP_MS and FARTHEST_AHEAD are from here.
 --@include lib/time.lua
 
 if now > tonumber(ARGV[3]) then return { 0, now } end

@@ -33,7 +33,8 @@ if kind == 'lock' then
     was_holder = redis.call('TYPE', KEYS[1]).ok == 'hash' and redis.call('HDEL', KEYS[1], owner) or 0
   end
   if was_holder == 1 then give_back_tokens() end
-  -- Where nobody waits, only foreign clients are told. With an owner in the queue all of this is left to hand_off.
+  -- Where nobody waits, and no grant is unconfirmed (its mark is in KEYS[3]), only foreign clients are notified. With an owner in
+  -- the queue all of this is left to hand_off.
   -- The name of the queue of Redisson's fair lock follows from the name of the channel.
   local fair_queue = 'redisson_lock_queue' .. string.sub(KEYS[5], #'redisson_lock__channel' + 1)
   if (is_common or not options.hold) and redis.call('EXISTS', KEYS[2], KEYS[3], fair_queue) == 0 then
