@@ -1,6 +1,5 @@
 import { expect, it } from '@jest/globals';
 import { until } from '#until';
-import { elapsed } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
 import { ownEtcd } from './support/own-etcd.js';
 
@@ -66,8 +65,9 @@ describeWith('etcd')('many steps at once on etcd', () => {
     });
     const { Txn } = await etcd.countsDuring(async () => {
       await Promise.all(locks.map((lock) => lock.release()));
-      expect(await elapsed(waiting)).toBeLessThan(1000);
+      await waiting;
     });
+    // By rechecks they would be a hundred.
     expect(Txn).toBeLessThan(40);
     await Promise.all((await waiting).map((lock) => lock.release()));
   });

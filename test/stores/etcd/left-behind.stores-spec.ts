@@ -55,8 +55,8 @@ describeWith('etcd')('what etcd has, and no living process', () => {
     await etcd.server.restart();
     await until(() => handOff().then(() => true));
     const times: number[] = [];
-    for (let i = 0; i < 5; i++) times.push(await handOff());
+    for (let i = 0; i < 9; i++) times.push(await handOff());
     // A recheck would take half a second on average.
-    expect(times.toSorted((a, b) => a - b)[2]).toBeLessThan(250);
+    expect(times.toSorted((a, b) => a - b)[4]).toBeLessThan(300);
   });
 });

@@ -9,7 +9,7 @@ import { ownPostgres } from './support/own-postgres.js';
 import { StatementCounts } from './support/statement-counts.js';
 
 const COMMAND_MS = 500;
-const SLACK_MS = 500;
+const SLACK_MS = 900;
 
 describeWith('postgres')('a service on PostgreSQL, when something fails', () => {
   const postgres = ownPostgres();
