@@ -27,14 +27,14 @@ describe('the demo', () => {
     expect(stdout).toMatch(/sold +\| +10 \|[^]*refused +\| +90 \|[^]*oversold +\| +0 \|/);
     expect(stdout).toContain('Proved by the database');
     expect(status).toBe(0);
-  }, 60_000);
+  }, 240_000);
 
   it('explains what went wrong without the lock', async () => {
     const { status, stdout } = await withoutLock!;
     expect(stdout).toMatch(/\d+ oversold: that is what the lock is for/);
     expect(stdout).toMatch(/\d+ orders took the stock from 100 to \d+ only/);
     expect(status).toBe(0);
-  }, 60_000);
+  }, 240_000);
 
   it('kills the process that holds the lock, and another goes on when its lease is over, not before', async () => {
     const { status, stdout, stderr } = await killed!;
@@ -46,7 +46,7 @@ describe('the demo', () => {
     expect(Number(afterMs)).toBeGreaterThanOrEqual(Number(leaseLeftMs) - 20);
     expect(stdout).toMatch(/sold +\| +30 \|[^]*failed +\| +0 \|[^]*oversold +\| +0 \|/);
     expect(status).toBe(0);
-  }, 60_000);
+  }, 240_000);
 
   it('prints what it can do when asked, and is content', async () => {
     const { status, stdout, stderr } = await play('--help');
@@ -106,7 +106,7 @@ describe('the demo', () => {
     } finally {
       demo.kill('SIGKILL');
     }
-  }, 90_000);
+  }, 240_000);
 });
 
 describe('npm start', () => {
@@ -122,14 +122,14 @@ describe('npm start', () => {
     } finally {
       other.close();
     }
-  }, 60_000);
+  }, 240_000);
 
   it('prints what it can do when asked, and refuses what it cannot', async () => {
     expect(await runProgram('serve', ['--help'])).toMatchObject({ status: 0, stderr: '' });
     const { status, stderr } = await runProgram('serve', ['--instances', '99']);
     expect(stderr).toContain('a whole number from 1 to 8; it is "99"');
     expect(status).toBe(1);
-  }, 60_000);
+  }, 240_000);
 });
 
 /** The processes that it has started. */

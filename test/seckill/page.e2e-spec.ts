@@ -9,7 +9,7 @@ const command = findChromium();
 /** CI installs a browser: there it is a failure when none is found. */
 const describeInBrowser = command === undefined && process.env['CI'] !== 'true' ? describe.skip : describe;
 const where = command === undefined ? `, skipped: ${NO_CHROMIUM}` : '';
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 120_000;
 
 describeInBrowser(`the page in a browser${where}`, () => {
   let branches: TestBranches;
@@ -55,7 +55,7 @@ describeInBrowser(`the page in a browser${where}`, () => {
     expect(await isRed('#oversold')).toBe(false);
     expect(await page.locator('article.bad').count()).toBe(0);
     expect(await page.locator('#verdict').textContent()).toMatch(/^Nothing was oversold/);
-  }, 120_000);
+  }, 240_000);
 
   it('draws a timeline for each item, with a lane for each instance', async () => {
     const canvases = page.locator('article canvas');
@@ -86,7 +86,7 @@ describeInBrowser(`the page in a browser${where}`, () => {
     expect(await page.locator('article .why:visible').first().textContent()).toMatch(
       /\d+ orders took the stock from 100 to \d+ only/,
     );
-  }, 120_000);
+  }, 240_000);
 
   it('has no findings of axe, in light and in dark, on a desktop and on a phone', async () => {
     const findings: string[] = [];
@@ -100,14 +100,14 @@ describeInBrowser(`the page in a browser${where}`, () => {
     await page.setViewportSize({ width: 1280, height: 800 });
     await page.emulateMedia({ colorScheme: 'light' });
     expect(findings).toEqual([]);
-  }, 120_000);
+  }, 240_000);
 
   it('is clean again after a reset', async () => {
     await page.locator('#reset').click();
     await page.getByText('Ready: send in the crowd.').waitFor();
     await page.locator('.switch').click();
     expect([await figure('oversold'), await figure('overlaps'), await figure('orders')]).toEqual([0, 0, 0]);
-  }, 120_000);
+  }, 240_000);
 
   it('leaves the focus of the keyboard on the button that was pressed', async () => {
     const focused = () => page.evaluate('document.activeElement.id');
@@ -119,7 +119,7 @@ describeInBrowser(`the page in a browser${where}`, () => {
     await page.keyboard.press('Enter');
     await page.getByText('Ready: send in the crowd.').waitFor();
     expect(await focused()).toBe('reset');
-  }, 120_000);
+  }, 240_000);
 
   it('shows the first timeline of a phone without scrolling', async () => {
     await page.setViewportSize({ width: 390, height: 844 });
@@ -156,14 +156,14 @@ describeInBrowser(`the page in a browser${where}`, () => {
     await holder.getByText(/no answer: the next goes on within \d+ s, when the lease is over/).waitFor();
     expect(await holder.locator('.chip').textContent()).toBe(`instance ${number}`);
     expect(await page.locator('#instances .silent').textContent()).toBe(`instance ${number}: no answer`);
-  }, 60_000);
+  }, 240_000);
 
   it('has Swagger UI beside it', async () => {
     await page.goto(`${branches.instances[0]!.url}/docs`);
     const checkout = page.locator('.opblock-summary-path', { hasText: '/checkout' }).first();
     await checkout.waitFor();
     expect(await checkout.isVisible()).toBe(true);
-  }, 60_000);
+  }, 240_000);
 });
 
 /** How many colours a canvas shows. */
