@@ -103,8 +103,8 @@ export class Lease {
   }
 
   /**
-   * A local hand-off is safe: a token and half of the lease are left, and the last renewal was answered. A lease that is not
-   * confirmed is, first.
+   * A local hand-off is safe: a token and half of the lease are left, and the last renewal was answered. An
+   * unconfirmed lease is confirmed first.
    */
   mayHandOff(at: ClockReading): boolean {
     if (!this.hasToken || this.suspendedBy) return false;

@@ -116,7 +116,7 @@ export class TestOwner {
     assert.equal((await this.renew(options)).kind, 'lost');
   }
 
-  /** Gives this holder a short lease, which nobody renews. What a case needs before the end of it comes first. */
+  /** Gives this holder a short lease, which it does not renew. A case queues its waiters before. */
   async stopsRenewing(): Promise<void> {
     await this.expectRenewed({ leaseMs: this.stage.shortLeaseMs });
   }

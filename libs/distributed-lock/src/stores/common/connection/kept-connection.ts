@@ -109,8 +109,8 @@ export interface Attempt<Connection> {
   readonly withinMs: number;
   readonly lateError: Error;
   /**
-   * @param signal aborts when the connection is no longer wanted @param onLost is called when an open connection can send no
-   * more
+   * @param signal aborts when the connection is no longer wanted
+   * @param onLost is called when an open connection can send no more
    */
   readonly open: (signal: AbortSignal, onLost: (error: unknown) => void) => Promise<Connection>;
 }
