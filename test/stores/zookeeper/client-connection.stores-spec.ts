@@ -2,7 +2,11 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { until } from '#until';
 import { ConnectionLost } from '../../../libs/distributed-lock/src/stores/zookeeper/client/connection.js';
 import { JuteWriter } from '../../../libs/distributed-lock/src/stores/zookeeper/client/jute.js';
-import { sync, type Request } from '../../../libs/distributed-lock/src/stores/zookeeper/client/requests.js';
+import {
+  exists,
+  sync,
+  type Request,
+} from '../../../libs/distributed-lock/src/stores/zookeeper/client/requests.js';
 import {
   NotConnected,
   SessionEnded,
@@ -58,6 +62,11 @@ describe('a session of ZooKeeper with a server that does not do what it should',
   const send = async <Content>(request: Request<Content>) => {
     await until(() => session.isConnected || ends.length > 0);
     return session.send(request);
+  };
+  /** Not like what the session sends on its own, so a server can refuse this request alone. */
+  const reading = exists('/');
+  const refuseReading = (code: number) => {
+    server.onRequest = (request) => server.answer(request, request.op === reading.op ? code : 0);
   };
   beforeEach(async () => {
     server = await FakeZookeeper.start();
@@ -176,8 +185,8 @@ describe('a session of ZooKeeper with a server that does not do what it should',
   it('moves on when the server says that the session has moved', async () => {
     open();
     await send(sync('/'));
-    server.onRequest = (request) => server.answer(request, -118);
-    expect(await failureOf(session.send(sync('/')))).toMatchObject({ code: -118 });
+    refuseReading(-118);
+    expect(await failureOf(session.send(reading))).toMatchObject({ code: -118 });
     server.onRequest = (request) => server.answer(request);
     await send(sync('/'));
     expect(server.handshakes).toEqual([0n, 77n]);
@@ -186,8 +195,8 @@ describe('a session of ZooKeeper with a server that does not do what it should',
   it('is over when the server says so in a reply, and executes nothing more', async () => {
     open();
     await send(sync('/'));
-    server.onRequest = (request) => server.answer(request, -112);
-    expect(await failureOf(session.send(sync('/')))).toBeInstanceOf(SessionEnded);
+    refuseReading(-112);
+    expect(await failureOf(session.send(reading))).toBeInstanceOf(SessionEnded);
     const { length } = server.requests;
     expect(ends).toHaveLength(1);
     expect(session.validUntil).toBe(-Infinity);
