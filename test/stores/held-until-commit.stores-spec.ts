@@ -39,7 +39,7 @@ const ENGINES: readonly Engine[] = [
   { name: 'mysql', ...MYSQL, start: startMysqlServer, tellsTransactions: false, sharesDialect: true },
 ];
 
-const LEASE_MS = 700;
+const LEASE_MS = 1500;
 const COMMAND_TIMEOUT_MS = 500;
 
 type Held = Parameters<typeof heldUntilCommit>[1];

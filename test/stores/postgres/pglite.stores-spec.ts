@@ -1,12 +1,15 @@
-import { PGlite } from '@electric-sql/pglite';
+import type { PGlite } from '@electric-sql/pglite';
 import { afterAll, beforeAll, describe } from '@jest/globals';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
+import { openEmbeddedPostgres } from '#embedded-postgres';
 import { describeBackEndCases } from '../../support/back-end-cases.js';
 
 describe('PGlite, in this process', () => {
-  const database = new PGlite();
+  let database: PGlite;
   // Its start takes longer than a statement may.
-  beforeAll(() => database.waitReady);
+  beforeAll(async () => {
+    database = await openEmbeddedPostgres();
+  });
   afterAll(() => database.close());
 
   describeBackEndCases('PGlite', () => ({

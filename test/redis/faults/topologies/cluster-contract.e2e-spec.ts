@@ -1,5 +1,4 @@
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { describeLockStoreContract } from 'nestjs-distributed-lock/testing';
 import { startRedisCluster } from '#redis-topologies';
 import { describeBackEndCases } from '../../../support/back-end-cases.js';
 import { ownServer } from '../../../support/own-server.js';
@@ -18,5 +17,5 @@ const by = (library: Library) => () => ({
   store: redisStore(clusterTargetOf(library, cluster), PATIENT),
 });
 
-describeLockStoreContract('a cluster of redis by node-redis', by('node-redis'), DEVIATIONS);
+describeBackEndCases('a cluster of redis by node-redis', by('node-redis'), DEVIATIONS);
 describeBackEndCases('a cluster of redis by ioredis', by('ioredis'), DEVIATIONS);
