@@ -1,14 +1,11 @@
 // npm run test:runtimes: suites of the core on newer versions of Node, and a sample of the package on Bun, each fetched from the
 // package registry. npm run test:runtimes -- "Node 24": that one alone.
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import './build-once.mjs';
-import { cachedFolder } from '../tools/cached-folder/index.mjs';
+import { fetchRuntime } from '../tools/runtimes/index.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const MACHINE = `${process.platform}-${process.arch}`;
 const JEST = [
   '--disable-warning=ExperimentalWarning',
   '--experimental-vm-modules',
@@ -30,32 +27,21 @@ const CORE = [
 const onNode = ['-c', 'test/jest.config.mjs', '--silent', '--maxWorkers', '2', ...CORE];
 
 const RUNTIMES = {
-  'Node 22': { package: `node-${MACHINE}@22`, file: 'bin/node', args: [...JEST, ...onNode] },
-  'Node 24': { package: `node-${MACHINE}@24`, file: 'bin/node', args: [...JEST, ...onNode] },
-  Bun: { package: `@oven/bun-${MACHINE}`, file: 'bin/bun', args: ['test/runtimes/sample.mjs'] },
+  'Node 22': [...JEST, ...onNode],
+  'Node 24': [...JEST, ...onNode],
+  Bun: ['test/runtimes/sample.mjs'],
 };
 
-/** @param {{ package: string, file: string }} runtime @returns {string | undefined} its command */
-function fetchRuntime({ package: name, file }) {
-  const [, bare] = /^(@?[^@]+)/.exec(name);
-  const folder = cachedFolder(`runtime-${name.replace(/[@/]/g, '-')}`, (staging) => {
-    const how = ['install', '--prefix', staging, '--no-save', '--ignore-scripts', '--no-audit', '--no-fund'];
-    return spawnSync('npm', [...how, '--loglevel', 'error', name], { stdio: 'inherit' }).status === 0;
-  });
-  const command = folder && join(folder, 'node_modules', bare, file);
-  return command && existsSync(command) ? command : undefined;
-}
-
 const wanted = process.argv.slice(2);
-for (const [name, runtime] of Object.entries(RUNTIMES)) {
+for (const [name, args] of Object.entries(RUNTIMES)) {
   if (wanted.length > 0 && !wanted.includes(name)) continue;
-  const command = fetchRuntime(runtime);
+  const command = fetchRuntime(name);
   if (!command) {
-    console.log(`${name}: not to be had for ${MACHINE}`);
+    console.log(`${name}: not to be had for ${process.platform} on ${process.arch}`);
     process.exitCode = 1;
     continue;
   }
   console.log(`\n== ${name}: ${spawnSync(command, ['--version'], { encoding: 'utf8' }).stdout.trim()}`);
-  const { status } = spawnSync(command, runtime.args, { cwd: ROOT, stdio: 'inherit' });
+  const { status } = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit' });
   if (status !== 0) process.exitCode = 1;
 }

@@ -71,7 +71,7 @@ export class SimProcess implements Runner {
     const timer: Timer = {
       dueAt: this.loopNow + whole,
       seq: this.timersAdded++,
-      run: AsyncResource.bind(task),
+      run: inOwnContext(task),
     };
     this.timers.add(timer);
     return () => {
@@ -81,7 +81,7 @@ export class SimProcess implements Runner {
   }
 
   setImmediate(task: Task): () => void {
-    let run: Task | undefined = AsyncResource.bind(task);
+    let run: Task | undefined = inOwnContext(task);
     this.immediates.push(() => run?.());
     return () => (run = undefined);
   }
@@ -209,4 +209,10 @@ export class SimProcess implements Runner {
     for (const timer of due) this.timers.delete(timer);
     return due.sort((a, b) => a.dueAt - b.dueAt || a.seq - b.seq);
   }
+}
+
+/** As `AsyncResource.bind` does; that makes three more functions for each task, which takes an eighth of all time on Node 20. */
+function inOwnContext(task: Task): Task {
+  const context = new AsyncResource('task');
+  return () => context.runInAsyncScope(task);
 }

@@ -1,0 +1,1 @@
+export { fetchRuntime } from './fetch-runtime.mjs';
