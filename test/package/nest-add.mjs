@@ -30,7 +30,6 @@ export async function tryNestAdd({ newApp, name, folder, registry, redis, fromSo
   };
   const flags = ['--skip-git', '--skip-install', '--package-manager', 'npm', '--language', 'ts'];
   await run([...newApp, 'new', name, ...flags], { cwd: folder });
-  leaveOutLinters(join(app, 'package.json'));
   await run(['npm', 'install', '--no-audit', '--no-fund', '--prefer-offline']);
 
   if (fromSource) await installFromSource(app);
@@ -46,15 +45,6 @@ export async function tryNestAdd({ newApp, name, folder, registry, redis, fromSo
   writeFileSync(join(app, 'src/app.module.ts'), module);
   await run(['npm', 'run', 'build']);
   await checkFirstLock(app, env);
-}
-
-/** Nothing here asks them, and npm needs a third of its time for them. */
-function leaveOutLinters(path) {
-  const manifest = JSON.parse(readFileSync(path, 'utf8'));
-  for (const name of Object.keys(manifest.devDependencies)) {
-    if (/eslint|prettier|globals/.test(name)) delete manifest.devDependencies[name];
-  }
-  writeFileSync(path, JSON.stringify(manifest, undefined, 2));
 }
 
 /** By the CLI of the app; the second time there is nothing left to do. */

@@ -31,6 +31,7 @@ import { callSite, type CallSite } from './request/call-site.js';
 import { listRequest } from './request/list-request.js';
 import { checkKeys, lockRequest, type LockRequest } from './request/lock-request.js';
 import { inBackground } from '../async-context/in-background.js';
+import { promiseOf } from '../async-context/promise-of.js';
 import type { LockClient } from '../port/lock-client.js';
 import { defaultApplication, thisProcess } from './request/this-process.js';
 import type { GuardedStore } from './runtime/guarded-store.js';
@@ -327,14 +328,12 @@ export class LockService {
     call: 'withLock' | 'acquire',
     line?: CallSite,
   ): Promise<Hold | readonly Hold[]> {
-    try {
+    return promiseOf<Hold | readonly Hold[]>(() => {
       if (options !== NO_OPTIONS) checkNames(call, options);
       const list = checkKeys(keys);
       if (typeof list !== 'string') return this.acquireSeveral(list, options, line);
       return this.acquirer.acquire(lockRequest(list, options, this.options, line));
-    } catch (error) {
-      return Promise.reject(error as Error);
-    }
+    });
   }
 
   private async acquireSeveral(

@@ -1,6 +1,7 @@
 import { EMPTY, catchError, filter } from 'rxjs';
 import { detached } from '../../async-context/detached.js';
 import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
+import { promiseOf } from '../../async-context/promise-of.js';
 import { describeGiven } from '../../options/describe-given.js';
 import { isLockError, LockConfigurationError, LockError, LockStoreError } from '../../port/lock.errors.js';
 import type {
@@ -73,7 +74,9 @@ export function guardedStore(store: LockStore, tell: (during: string, error: unk
       else onFailure(wrong(method, what, key));
     };
     const onError = (error: unknown): void => onFailure(asLockError(name, error, key));
-    inBackground(detached(() => sent(command).then(onAnswered, onError)) as NeverRejects<void>);
+    inBackground(
+      detached(() => promiseOf(command as () => Promise<T>).then(onAnswered, onError)) as NeverRejects<void>,
+    );
   };
   const ask = <T>(
     method: keyof LockStore,
@@ -176,15 +179,6 @@ export interface GuardedStore extends Omit<LockStore, 'acquire' | 'release'> {
     onReply: (reply: ReleaseReply) => void,
     onFailure: (error: LockError) => void,
   ): void;
-}
-
-/** A command that throws at once fails like one whose promise rejects. */
-function sent<T>(send: () => Promise<T> | undefined): Promise<T> {
-  try {
-    return Promise.resolve(send() as Promise<T>);
-  } catch (error) {
-    return Promise.reject(error as Error);
-  }
 }
 
 function checked(store: LockStore): LockStore {

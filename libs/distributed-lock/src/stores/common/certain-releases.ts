@@ -1,3 +1,4 @@
+import { promiseOf } from '../../async-context/promise-of.js';
 import type { ReleaseReply, ReleaseRequest } from '../../port/lock-store.js';
 import { SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import { randomMs, type Chance } from '../../time/chance.js';
@@ -102,11 +103,7 @@ class Release {
   ) {}
 
   send(): Promise<ExecutedRelease> {
-    try {
-      return this.sendCopy();
-    } catch (error) {
-      return Promise.reject(error as Error);
-    }
+    return promiseOf(this.sendCopy);
   }
 
   /** The time counts from the first copy that does not settle the release: mostly the first copy does, and no clock is read. */

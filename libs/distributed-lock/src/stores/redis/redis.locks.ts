@@ -1,6 +1,7 @@
 // Locks on Redis: a hash that atomic Lua scripts change. Their way: docs/life-of-a-lock.md; the wire format: docs/redisson.md
 import { Subject } from 'rxjs';
 import { inBackground } from '../../async-context/in-background.js';
+import { promiseOf } from '../../async-context/promise-of.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -185,13 +186,9 @@ export class RedisLocks implements LockStore {
     this.notifications$.complete();
   }
 
-  /** Rejects for a key that cannot be locked. It is no async function, because these make two more promises for each request. */
+  /** Rejects for a key that cannot be locked. */
   private run<Result>(makeCommand: () => RedisCommand<Result>): Promise<Result> {
-    try {
-      return this.connection.run(makeCommand());
-    } catch (error) {
-      return Promise.reject(error as Error);
-    }
+    return promiseOf(() => this.connection.run(makeCommand()));
   }
 
   private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: NotifiedGrant): void {

@@ -1,4 +1,5 @@
 import { inBackground } from '../../../async-context/in-background.js';
+import { promiseOf } from '../../../async-context/promise-of.js';
 import { LinkedQueue } from '../../../collections/linked-queue.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../redaction/conceal.js';
@@ -191,16 +192,11 @@ export class RedisConnection {
     this.inFlight.push(command);
     const isShared = command.flush !== 'when idle' || this.inFlight.size > 1;
     if (isShared) this.client.writeTogether?.();
-    this.follow(command, this.send(command));
+    this.follow(
+      command,
+      promiseOf(() => command.send(this.client)),
+    );
     if (isShared && command.flush === 'now') this.client.writeNow?.();
-  }
-
-  private send(command: RedisCommand): Promise<unknown> {
-    try {
-      return command.send(this.client);
-    } catch (error) {
-      return Promise.reject(error as Error);
-    }
   }
 
   /** A reply to a first copy is ignored once there is a second one. */
