@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { spawnGuarded } from '../processes/index.mjs';
+import { untilStopped } from './until-stopped.mjs';
 
 const START_MS = 30_000;
 
@@ -29,5 +30,10 @@ export async function runUntilReady(command, args, { folder, isReady, signal, ..
     }
     await pause(20);
   }
-  return { pause: () => send('SIGSTOP'), resume: () => send('SIGCONT'), kill };
+  const stop = async () => {
+    await send('SIGSTOP');
+    // With a signal of its own the server is another process.
+    if (!signal) await untilStopped(child.pid);
+  };
+  return { pause: stop, resume: () => send('SIGCONT'), kill };
 }

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { readFileSync } from 'node:fs';
+import { untilStopped } from '../own-server/until-stopped.mjs';
 import { familyOf } from './family-of.mjs';
 
 /**
@@ -17,6 +18,7 @@ export async function signalAll(signal, pid) {
   send(pid, 'SIGSTOP');
   const family = familyOf(pid);
   for (const member of family) send(member, signal);
+  if (signal === 'SIGSTOP') await Promise.all(family.map(untilStopped));
   if (signal !== 'SIGKILL') return;
   // Memory that they share would pass for a server that runs.
   for (const member of family.slice(1)) while (runs(member)) await pause(5);

@@ -68,7 +68,8 @@ describeWith('etcd')('a service on a cluster of three etcd', () => {
   it('leaves a member that is frozen within the time of one command', async () => {
     const [frozen, other] = await followers();
     const service = open([frozen!.url, other!.url]);
-    await works(service);
+    // What is asked while a request has no answer yet is not sent, and then certainly not executed.
+    await (await service.acquire(key)).release();
     await frozen!.pause();
     const failure = failureOf(service.acquire(`${key}:other`, { waitMs: 0 }));
     expect(await elapsed(failure)).toBeLessThan(COMMAND_MS + SLACK_MS);
