@@ -193,8 +193,8 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('documents', 'stores/common/certain-releases.js', [
     [
       'a release that was not answered is not repeated',
-      'if (!this.isClosed && !release.isLate(this.clock)) return;',
-      '',
+      '!this.isClosed && !release.isLate(this.clock)',
+      'false',
     ],
     [
       'a release does not wait for late acquires',
