@@ -1,16 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { setTimeout as pause } from 'node:timers/promises';
+import { until } from '../until/index.mjs';
 
 const STOPPED_OR_GONE = ['T', 't', 'Z', 'X', undefined];
 
 /**
- * Resolves when no thread of a process that was sent SIGSTOP runs any more. On a busy machine one that is to stop may first get
- * a turn, and answer. Without /proc nobody can see that, and nothing is waited for.
+ * Resolves when no thread of a process that was sent SIGSTOP runs any more. On a busy machine a thread may get one more turn
+ * before it stops, and answer. Without /proc nobody sees that, so it resolves at once.
  *
  * @param {number} pid
  */
-export async function untilStopped(pid) {
-  while (!threadsOf(pid).every((thread) => STOPPED_OR_GONE.includes(stateOf(pid, thread)))) await pause(1);
+export function untilStopped(pid) {
+  return until(() => threadsOf(pid).every((thread) => STOPPED_OR_GONE.includes(stateOf(pid, thread))));
 }
 
 /** @param {number} pid @returns {readonly string[]} */

@@ -16,7 +16,7 @@ export function fetchRuntime(runtime) {
   const { name, version, file } = RUNTIMES[runtime];
   const folder = cachedFolder(`runtime-${runtime.replace(' ', '-').toLowerCase()}`, (staging) => {
     const how = ['install', '--prefix', staging, '--no-save', '--ignore-scripts', '--no-audit', '--no-fund'];
-    // Its output belongs to nobody's answer.
+    // The caller may print something for a program to read, so npm writes to stderr.
     const stdio = ['ignore', 2, 2];
     return spawnSync('npm', [...how, '--loglevel', 'error', `${name}@${version}`], { stdio }).status === 0;
   });

@@ -68,7 +68,7 @@ describeWith('etcd')('a service on a cluster of three etcd', () => {
   it('leaves a member that is frozen within the time of one command', async () => {
     const [frozen, other] = await followers();
     const service = open([frozen!.url, other!.url]);
-    // What is asked while a request has no answer yet is not sent, and then certainly not executed.
+    // The service sends no request behind one that has no answer yet, and then knows that it was not executed.
     await (await service.acquire(key)).release();
     await frozen!.pause();
     const failure = failureOf(service.acquire(`${key}:other`, { waitMs: 0 }));

@@ -64,7 +64,7 @@ export function describeFaults(stage: FaultStage): void {
 
   it('answers while the server is frozen that it does not know, and nothing stays behind when it is not', async () => {
     const service = await stage.open();
-    // What is asked while a request has no answer yet is not sent, and then certainly not executed.
+    // The service sends no request behind one that has no answer yet, and then knows that it was not executed.
     await (await service.acquire(stage.key, { waitMs: 10_000 })).release();
     await stage.server.pause();
     const failure = await failureOf(service.tryAcquire(stage.key));

@@ -10,7 +10,7 @@ const collect = runInNewContext('gc') as () => void;
 /** A collection takes long while the machine is busy. */
 const COLLECTION_MS = 30_000;
 
-/** What is collected is told some turns later, and a collection costs as much as hundreds of them. */
+/** Node reports a collected stream some turns later. A collection costs as much as hundreds of turns, so not each has one. */
 function untilCollected(isDone: () => Promise<boolean>): Promise<void> {
   let turns = 0;
   return until(() => {
