@@ -127,7 +127,7 @@ describe('an async generator that is locked', () => {
   it('waits in the queue with its first value, and gives up by waitMs', async () => {
     const { rows, locks, isFree } = await start();
     const mine = await locks.acquire('rows');
-    await expect(rows.generator().next()).rejects.toBeInstanceOf(LockWaitTimeoutError);
+    await expect(rows.impatient().next()).rejects.toBeInstanceOf(LockWaitTimeoutError);
     const waiting = rows.generator().next();
     await mine.release();
     expect(await waiting).toEqual({ done: false, value: '1 rows rows' });
@@ -154,7 +154,7 @@ describe('an async generator that is locked', () => {
     const one = rows.generator();
     const steps = await Promise.all([one.next(), one.next(), one.next(), one.next()]);
     expect(steps.map(({ value }) => value)).toEqual(['1 rows rows', '2 rows rows', '3 rows rows', 'all']);
-    const [first, second] = [rows.generator(), rows.generator()];
+    const [first, second] = [rows.generator(), rows.impatient()];
     await first.next();
     await expect(second.next()).rejects.toBeInstanceOf(LockWaitTimeoutError);
     await first.return('');
