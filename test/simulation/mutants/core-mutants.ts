@@ -152,10 +152,10 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'if (keeper.lease.measureValidity(at) > 0) {',
       'if (true) {',
     ],
-    ['a loss is not told', 'this.loseHolds(reason, detail, keeper.lease.suspendedBy);', ''],
+    ['a loss is not told', 'this.holds.lose(reason, detail, keeper.lease.suspendedBy);', ''],
     [
       'a minimum hold ends with a local hand-off',
-      'if (!keeper || this.holdUntil > after.now ||',
+      'if (!keeper || holds.minimumUntil > after.now ||',
       'if (!keeper ||',
     ],
     ['a release does not tell of a minimum hold', 'isMinimumOpen ? holdUntil : undefined', 'undefined'],

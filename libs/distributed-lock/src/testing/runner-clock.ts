@@ -1,8 +1,6 @@
 import { NEVER } from 'rxjs';
 import type { Clock } from '../time/clock.js';
-
-/** Node refuses longer delays and would fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+import { timerDelay } from '../time/timer-delay.js';
 
 /**
  * The clock of `TestLocks`: that of the process, or that of the test runner's fake timers while they are installed.
@@ -22,7 +20,7 @@ export class RunnerClock implements Clock {
   }
 
   after(ms: number, task: () => void): () => void {
-    const delay = Math.min(ms, LONGEST_TIMER_MS);
+    const delay = timerDelay(ms);
     const dueAt = this.now() + delay;
     const timer = setTimeout(() => {
       this.moveTo(dueAt);

@@ -1,5 +1,6 @@
 import { uptime as uptimeInSeconds } from 'node:os';
 import { interval, type Observable } from 'rxjs';
+import { timerDelay } from './timer-delay.js';
 
 /**
  * The only source of time in the library, so that tests can use a manual clock.
@@ -16,7 +17,7 @@ export interface Clock {
    * believes in its lock. Without this method a suspend is not noticed.
    */
   timeOfDay?(): number;
-  /** Runs `task` once after `ms`; the returned function cancels it. */
+  /** Runs `task` once after `ms`, which may be negative: then soon. The returned function cancels it. */
   after(ms: number, task: () => void): () => void;
   /** Emits every `ms` until unsubscribed. */
   interval(ms: number): Observable<unknown>;
@@ -117,9 +118,6 @@ interface AwakeClock extends Required<Pick<Clock, 'now' | 'timeOfDay'>> {
   read(): ClockReading;
 }
 
-/** Node refuses longer delays and would fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
 const machine = awakeClock({
   monotonic: () => performance.now(),
   timeOfDay: () => Date.now(),
@@ -131,7 +129,7 @@ export const systemClock: Clock = {
   now: machine.now,
   timeOfDay: machine.timeOfDay,
   after(ms, task) {
-    const timer = setTimeout(task, Math.min(ms, LONGEST_TIMER_MS));
+    const timer = setTimeout(task, timerDelay(ms));
     return () => clearTimeout(timer);
   },
   interval: (ms) => interval(ms),

@@ -169,7 +169,7 @@ export class Hold {
 }
 
 /** The owner that a hold is a part of. Implemented by `Owner`. */
-interface HeldOwner {
+export interface HeldOwner {
   readonly key: string;
   readonly id: string;
   readonly claim: Claim;

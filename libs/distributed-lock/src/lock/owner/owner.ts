@@ -2,19 +2,17 @@ import { readClocks, type ClockReading } from '../../time/clock.js';
 import { arrivedReplies } from '../../time/turns.js';
 import { AcquireLoop, type WaitingCallers } from './acquire-loop.js';
 import type { Claim } from '../../port/claim.js';
-import { SmallSet } from '../../collections/small-set.js';
-import { Hold, RELEASED } from '../context/hold.js';
+import { RELEASED, type Hold } from '../context/hold.js';
 import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
 import { LeaseKeeper } from '../lease/lease-keeper.js';
 import type { HoldSnapshot } from '../lock.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 import {
   LockConfigurationError,
-  LockLostError,
   LockStoreError,
+  type LockLostError,
   type LockShutdownError,
 } from '../../port/lock.errors.js';
-import { CallSite } from '../request/call-site.js';
 import type { LockRequest } from '../request/lock-request.js';
 import type { WaitedFor } from '../runtime/forgotten-releases.js';
 import type {
@@ -27,6 +25,7 @@ import type {
   TakeoverNotice,
 } from '../../port/lock-store.js';
 import { HandOffBudget } from './hand-off-budget.js';
+import { OwnerHolds, type Caller } from './owner-holds.js';
 import { Takeover } from './takeover.js';
 
 /**
@@ -46,12 +45,10 @@ export class Owner {
   readonly id: string;
   private state: State = 'waiting';
   private keeper: LeaseKeeper | undefined;
-  private readonly holds = new SmallSet<Hold>();
+  private readonly holds: OwnerHolds;
   private readonly acquireLoop: AcquireLoop;
   private readonly budget = new HandOffBudget();
   private slowAnswers = 0;
-  /** The latest end of a minimum hold of its callers. */
-  private holdUntil = 0;
   /** The notice of a takeover, whose grace runs. */
   takeover: Notice | undefined;
   private cancelGrace: (() => void) | undefined;
@@ -63,6 +60,7 @@ export class Owner {
   ) {
     this.key = request.key;
     this.id = runtime.owners.register(this);
+    this.holds = new OwnerHolds(this, runtime);
     const { graceMs } = request;
     const takeover = graceMs === undefined ? undefined : new Takeover(this, graceMs, request, runtime);
     this.acquireLoop = new AcquireLoop(this, request, callers, runtime, takeover);
@@ -192,20 +190,9 @@ export class Owner {
     this.state = 'held';
     keeper.start();
     if (keeper.lease.hasAdmittedNobody) this.budget.onFirstCaller(now);
-    do next.resolve(this.holdFor(next, keeper, now));
+    do next.resolve(this.holds.admit(next, keeper.lease, now));
     while (this.isForMany && keeper.lease.hasToken && (next = callers.shift()));
     callers.onServed(this);
-  }
-
-  private holdFor({ call, request, waitingSince }: Caller, { lease }: LeaseKeeper, now: number): Hold {
-    const { runtime, key, id: owner } = this;
-    const by = lease.hasAdmittedNobody ? 'store' : 'local';
-    const fencingToken = lease.takeToken();
-    const hold = new Hold(runtime.scope, call, this, fencingToken, now, request.site);
-    hold.holdAtLeast(request.holdAtLeastMs);
-    this.holds.add(hold);
-    runtime.emit({ type: 'acquired', call, key, owner, fencingToken, waitedMs: now - waitingSince, by });
-    return hold;
   }
 
   /** A reader has joined the local queue while this owner holds for readers. It is admitted unless the key is contended. */
@@ -243,7 +230,7 @@ export class Owner {
     const keeper = this.keeper as LeaseKeeper;
     this.state = 'held';
     keeper.start();
-    return this.holdFor(caller, keeper, this.now);
+    return this.holds.admit(caller, keeper.lease, this.now);
   }
 
   /** @param mayHold the store may have granted the key */
@@ -267,19 +254,15 @@ export class Owner {
   }
 
   describeHolds(now: number, timeOfDay: number): readonly HoldSnapshot[] {
-    return Array.from(this.holds, (hold) => hold.describe(now, timeOfDay));
+    return this.holds.describe(now, timeOfDay);
   }
 
   waitedFor(): readonly WaitedFor[] {
-    const { key, holds, callers, now } = this;
-    if (callers.size === 0) return [];
-    return Array.from(holds).flatMap(({ site, acquiredAt }) =>
-      site instanceof CallSite ? [{ key, site, heldMs: now - acquiredAt }] : [],
-    );
+    return this.callers.size === 0 ? [] : this.holds.waitedFor(this.now);
   }
 
   tellShutdown(): void {
-    for (const hold of this.holds) hold.tellShutdown();
+    this.holds.tellShutdown();
   }
 
   noticeExpiry(at?: ClockReading): void {
@@ -310,7 +293,7 @@ export class Owner {
     const notice = (this.takeover = { graceMs, by });
     this.cancelGrace = runtime.clock.after(graceMs, () => this.onGraceOver(notice));
     runtime.emit({ type: 'takeover', key, owner, graceMs, by });
-    for (const hold of this.holds) hold.tellTakeover();
+    this.holds.tellTakeover();
   }
 
   private onGraceOver({ graceMs, by }: Notice): void {
@@ -330,22 +313,8 @@ export class Owner {
     if (!keeper || !this.isGranted) return;
     if (keeper.lease.hasAdmittedNobody) return this.backToQueue(keeper);
     this.end();
-    this.loseHolds(reason, detail, keeper.lease.suspendedBy);
+    this.holds.lose(reason, detail, keeper.lease.suspendedBy);
     this.releaseInBackground(reason === 'expired' ? keeper.marginMs : 0);
-  }
-
-  private loseHolds(reason: LockLostError['reason'], detail: string, cause: Error | undefined): void {
-    const { key, id: owner, now, runtime } = this;
-    // All holds are lost before the first listener is told, because it may use or release another hold.
-    const losses = Array.from(this.holds, (hold) => {
-      const error = new LockLostError(key, now - hold.acquiredAt, reason, detail, cause && { cause });
-      return { hold, error, tell: hold.lose(error) };
-    });
-    for (const { hold, error, tell } of losses) {
-      tell();
-      const { call, fencingToken } = hold;
-      runtime.emit({ type: 'lost', call, key, owner, fencingToken, error });
-    }
   }
 
   private backToQueue(keeper: LeaseKeeper): void {
@@ -360,18 +329,13 @@ export class Owner {
 
   /** Ends a hold. After its last one the owner makes a local hand-off, or releases and so leaves the hand-off to the store. */
   release(hold: Hold, isAwaited: boolean, at: ClockReading): NeverRejects<ReleaseReply> {
-    const { runtime, key, id: owner, keeper } = this;
-    const { now } = at;
-    const { call, fencingToken } = hold;
-    const heldMs = now - hold.acquiredAt;
-    const isHeard = runtime.emit({ type: 'released', call, key, owner, fencingToken, heldMs });
-    this.holds.delete(hold);
+    const { holds, keeper } = this;
+    const isHeard = holds.release(hold, at.now);
     this.budget.count();
-    this.holdUntil = Math.max(this.holdUntil, hold.holdUntil);
-    if (this.holds.size > 0) return RELEASED;
+    if (holds.size > 0) return RELEASED;
     // A listener of the event may have blocked the event loop since.
     const after = isHeard && this.callers.size > 0 ? this.readClocks() : at;
-    if (!keeper || this.holdUntil > after.now || !this.mayHandOff(keeper, after))
+    if (!keeper || holds.minimumUntil > after.now || !this.mayHandOff(keeper, after))
       return this.releaseInStore(0, isAwaited);
     if (keeper.lease.isConfirmed) {
       keeper.renewIfBlind(after.now);
@@ -452,7 +416,8 @@ export class Owner {
   }
 
   private releaseRequest(isAwaited: boolean): ReleaseRequest {
-    const { key, id: owner, claim, keeper, holdUntil } = this;
+    const { key, id: owner, claim, keeper } = this;
+    const { minimumUntil: holdUntil } = this.holds;
     const leaseMs = keeper?.lease.leaseMs ?? this.request.leaseMs;
     const isMinimumOpen = holdUntil > 0 && holdUntil > this.now;
     const whenAwaited = isAwaited ? 'when idle' : undefined;
@@ -491,13 +456,6 @@ export class Owner {
 type State = 'waiting' | 'confirming' | 'held' | 'ended';
 
 type Notice = Pick<TakeoverNotice, 'graceMs' | 'by'>;
-
-/** A caller that an owner admits: a `LocalWaiter`, or one that has asked for several keys. */
-export interface Caller {
-  readonly call: number;
-  readonly request: LockRequest;
-  readonly waitingSince: number;
-}
 
 /** The callers of one key, as its owners use them. Implemented by `LocalQueue`. */
 export interface Callers extends WaitingCallers {
