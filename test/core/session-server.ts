@@ -104,7 +104,7 @@ export class SessionServer {
     const hasUnread = this.notes.some((note) => note.name === name && note.at > write.notesRead);
     const isSeen = this.documents.get(name)?.revision === version;
     if (!isSeen || (isExact && hasUnread)) return { isDone: false, row: this.read(name) };
-    this.notes = this.notes.filter(({ id }) => !write.takenIn.includes(id));
+    this.notes = this.notes.filter(({ id }) => !write.mergedNotes.includes(id));
     if (mayDelete && !hasUnread) this.deleteByHand(name);
     else this.put(name, text);
     this.tell(write.messages);

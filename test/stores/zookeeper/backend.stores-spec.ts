@@ -52,9 +52,9 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
   const swap = (
     version: number | undefined,
     text: string,
-    more: { isExact?: boolean; notesRead?: number; takenIn?: string[]; clients?: string[] } = {},
+    more: { isExact?: boolean; notesRead?: number; mergedNotes?: string[]; clients?: string[] } = {},
   ) => {
-    const { isExact = false, notesRead = 1, takenIn = [], clients = [] } = more;
+    const { isExact = false, notesRead = 1, mergedNotes = [], clients = [] } = more;
     return backend.swap({
       name: zookeeper.key,
       version,
@@ -64,7 +64,7 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
       isExact,
       notesRead,
       nextTicket: 1,
-      takenIn,
+      mergedNotes,
       messages: { name: zookeeper.key, clients, text: (of) => `${zookeeper.key} ${of}` },
     });
   };
@@ -128,15 +128,15 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     const { notesRead } = first.row;
     const [one] = first.row.notes;
     await take(HELD, ['two']);
-    const takenIn = [one?.id as string];
-    const exact = await swap(1, FREE, { isExact: true, notesRead, takenIn });
+    const mergedNotes = [one?.id as string];
+    const exact = await swap(1, FREE, { isExact: true, notesRead, mergedNotes });
     expect(exact).toMatchObject({ isDone: false, row: { version: 1 } });
-    const kept = await swap(1, HELD, { notesRead, takenIn });
+    const kept = await swap(1, HELD, { notesRead, mergedNotes });
     expect(kept).toMatchObject({ isDone: true, row: { version: 2, notes: [{ text: 'two' }] } });
     const last = await swap(2, FREE, {
       isExact: true,
       notesRead: kept.row.notesRead,
-      takenIn: kept.row.notes.map(({ id }) => id),
+      mergedNotes: kept.row.notes.map(({ id }) => id),
     });
     expect(last).toMatchObject({ isDone: true, row: { version: 3, notes: [] } });
     expect(await zookeeper.hand.children(`/nest-lock/q/${zookeeper.key}`)).toEqual([]);
@@ -155,7 +155,7 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     const { notes, notesRead } = await backend.read(zookeeper.key);
     expect(notes).toMatchObject([{ text: 'gone' }]);
     await other.close(false);
-    const swapped = await swap(1, FREE, { isExact: true, notesRead, takenIn: notes.map(({ id }) => id) });
+    const swapped = await swap(1, FREE, { isExact: true, notesRead, mergedNotes: notes.map(({ id }) => id) });
     expect(swapped).toMatchObject({ isDone: false, row: { version: 1, notes: [] } });
   });
 

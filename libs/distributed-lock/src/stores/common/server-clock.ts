@@ -22,7 +22,7 @@ export class ServerClock {
     this.receivedAt = receivedAt;
   }
 
-  /** Server time at our `now`, at the earliest: a request is rather refused than executed after its not-after. */
+  /** A lower bound of the server's time at our `now`, so that a not-after made from it is too early rather than too late. */
   earliest(now: number): number {
     return Math.floor(this.serverMs + (now - this.receivedAt));
   }

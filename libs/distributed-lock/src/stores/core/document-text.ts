@@ -14,11 +14,11 @@ import {
   type StoredWaiter,
 } from './document.js';
 
-/** First element of each text. Two releases of this library that write different formats refuse each other's documents. */
+/** First element of each document. Two releases of this library that write different formats refuse each other's documents. */
 const FORMAT = 1;
 
 type ClaimText = 'l' | 'x' | 's' | readonly [permits: number, weight: number];
-/** A number is a moment of the store's time. `+ms` counts from the write. `null` never comes. */
+/** A number is a moment of the store's time. `+ms` counts from the write. `null` is a moment that never comes. */
 type MomentText = number | string | null;
 export type HolderText = readonly [
   owner: string,

@@ -218,7 +218,7 @@ export class DocumentStore implements LockStore {
       (state) => {
         const holdMs = holdUntil > 0 ? holdUntil - clock.now() : 0;
         const wasHolder = state.release(request, { holdMs, mayHaveNote });
-        // Started before the reply, because the reply may be lost, and a repeated release does not find the owner any more.
+        // The lease of the placeholder starts before the reply, which may be lost: a repeated release does not find the owner any more.
         if (wasHolder && holdMs > 0) this.leases.start(key, placeholderOf(request.owner), holdMs);
         return ({ executedAt }) => {
           this.onReleased(lane, request);

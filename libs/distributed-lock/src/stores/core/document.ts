@@ -67,7 +67,7 @@ export interface StoredNote extends Note {
 export interface Reading {
   /** Names this state of the document for `swap`; `undefined` for a document that does not exist, which only `take` makes. */
   readonly version: number | undefined;
-  /** Grows with each write of this name, also when it is forgotten in between. An older reading is dropped. */
+  /** Grows with each write of this name, also if its document was deleted in between. A lane drops a reading with a smaller one. */
   readonly order: number;
   readonly document: LockDocument;
   readonly notes: readonly StoredNote[];

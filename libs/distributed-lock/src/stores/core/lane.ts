@@ -47,7 +47,7 @@ export class Lane {
 
   constructor(
     private readonly name: string,
-    /** The key as the caller wrote it. */
+    /** `name` without the `keyPrefix`. */
     private readonly key: string,
     readonly owners: LaneOwners,
     private readonly context: LaneContext,

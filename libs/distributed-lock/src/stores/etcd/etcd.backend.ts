@@ -131,10 +131,10 @@ export class EtcdBackend implements SessionBackend {
 
   swap(swap: SessionSwap): Promise<SessionWriteReply> {
     const { keys } = this;
-    const { name, version, text, mayDelete, isExact, notesRead, takenIn, messages } = swap;
+    const { name, version, text, mayDelete, isExact, notesRead, mergedNotes, messages } = swap;
     const document = keys.document(name);
     const notes = keys.notes(name);
-    const ids = [...new Set(takenIn)];
+    const ids = [...new Set(mergedNotes)];
     // More notes than a transaction can delete one by one are deleted together, so there must be no others.
     const areAll = isExact || ids.length > MOST_DELETIONS;
     const compare: Compare[] = [{ key: document, target: 'MOD', result: 'EQUAL', modRevision: version }];

@@ -16,7 +16,7 @@ import { credentialsOf, type EtcdTarget } from './etcd.target.js';
 
 /** A timer of Node may fire this many ms early. */
 const TIMER_EARLY_MS = 1;
-/** The oldest release whose transactions contain others, and compare ranges. */
+/** The oldest release that this store is tested with. */
 const OLDEST = [3, 4] as const;
 
 /** Knows the members of the cluster and is connected to one of them. A member that fails is replaced by the next one. */

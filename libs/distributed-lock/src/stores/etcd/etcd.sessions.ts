@@ -174,7 +174,7 @@ export class EtcdSessions {
     await this.options.client.call(name, { ID }, { mayRepeat: true }).catch(() => undefined);
   }
 
-  /** Several callers wait for one opening. */
+  /** Several requests wait for the session to open. If that fails, the error of each names its own key. */
   private forKey(error: unknown, key: string | undefined): unknown {
     if (!(error instanceof LockStoreError) || (error.key === key && error.reason !== 'unknown')) return error;
     // A lease that was granted without a reply has no effect on the lock of the caller.

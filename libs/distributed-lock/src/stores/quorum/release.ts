@@ -7,7 +7,10 @@ import { askNodes, haveAnswered, type QuorumContext } from './quorum.context.js'
 import { noMajority } from './quorum.errors.js';
 import type { QuorumOwner } from './quorum.owner.js';
 
-/** How long node leases short of a majority are kept: at random, so that one of several owners that split the nodes wins. */
+/**
+ * How long an owner without a majority keeps its node leases, and how long it pauses before it asks again: at random, so that one
+ * of several owners that split the nodes wins.
+ */
 export const SPLIT_MS = { least: 10, spread: 30 };
 
 /**
@@ -22,9 +25,9 @@ export async function releaseAtNodes(owner: QuorumOwner, request: ReleaseRequest
   const outcomes = await releaseAll(owner, request, majority);
   const replies = answersOf(outcomes);
   if (replies.length < majority) throw noMajority(nodes, outcomes, request.key);
-  const told = (wanted: ReleaseReply): number => replies.filter((reply) => reply === wanted).length;
-  if (told('released') >= majority) return 'released';
-  return told('not held') > nodes.length - majority ? 'not held' : 'unknown';
+  const countOf = (wanted: ReleaseReply): number => replies.filter((reply) => reply === wanted).length;
+  if (countOf('released') >= majority) return 'released';
+  return countOf('not held') > nodes.length - majority ? 'not held' : 'unknown';
 }
 
 /** Takes the lock at all nodes from its holders, or from this one. */

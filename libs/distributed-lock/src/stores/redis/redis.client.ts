@@ -5,7 +5,7 @@ import type { Clock } from '../../time/clock.js';
 
 /**
  * A client of a Redis library with connections of its own: nothing is queued while it is disconnected, and nothing is sent
- * twice. Implemented by `IoredisClient`, `NodeRedisSingle` and `NodeRedisClusterClient`.
+ * twice, but that a `Cluster` of ioredis repeats the commands of a connection that ended. Implemented by `IoredisClient`, `NodeRedisSingle` and `NodeRedisClusterClient`.
  */
 export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
   readonly isCluster: boolean;

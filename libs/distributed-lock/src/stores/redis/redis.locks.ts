@@ -193,7 +193,7 @@ export class RedisLocks implements LockStore {
 
   private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: NotifiedGrant): void {
     const { serverClock } = this.connection;
-    // -Infinity, so that the renewal comes before the caller, also where less than a third of the lease is left.
+    // With -Infinity the owner renews before a caller enters. `validityOf` answers so, too, if less than a third of the lease is left.
     const validUntil = this.believesAtOnce ? serverClock.validityOf(grantedAt, leaseMs) : -Infinity;
     this.scripts.onToken(lastToken);
     this.subscriber.stopListeningToForeignClients(owner);

@@ -41,7 +41,7 @@ export class RememberedDocuments {
   see({ row, isFree, lastToken, isMessage = false }: Reading): number {
     const { name, version, notesRead, nextTicket, writtenAt, createdAt = 0 } = row;
     const known = this.documents.get(name);
-    // A document that was written since may have the same version.
+    // Compares revisions, because a document that was deleted and made anew may have the version of an older one.
     if (isMessage && writtenAt < (known?.writtenAt ?? 0)) return this.lastTokenOf(name);
     const isSame = lastToken !== undefined && createdAt <= (known?.writtenAt ?? Infinity);
     const { earlierToken = 0 } = known ?? {};

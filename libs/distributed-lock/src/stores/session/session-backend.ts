@@ -28,7 +28,7 @@ export interface SessionBackend {
    */
   take(write: SessionTake): Promise<SessionWriteReply>;
   /**
-   * Writes the text if the document still has the version, and deletes the notes that were taken in. With `isExact` only if
+   * Writes the text if the document still has the version, and deletes the notes that were merged. With `isExact` only if
    * there are no notes but those that were read. Replies with the document as it is now, written or not.
    */
   swap(write: SessionSwap): Promise<SessionWriteReply>;
@@ -94,8 +94,8 @@ export interface SessionSwap {
   readonly notesRead: number;
   /** The next ticket of the row that was read. */
   readonly nextTicket: number;
-  /** Ids of notes to delete. */
-  readonly takenIn: readonly string[];
+  /** Ids of notes to delete, because the text has them now. */
+  readonly mergedNotes: readonly string[];
   readonly messages: Messages;
 }
 
@@ -121,7 +121,7 @@ export interface Messages {
 /** One document as the back end has it. */
 export interface DocumentRow {
   readonly name: string;
-  /** Never used twice for a name. `undefined`: it does not exist. */
+  /** Not used again for a name within `believedMs`. `undefined`: the document does not exist. */
   readonly version: number | undefined;
   readonly text: string | null;
   /** The revision of the write that wrote the text; 0 where it does not exist. */

@@ -109,7 +109,7 @@ export class SessionRegister implements Register {
       isExact,
       notesRead,
       nextTicket,
-      takenIn: notes.flatMap(({ id }) => id ?? []),
+      mergedNotes: notes.flatMap(({ id }) => id ?? []),
       messages: messagesTo(notified, name, text.length, (newVersion, writtenAt) =>
         messageText({ ...message, version: newVersion, writtenAt }),
       ),

@@ -13,7 +13,7 @@ import {
 import type { Holder, LockDocument, Note, StoredNote } from '../core/document.js';
 import type { NoteRow } from './session-backend.js';
 
-/** First element of each text. Two releases of this library that write different formats refuse each other's documents. */
+/** First element of each document. Two releases of this library that write different formats refuse each other's documents. */
 const FORMAT = 1;
 
 type DocumentText = readonly [format: number, lastToken: number, holders: HolderText[], queue: WaiterText[]];

@@ -34,7 +34,7 @@ const swap: SessionSwap = {
   isExact: false,
   notesRead: 1,
   nextTicket: 1,
-  takenIn: [],
+  mergedNotes: [],
   messages: { name: 'k', clients: [], text: () => '' },
 };
 const reasonOf = (write: Promise<unknown>) =>

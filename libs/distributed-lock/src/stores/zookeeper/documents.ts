@@ -68,7 +68,7 @@ export class Documents {
       this.checkLost(written);
       return notDone(await readRow(this.options, name));
     }
-    // An exact swap has taken all notes in, and has made their parent if there was none.
+    // An exact swap has merged all notes, and has made their parent if there was none.
     const none = {
       notes: [],
       notesRead: Math.max(swap.notesRead, FIRST_VERSION),
@@ -232,7 +232,7 @@ export class Documents {
 
   // --- swapped --------------------------------------------------------------------------------------------------
 
-  private swapParts({ name, version, text, isExact, notesRead, takenIn }: SessionSwap): Parts {
+  private swapParts({ name, version, text, isExact, notesRead, mergedNotes }: SessionSwap): Parts {
     const { paths, acl } = this.options;
     const queue = paths.queueOf(name);
     const path = paths.documentOf(name);
@@ -247,7 +247,10 @@ export class Documents {
     return [
       { name: 'document', operation: document },
       ...(isExact ? [noMore] : []),
-      ...takenIn.map((id) => ({ name: 'note' as const, operation: remove(`${queue}/${id}`, ANY_VERSION) })),
+      ...mergedNotes.map((id) => ({
+        name: 'note' as const,
+        operation: remove(`${queue}/${id}`, ANY_VERSION),
+      })),
     ];
   }
 

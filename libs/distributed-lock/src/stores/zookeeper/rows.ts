@@ -26,7 +26,7 @@ export async function readRow({ session, paths }: Znodes, name: string): Promise
       found(session, getChildren(paths.queueOf(name))),
       found(session, getData(paths.documentOf(name))),
     ]);
-    // A document that was written after the last note was left or deleted may have taken in the notes that were read.
+    // A document that was written after the last note was left or deleted may have merged the notes that were read.
     const mayBeTorn = node && children && children.names.length > 0 && node.stat.mzxid > children.stat.pzxid;
     const isSame = before !== undefined && before.stat.mzxid === node?.stat.mzxid;
     if (!mayBeTorn || isSame || readings === MOST_READINGS) {

@@ -141,7 +141,7 @@ export class SessionLife implements Session {
     this.listener.onReady();
   }
 
-  /** Counts with the length that was asked for, because servers that have granted less would grant no more the next time. */
+  /** Takes the session for as long as was asked for at least: servers that granted less would grant no more the next time. */
   private neededLength(roundTripMs: number): Promise<NeededLength | undefined> {
     const { connection, start, options } = this;
     const sessionMs = Math.max(connection.timeoutMs, start.needed?.askedMs ?? 0);

@@ -55,7 +55,7 @@ describe('the version of a document in ZooKeeper', () => {
       isExact: true,
       notesRead: 1,
       nextTicket: 1,
-      takenIn: [],
+      mergedNotes: [],
       messages: { name: 'k', clients: [], text: () => '' },
     });
     const setting = (version: number) => {

@@ -21,7 +21,7 @@ export const ZOOKEEPER_ROOT = '/nest-lock';
 export const ZOOKEEPER_COMMAND_TIMEOUT_MS = 1000;
 
 /**
- * Locks in ZooKeeper, 3.5 or later: one znode for each key. Each store has one session, as long as the watchdog's timeout,
+ * Locks in ZooKeeper, 3.5 or later: one znode for each key. Each store has one session, at least as long as the watchdog's timeout,
  * and what it holds ends with that session.
  *
  * @param target the servers of one ensemble

@@ -35,7 +35,7 @@ export class KeptConnection<Connection extends { destroy(): void }> {
     if (!connection || this.current !== connection) return;
     this.current = undefined;
     connection.destroy();
-    // A connection that fails right after it was opened counts as a failed attempt, so that the next attempt is delayed.
+    // A connection that fails right after it was opened counts as a failed attempt, so that the delays go on growing.
     if (this.options.clock.now() - this.openedAt > STABLE_MS) this.failures = 0;
     this.onDown(error);
   }

@@ -30,7 +30,7 @@ export class RequestPipe<Request extends PipedRequest> {
     this.deadline.start();
   }
 
-  /** The requests that come in one turn go together. */
+  /** Sends the next batch in a microtask: what is added before it runs goes together. */
   schedule(): void {
     if (this.isScheduled) return;
     this.isScheduled = true;

@@ -47,7 +47,7 @@ export function releaseCopies(
   const mayBeCommon = claim.kind === 'lock' && connection.publish === 'PUBLISH' && !used;
   const args = (): Arguments => {
     const holdMs = holdUntil === undefined ? 0 : Math.max(0, Math.ceil(holdUntil - clock.now()));
-    // The reply to a common release does not tell the time, which only an unanswered acquire is compared with.
+    // The reply to a common release lacks the server's time, which is needed while an acquire of the owner is unanswered.
     const isCommon = mayBeCommon && holdMs === 0 && !owner.hasUnanswered;
     const hold = holdMs > 0 ? `,"hold":${holdMs}` : '';
     const options = `{${claimFields(claim)}${tokens}${hold},"min_token":${minToken},${serverFields}}`;

@@ -77,7 +77,7 @@ type Priority = keyof typeof RANK;
  */
 type Flush = 'now' | 'when idle';
 
-/** Each node of a cluster has a connection of its own, which the client ends when it does not reply. */
+/** Pings the server, or each connected master of a cluster. The client of a cluster ends the connection to a node that does not reply. */
 export class Ping extends RedisCommand<undefined> {
   readonly key = undefined;
   readonly priority = 'renew';

@@ -26,8 +26,8 @@ export function duplicateOf(target: IoredisTarget, settings: ClientSettings): Re
 }
 
 /**
- * Settings that make a connection safe for locks. ioredis queues nothing while disconnected and sends nothing twice, so
- * that no command is executed after its caller has given up (docs/decisions/0005).
+ * Settings that make a connection safe for locks. ioredis queues nothing while disconnected, and a single connection sends
+ * nothing twice, so that no command is executed after its caller has given up (docs/decisions/0005).
  */
 function ownConnection(commandTimeoutMs: number, chance: Chance): RedisOptions {
   return {

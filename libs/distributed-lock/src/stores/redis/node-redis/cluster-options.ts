@@ -12,7 +12,7 @@ export interface ClusterOptions {
   readonly nodeAddressMap?: AddressMap;
 }
 
-/** @throws LockConfigurationError without `rootNodes`, and for a later node-redis that duplicates otherwise */
+/** @throws LockConfigurationError without `rootNodes`, and unless `duplicate` passes the options on, which a later release may change */
 export function clusterOptions(target: NodeRedisCluster): ClusterOptions {
   const found = givenOptions(target) as ClusterOptions | undefined;
   if (Array.isArray(found?.rootNodes) && found.rootNodes.length > 0) return found;

@@ -13,7 +13,7 @@ export type AddressMap = Readonly<Record<string, Place>> | ((address: string) =>
  * The options of a client, which no method of node-redis returns. `duplicate` passes them to the constructor of the object
  * that it is called on. So this calls `duplicate` on an object whose constructor only keeps them.
  *
- * @returns `undefined` for a version of node-redis that duplicates otherwise
+ * @returns `undefined` for a version of node-redis whose `duplicate` does not pass the options on
  */
 export function givenOptions(target: { duplicate(): unknown }): unknown {
   let found: unknown;

@@ -12,7 +12,7 @@ export interface SentinelOptions {
   readonly nodeAddressMap?: AddressMap;
 }
 
-/** @throws LockConfigurationError for node-redis 5, which has no `duplicate` of Sentinels, and for a later one that duplicates otherwise */
+/** @throws LockConfigurationError unless `duplicate` passes the options on: node-redis 5 has none for Sentinels, and a later release may change it */
 export function sentinelOptions(target: NodeRedisSentinel): SentinelOptions {
   const found = givenOptions(target) as SentinelOptions | undefined;
   if (found?.sentinelRootNodes && found.name !== undefined) return found;

@@ -23,7 +23,7 @@ export async function checkTableShape(pipe: MysqlPipe, table: string): Promise<v
   checkShape(shape, COLUMNS, { store: 'mysqlStore', table, sql: lockTableSql('mysql', table) });
 }
 
-/** Names of tables are letters, digits and _. */
+/** A table's name has letters, digits and _ only, and so needs no escaping here. */
 function questionsAbout(table: string): readonly string[] {
   const [name, schema] = table.split('.').reverse();
   const isTable = `TABLE_SCHEMA = ${schema === undefined ? 'DATABASE()' : `'${schema}'`} AND TABLE_NAME = '${name}'`;

@@ -203,7 +203,7 @@ export class Connection {
     return this.xid;
   }
 
-  /** The requests of one turn go together. */
+  /** Requests that come before the next tick share a system call. */
   private write(frame: Buffer): void {
     this.outgoing.push(frame);
     if (this.outgoing.length === 1) process.nextTick(() => this.flush());

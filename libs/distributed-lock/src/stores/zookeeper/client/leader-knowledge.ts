@@ -7,8 +7,8 @@ export const PINGED_WITHIN = (1 / 4) * (9 / 8);
 /**
  * Which of this client's requests the leader counts the session from, for certain.
  *
- * A follower tells the leader nothing when it gets a request. It reports the sessions of which it got requests in its answer to
- * the leader's next ping. The ping and the answer may take any time. So a request `heard` is reported for certain once
+ * A follower does not report a session when it gets a request of it. It reports the sessions of which it got requests in its
+ * answer to the leader's next ping. The ping and the answer may take any time. So a request `heard` is reported for certain once
  * three steps followed each other:
  *
  * 1. The reply to `heard` has come, and `PINGED_WITHIN` has passed. By then the leader has sent a ping that the follower

@@ -224,7 +224,7 @@ export interface ReplyHead {
 export function readHead(reader: JuteReader): ReplyHead {
   const xid = reader.int();
   const zxid = reader.long();
-  // A reply to nothing in particular has -1 for its transaction.
+  // A watch event answers no request, and has -1 for its transaction.
   return { xid, zxid: zxid < 0n ? 0 : safeNumber(zxid), code: reader.int() };
 }
 
