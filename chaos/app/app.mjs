@@ -1,4 +1,5 @@
 // One process of a service: the built package, callers that take locks, and a record of all that happens to them.
+import { setTimeout as pause } from 'node:timers/promises';
 import { LockService } from 'nestjs-distributed-lock';
 import { COMMAND_MS, GRACE_MS } from '../constants.mjs';
 import { recordTo } from '../history/recorder.mjs';
@@ -12,6 +13,8 @@ import { Traffic } from './traffic.mjs';
 import { watchPauses } from './watch-pauses.mjs';
 
 const SAMPLE_EVERY_MS = 1000;
+const CONNECT_MS = 3000;
+const RETRY_MS = 50;
 
 const settings = JSON.parse(process.argv[2]);
 const { app, file, target, witnessPort, traffic } = settings;
@@ -27,6 +30,7 @@ const service = new LockService({
 const owners = new Owners(service);
 const callers = new Traffic({ ...settings, service, owners, witness, record });
 const stopWatching = watchPauses(record);
+let isClosing = false;
 
 function sample() {
   globalThis.gc?.();
@@ -36,8 +40,22 @@ function sample() {
   record('sample', { rss, heapUsed, sockets: count('TCPSocketWrap'), timers: count('Timeout') });
 }
 
+/** A process that begins beside others may take longer for its first connections than a command may take. */
+async function connect() {
+  const giveUpAt = now() + CONNECT_MS;
+  while (!isClosing && now() < giveUpAt) {
+    const isAnswered = await service.inspect('connected').then(
+      () => true,
+      () => false,
+    );
+    if (isAnswered) return;
+    await pause(RETRY_MS);
+  }
+}
+
 /** Callers are told and locks given back; then nothing keeps the process alive. */
 async function close() {
+  isClosing = true;
   clearInterval(sampling);
   const startedAt = now();
   const settled = callers.stop();
@@ -53,6 +71,7 @@ const sampling = setInterval(sample, SAMPLE_EVERY_MS);
 // Without a listener it would end here, as a customer's process does. On record it is a finding, and the trial goes on.
 process.on('unhandledRejection', (error) => record('unhandled', { error: String(error?.stack ?? error) }));
 process.once('SIGTERM', () => void close());
-callers.start();
+await connect();
+if (!isClosing) callers.start();
 record('started');
 process.stdout.write('started\n');

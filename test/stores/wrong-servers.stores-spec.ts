@@ -43,6 +43,9 @@ const SERVERS = {
   'a port that takes connections and says nothing': {
     start: () => listening(createServer((socket) => socket.resume())),
   },
+  'a port that resets what it does not understand': {
+    start: () => listening(createServer((socket) => socket.once('data', () => socket.resetAndDestroy()))),
+  },
   'a port that expects TLS': {
     start: () => listening(createTlsServer(certificate, (socket) => socket.resume())),
   },
@@ -122,6 +125,7 @@ const STORES: Readonly<Record<string, Store>> = {
 const NAMES: Readonly<Record<ServerKind, string>> = {
   'an HTTP server': 'an HTTP server',
   'a port that takes connections and says nothing': 'nothing',
+  'a port that resets what it does not understand': 'nothing',
   'a port that expects TLS': 'a server that speaks TLS',
   Redis: 'Redis',
   PostgreSQL: 'PostgreSQL',

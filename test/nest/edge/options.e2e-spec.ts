@@ -1,3 +1,5 @@
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
@@ -252,6 +254,10 @@ describe('a name that is no option', () => {
     [
       'signal must be an AbortSignal, as controller.signal; it is an object of class AbortController.',
       () => service.acquire('k', { signal: loosely(new AbortController()) }),
+    ],
+    [
+      'signal must be an AbortSignal, as controller.signal; it is an object of class IncomingMessage.',
+      () => service.acquire('k', { signal: loosely(new IncomingMessage(new Socket())) }),
     ],
     [
       '@Locked on Goods.sell has no option "onbusy"; did you mean onBusy?',

@@ -29,7 +29,7 @@ import {
 } from './request/lock-options.js';
 import { callSite, type CallSite } from './request/call-site.js';
 import { listRequest } from './request/list-request.js';
-import { checkKeys, lockRequest, type LockRequest } from './request/lock-request.js';
+import { checkGraces, checkKeys, lockRequest, type LockRequest } from './request/lock-request.js';
 import { inBackground } from '../async-context/in-background.js';
 import { promiseOf } from '../async-context/promise-of.js';
 import type { LockClient } from '../port/lock-client.js';
@@ -342,6 +342,7 @@ export class LockService {
     line?: CallSite,
   ): Promise<readonly Hold[]> {
     const requests = keys.toSorted().map((key) => lockRequest(key, options, this.options, line));
+    checkGraces(requests);
     const holds = await this.acquirer.acquireSeveral(requests as [LockRequest, ...LockRequest[]]);
     const byKey = new Map(holds.map((hold) => [hold.key, hold]));
     return keys.map((key) => byKey.get(key) as Hold);

@@ -153,8 +153,8 @@ export interface CallOptions {
    */
   readonly onBusy?: 'throw' | 'takeover';
   /**
-   * For `onBusy: 'takeover'`: how long the work of the holder may take to end once it is told, in ms, shorter than `waitMs`;
-   * default 1000.
+   * For `onBusy: 'takeover'`: how long the work of the holder may take to end once it is told, in ms; default 1000.
+   * `waitMs` must be longer, and with several keys longer than a grace for each, as the call takes them over one after the other.
    */
   readonly graceMs?: number;
   /** A fixed lease in ms, 10 or more, that nothing renews. Without it (default) the watchdog renews until the release. */

@@ -75,6 +75,8 @@ class FaultyClient implements LockStore {
   private readonly acquires = new Map<string, number>();
   private executions = 0;
   private readonly cancels = new Set<() => void>();
+  /** Each lets a call in flight, or one that waits to be repeated, go on when the store closes. */
+  private readonly onClosed = new Set<() => void>();
   private isClosed = false;
 
   constructor(
@@ -124,7 +126,7 @@ class FaultyClient implements LockStore {
         if (this.isClosed || this.clock.now() > giveUpAt) throw error;
         isUnsure = true;
       }
-      await new Promise<void>((resolve) => this.after(RETRY_MS, resolve));
+      await this.pause(RETRY_MS);
     }
   }
 
@@ -144,6 +146,7 @@ class FaultyClient implements LockStore {
     this.isClosed = true;
     for (const cancel of this.cancels) cancel();
     this.cancels.clear();
+    for (const goOn of [...this.onClosed]) goOn();
     await this.inner.close();
     this.notifications$.complete();
   }
@@ -194,12 +197,17 @@ class FaultyClient implements LockStore {
     return new Promise<T>((resolve, reject) => {
       // A command that has its reply leaves no copy to be executed later, because the connection carried it once.
       let hasReply = false;
-      const fail = (): void => reject(withoutReply(keyOf(command)));
+      const fail = (): void => {
+        this.onClosed.delete(fail);
+        reject(withoutReply(keyOf(command)));
+      };
+      this.onClosed.add(fail);
       const cancelTimeout = this.after(this.commandTimeoutMs, fail);
       const reply = (settle: () => void): void => {
         if (repliedAfterMs === 'never') return;
         this.after(repliedAfterMs, () => {
           hasReply = true;
+          this.onClosed.delete(fail);
           cancelTimeout();
           settle();
         });
@@ -214,6 +222,18 @@ class FaultyClient implements LockStore {
         });
       }
       if (this.isClosed) fail();
+    });
+  }
+
+  /** Ends when the store closes. */
+  private pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const goOn = (): void => {
+        this.onClosed.delete(goOn);
+        resolve();
+      };
+      this.onClosed.add(goOn);
+      this.after(ms, goOn);
     });
   }
 

@@ -387,4 +387,17 @@ describe('withLock', () => {
     await end(stream);
     await until(() => isFree('k'));
   });
+
+  it('gives back what a stream held that fails, and does not destroy itself', async () => {
+    const { locks, isFree } = await start();
+    const fails = (): never => {
+      throw new Error('fails');
+    };
+    const stream = await locks.withLock('k', () => new Readable({ autoDestroy: false, read: fails }));
+    stream.on('error', () => undefined);
+    expect(await isFree('k')).toBe(false);
+    stream.resume();
+    await until(() => isFree('k'));
+    expect(stream.destroyed).toBe(false);
+  });
 });

@@ -2,7 +2,7 @@ import type { ClockReading } from '../../time/clock.js';
 import { onAbort } from '../../async-context/abort-listeners.js';
 import { detached } from '../../async-context/detached.js';
 import { modeOf, type LockMode } from '../../port/claim.js';
-import type { Hold } from './hold.js';
+import { RELEASED, type Hold } from './hold.js';
 import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
 import { LockConfigurationError, LockNotHeldError, type LockLostError } from '../../port/lock.errors.js';
 import { inspectByJson } from '../../redaction/inspect-by-json.js';
@@ -172,6 +172,8 @@ export class HeldLock implements Lock {
   private releaseOnce(isAwaited: boolean, at = this.readClocks()): NeverRejects<ReleaseReply> {
     if (this.released) return this.released;
     const isSure = !this.isInDoubt(at);
+    // A listener of the events may release it again, and gives nothing back a second time.
+    this.released = RELEASED;
     if (isSure && this.holds.length === 1) return (this.released = this.first.release(isAwaited, at));
     // A promise keeps the async context in which it is made for as long as this lock is there.
     return (this.released = detached(() =>

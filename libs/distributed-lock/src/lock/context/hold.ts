@@ -153,7 +153,10 @@ export class Hold {
     this.count -= 1;
     const loss = this.noticeLoss(at);
     if (this.count > 0) return loss ? NOT_HELD : RELEASED;
-    this.released ??= loss ? NOT_HELD : this.owner.release(this, isAwaited, at);
+    if (this.released) return this.released;
+    // A listener of the owner's events must not find it live any more.
+    this.released = loss ? NOT_HELD : RELEASED;
+    if (!loss) this.released = this.owner.release(this, isAwaited, at);
     return this.released;
   }
 

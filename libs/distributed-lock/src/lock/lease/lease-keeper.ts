@@ -114,22 +114,26 @@ export class LeaseKeeper extends Renewable {
 
   private onRenewed({ waiting, validUntil }: Renewed, asked: AskedRenewal): void {
     const { key, id: owner } = this.owner;
-    if (this.lease.suspendedBy) {
-      this.cancelExpiry?.();
-      this.runtime.emit({ type: 'resumed', key, owner });
-    }
-    this.owner.onWaitingCount(waiting, asked.sentAt);
+    const isResumed = this.lease.suspendedBy !== undefined;
+    if (isResumed) this.cancelExpiry?.();
     this.lease.onRenewed(validUntil, asked);
+    if (isResumed) this.runtime.emit({ type: 'resumed', key, owner });
+    this.owner.onWaitingCount(waiting, asked.sentAt);
+    // A listener of these events may have released the lock.
+    if (this.isStopped) return;
     this.onConfirmed();
-    if (!this.request.watched) this.armExpiry();
+    if (!this.request.watched && !this.isStopped) this.armExpiry();
   }
 
   private onUnanswered(error: LockStoreError): void {
     const { lease, runtime, owner } = this;
     const { key, id } = owner;
     const validForMs = lease.measureValidity();
-    if (!lease.suspendedBy) runtime.emit({ type: 'suspended', key, owner: id, validForMs, error });
+    const isSuspendedNow = !lease.suspendedBy;
     lease.onNoAnswer(error);
+    if (isSuspendedNow) runtime.emit({ type: 'suspended', key, owner: id, validForMs, error });
+    // A listener of the event may have released the lock.
+    if (this.isStopped) return;
     // The watchdog renews a fixed lease only until the lease is confirmed.
     const mustConfirm = !owner.isHeld || !lease.isConfirmed || lease.state() === 'unsure';
     if (this.request.watched || mustConfirm) runtime.watchdog.watch(this);

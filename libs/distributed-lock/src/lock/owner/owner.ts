@@ -163,7 +163,13 @@ export class Owner {
   }
 
   onConfirmed(): void {
-    if (this.state === 'confirming' && this.keeper) this.admit(this.keeper, this.readClocks());
+    const { keeper } = this;
+    if (this.state !== 'confirming' || !keeper) return;
+    const at = this.readClocks();
+    // The first caller has released meanwhile, so that the next one enters by a local hand-off.
+    const isHandOff = !keeper.lease.hasAdmittedNobody;
+    if (isHandOff && !this.mayHandOff(keeper, at)) this.releaseInBackground();
+    else this.admit(keeper, at);
   }
 
   onUnanswered(error: LockStoreError): void {

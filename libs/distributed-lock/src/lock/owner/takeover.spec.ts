@@ -242,6 +242,15 @@ describe('the options of a takeover', () => {
     await expect(locks.acquire('k', { ...TAKEOVER, ...options })).rejects.toThrow(message);
   });
 
+  it('are refused beside a wait that is over before the last of several holders has lost its lock', async () => {
+    const options = { ...TAKEOVER, waitMs: 2 * GRACE_MS };
+    await expect(locks.acquire(['k', 'l'], options)).rejects.toThrow(
+      'waitMs (800) must be longer than 2 times graceMs (400): the call takes its 2 keys over one after the other',
+    );
+    const lock = await world.take(locks, ['k', 'l'], { ...options, waitMs: 2 * GRACE_MS + 1 });
+    await lock.release();
+  });
+
   it('leave a second to the holder by default', async () => {
     const lock = await world.take(second, 'k');
     const taken = await ask(locks, { onBusy: 'takeover' });

@@ -35,18 +35,29 @@ export class Acquirer {
 
   /** @param before holds that the same call has acquired so far */
   acquire(request: LockRequest, before: readonly Hold[] = []): Promise<Hold> {
-    const { key, claim, signal } = request;
+    const { key, claim } = request;
     const own = holdsOfFlow(this.scope);
     const hold = findHold(this.scope, key, own);
     if (hold && covers(hold.claim, claim)) return Promise.resolve(hold.share(request.holdAtLeastMs));
     if (hold) return Promise.reject(heldInAnotherWay(hold, claim));
-    if (this.isRefused(own)) return Promise.reject(shutdownError(key));
-    if (signal?.aborted) return Promise.reject(signal.reason as Error);
+    const refusal = this.refusalOf(request, own);
+    if (refusal) return Promise.reject(refusal.error as Error);
     // A caller that asks once does not wait, so it cannot close a cycle of waits.
     const mayCloseCycle = request.waitMs > 0 && before.length + own.length > 0;
-    if (!mayCloseCycle) return this.queueOf(request).join(request, own);
-    const join = () => this.queueOf(request).join(request, own);
-    return this.deadlocks.watch(request, [...before, ...own], join);
+    if (!mayCloseCycle) return this.join(request, own);
+    return this.deadlocks.watch(request, [...before, ...own], () => this.join(request, own));
+  }
+
+  /** Looks for the queue after the event, because a listener may release, abort or close. */
+  private join(request: LockRequest, own: readonly Hold[]): Promise<Hold> {
+    const { emit, nextCall } = this.open();
+    const { key } = request;
+    const call = nextCall();
+    emit({ type: 'asked', call, key });
+    const refusal = this.refusalOf(request, own);
+    if (!refusal) return this.queueOf(request).join(request, call, own);
+    emit({ type: 'abandoned', call, key, waitedMs: 0, error: refusal.error });
+    return Promise.reject(refusal.error as Error);
   }
 
   /**
@@ -61,7 +72,7 @@ export class Acquirer {
   }
 
   private async acquireFree(requests: Requests): Promise<readonly Hold[] | NotTogether> {
-    const [{ key, waitMs, signal }] = requests;
+    const [{ waitMs, signal }] = requests;
     const refusing = requests.find((request) => this.queues.get(request)?.isOutOfReach);
     if (refusing) return { busyKey: refusing.key };
     const isNested = requests.some((request) => findHold(this.scope, request.key));
@@ -72,9 +83,11 @@ export class Acquirer {
     if (!runtime.store.acquireAll) return { busyKey: undefined };
     const queues = requests.map((request) => this.queueOf(request));
     const holds = await acquireFreeKeys(runtime, requests, queues);
-    if ('busyKey' in holds || !this.isRefused(holdsOfFlow(this.scope))) return holds;
+    if ('busyKey' in holds) return holds;
+    const refusal = this.refusalOf(requests[0], holdsOfFlow(this.scope));
+    if (!refusal) return holds;
     for (const hold of holds) inBackground(hold.release());
-    throw shutdownError(key);
+    throw refusal.error;
   }
 
   /** @param busyKey the first key for a caller that does not wait, because a refusal of it settles the whole call */
@@ -98,6 +111,12 @@ export class Acquirer {
       for (const hold of held.reverse()) inBackground(hold.release());
       throw error;
     }
+  }
+
+  /** Why a call cannot go on: the service closes, or the caller has aborted its signal. */
+  private refusalOf({ key, signal }: LockRequest, own: readonly Hold[]): { readonly error: unknown } | undefined {
+    if (this.isRefused(own)) return { error: shutdownError(key) };
+    return signal?.aborted ? { error: signal.reason } : undefined;
   }
 
   private isRefused(holdsOfFlow: readonly Hold[]): boolean {

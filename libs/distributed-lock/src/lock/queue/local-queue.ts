@@ -65,22 +65,20 @@ export class LocalQueue implements Callers {
    * @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal, which is not
    * aborted yet
    */
-  join(request: LockRequest, holdsOfFlow: readonly Hold[]): Promise<Hold> {
-    const { clock, emit, nextCall } = this.runtime;
-    const call = nextCall();
-    emit({ type: 'asked', call, key: this.key });
+  join(request: LockRequest, call: number, holdsOfFlow: readonly Hold[]): Promise<Hold> {
+    const { clock } = this.runtime;
     const ahead = this.waitingBefore(request);
     return new Promise((resolve, reject) => {
       const waiter = new LocalWaiter(request, call, clock.now(), resolve, reject, holdsOfFlow);
-      this.waiters.push(waiter);
       const { signal } = request;
       if (signal) waiter.stopListening = onAbort(signal, () => this.leave(waiter, signal.reason));
+      this.waiters.push(waiter);
       if (request.waitMs > 0) this.watch(waiter);
       else this.impatient.add(waiter);
       if (request.waitMs <= 0 && this.isOutOfReach)
-        return this.dismiss(waiter, this.lastAnswer.busy(request));
+        return this.refuse(waiter, this.lastAnswer.busy(request));
       if (ahead !== undefined && ahead >= request.maxWaiting)
-        return this.dismiss(waiter, this.lastAnswer.busy(request, ahead));
+        return this.refuse(waiter, this.lastAnswer.busy(request, ahead));
       if (request.waitMs > 0 && request.maxWaiting < Infinity) this.uncounted.add(waiter);
       if (request.claim.kind === 'shared' && !this.waitingOwner)
         for (const owner of this.holding) owner.admitReaders();
@@ -135,7 +133,15 @@ export class LocalQueue implements Callers {
     this.tellLastCallerLeft();
   }
 
+  /** Dismisses a caller that has just come. Its queue may have no owner: that of a fair caller has no other caller. */
+  private refuse(waiter: LocalWaiter, error: unknown): void {
+    this.dismiss(waiter, error);
+    this.endIfIdle();
+  }
+
+  /** Does nothing for a caller that has left, as by a listener of another caller's event. */
   private dismiss(waiter: LocalWaiter, error: unknown): void {
+    if (!this.waiters.has(waiter)) return;
     this.remove(waiter);
     this.reject(waiter, error, this.runtime.clock.now() - waiter.waitingSince);
   }
@@ -223,7 +229,11 @@ export class LocalQueue implements Callers {
     if (this.waitingOwner === owner) this.waitingOwner = undefined;
     else if (!this.holding.delete(owner)) return;
     this.startOwner();
-    if (!this.waitingOwner && this.holding.size === 0) this.onIdle();
+    this.endIfIdle();
+  }
+
+  private endIfIdle(): void {
+    if (!this.waitingOwner && this.holding.size === 0 && this.waiters.size === 0) this.onIdle();
   }
 
   private startOwner(): void {

@@ -113,7 +113,8 @@ export function checkCallOptions(options: CallOptions): void {
   if (fair !== undefined && typeof fair !== 'boolean') {
     throw new LockConfigurationError(`fair must be true or false; it is ${describeGiven(fair)}.`);
   }
-  if (signal !== undefined && typeof signal?.aborted !== 'boolean') {
+  // A request of Node has `aborted`, too, and no abort event.
+  if (signal !== undefined && !isAbortSignal(signal)) {
     throw new LockConfigurationError(
       `signal must be an AbortSignal, as controller.signal; it is ${describeGiven(signal)}.`,
     );
@@ -129,6 +130,11 @@ export function checkCallOptions(options: CallOptions): void {
       `holdAtLeastMs (${holdAtLeastMs}) must not be longer than leaseMs (${leaseMs}): the lease would end before.`,
     );
   }
+}
+
+function isAbortSignal(given: Partial<AbortSignal> | null): boolean {
+  if (typeof given?.aborted !== 'boolean') return false;
+  return typeof given.addEventListener === 'function' || 'onAbort' in given;
 }
 
 function checkTakeover(options: CallOptions): void {

@@ -76,6 +76,16 @@ export function lockRequest(
   };
 }
 
+/** @throws LockConfigurationError for a takeover that would give up after some of its holders have lost their locks */
+export function checkGraces(requests: readonly LockRequest[]): void {
+  const [{ graceMs, waitMs } = { graceMs: undefined, waitMs: 0 }] = requests;
+  const count = requests.length;
+  if (graceMs === undefined || waitMs > count * graceMs) return;
+  throw new LockConfigurationError(
+    `waitMs (${waitMs}) must be longer than ${count} times graceMs (${graceMs}): the call takes its ${count} keys over one after the other, and would give up after a holder has lost its lock.`,
+  );
+}
+
 /** The same for all calls with the same claim and the same lease of the same key. */
 export function kindName({ key, claim, watched, leaseMs }: LockRequest): string {
   const kind = claim.kind === 'permits' ? `permits ${claim.permits} ${claim.weight}` : claim.kind;

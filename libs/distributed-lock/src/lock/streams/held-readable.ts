@@ -1,3 +1,4 @@
+import { errorMonitor } from 'node:events';
 import type { Readable } from 'node:stream';
 import type { HeldStream, StreamHold } from './stream-hold.js';
 
@@ -17,8 +18,10 @@ export function heldReadable(stream: Readable, hold: StreamHold): HeldStream {
     },
   } satisfies Own);
   stream.once('close', end);
-  // A stream that was made with `autoDestroy: false` emits no 'close' after its end.
-  stream.once('end', () => setImmediate(() => stream.destroyed || end()));
+  // A stream that was made with `autoDestroy: false` emits no 'close' after its end or its failure.
+  const endUnlessDestroyed = (): void => void setImmediate(() => stream.destroyed || end());
+  stream.once('end', endUnlessDestroyed);
+  stream.once(errorMonitor, endUnlessDestroyed);
   hold.onLoss(destroyerOf(new WeakRef(stream)));
   hold.stopWithReader(stream, { stop: end });
   const stop = (): void => {

@@ -94,7 +94,11 @@ export class Connection {
     this.socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_MS);
     this.socket.once(tls ? 'secureConnect' : 'connect', () => this.onConnected());
     this.socket.on('data', (chunk) => this.onData(chunk));
-    this.socket.on('error', (error) => this.lose(this.isUnanswered ? this.unanswered(error) : error));
+    this.socket.on('error', (error: NodeJS.ErrnoException) => {
+      // A server that does not understand what TLS begins with may reset the connection.
+      const isReset = error.syscall === 'read' && !this.handshake;
+      this.lose(isReset || this.isUnanswered ? this.unanswered(error) : error);
+    });
     this.socket.on('close', () =>
       this.lose(this.isUnanswered ? this.unanswered() : new Error(`${this.address} closed the connection`)),
     );
@@ -111,7 +115,8 @@ export class Connection {
 
   /** A server without a majority closes connections so, too. */
   private unanswered(cause?: Error): Error {
-    const why = `it is no ZooKeeper, or has no majority of its ensemble, or expects TLS (${ZOOKEEPER.tls})`;
+    const tls = this.options.tls ? 'speaks no TLS' : `expects TLS (${ZOOKEEPER.tls})`;
+    const why = `it is no ZooKeeper, or has no majority of its ensemble, or ${tls}`;
     return new Error(`${this.address} closed the connection without an answer: ${why}`, { cause });
   }
 
