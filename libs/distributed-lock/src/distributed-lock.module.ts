@@ -127,7 +127,7 @@ export class DistributedLockModule
   }
 }
 
-/** @throws LockConfigurationError where `imports` have the class without `forRoot`, whose provider would replace this one */
+/** @throws LockConfigurationError for the class alone in `imports`. Under `forRoot` another provider replaces this one */
 function refuseClassAlone(): never {
   throw new LockConfigurationError(
     'imports have the class DistributedLockModule without options: write DistributedLockModule.forRoot(…).',

@@ -42,7 +42,8 @@ export function InjectLockService(name?: string): ParameterDecorator & PropertyD
 /**
  * The service of a registration, whichever module asks.
  *
- * @param where who asks, and `option` what names the registration, for the message
+ * @param where who asks, for the message
+ * @param option the option that names the registration, for the message
  * @throws LockConfigurationError if no registration has the name
  */
 export function findLockService(

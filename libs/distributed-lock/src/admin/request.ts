@@ -27,7 +27,7 @@ export function rawOf(reply: AdminReply): ServerResponse {
 
 /**
  * Refuses a release that this module does not offer, and one that another site may have sent with the cookies of an operator.
- * A browser asks before it sends JSON to another site, and says where a request comes from.
+ * A browser sends a preflight request before JSON to another site, and says in `Sec-Fetch-Site` where a request comes from.
  */
 export function refuseRelease({ headers }: AdminRequest, canRelease: boolean): AdminAnswer | undefined {
   if (!canRelease)

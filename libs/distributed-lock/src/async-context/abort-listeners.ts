@@ -1,6 +1,6 @@
 import { SharedListener } from './shared-listener.js';
 
-/** Has only that member of an AbortSignal which `onAbort` uses. */
+/** Stands in for an AbortSignal in `onAbort`, and tells its listeners itself. Implemented by `Departure`. */
 interface Lean {
   onAbort(listener: () => void): () => void;
 }

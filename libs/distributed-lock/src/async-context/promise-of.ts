@@ -1,7 +1,7 @@
 /**
  * As `Promise.try`, which Node 20 does not have: what `work` throws is what the promise rejects with.
  *
- * For functions on the way of each call that are not async, because an async one makes two more promises.
+ * For the functions that every call runs. They are not `async`, because an async function makes two more promises.
  */
 export function promiseOf<T>(work: () => PromiseLike<T> | T): Promise<T> {
   try {

@@ -5,7 +5,7 @@ export class Linked {
   declare queue: object | undefined;
 
   constructor() {
-    // No class fields: V8 defines those of a base class of five classes or more slowly, one by one.
+    // No class fields: V8 defines the fields of a class with five or more subclasses slowly, one by one.
     this.before = this.after = this.queue = undefined;
   }
 }

@@ -18,10 +18,10 @@ const OPTION_NAMES: OptionNames<HeldUntilCommitOptions> = { dialect: true, table
  * before the transaction ends, even if the lease is over by then. No table needs a column for a fence.
  *
  * A store grants, renews and releases a lock by writing its row. This statement locks the row against writers, then checks
- * that the row has this grant. Until the transaction ends, all clients wait that write the row, the watchdog of this lock
+ * that the row has this grant. Until the transaction ends, each client that writes the row waits, the watchdog of this lock
  * included, so commit at once. Release the lock after the commit.
  *
- * @param query that of the transaction's own connection
+ * @param query the query function of the transaction's own connection
  * @throws CommitRefusedError when the row does not have this grant, or its lease is over; LockLostError or
  * LockNotHeldError when the lock knows it by itself; LockConfigurationError outside of a transaction, except in MySQL, which
  * does not tell. Each must roll the transaction back

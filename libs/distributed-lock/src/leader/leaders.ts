@@ -43,7 +43,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
     return candidate;
   }
 
-  /** @throws LockConfigurationError that begins with `where` if there is no such leader, or no single one without a name */
+  /** @throws LockConfigurationError that begins with `where` for an unknown name; without a name, unless exactly one exists */
   of(name: string | undefined, where: string): Candidate {
     return this.entryOf(name, where).candidate;
   }

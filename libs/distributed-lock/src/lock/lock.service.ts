@@ -212,8 +212,8 @@ export class LockService {
   }
 
   /**
-   * Lists the locks that this service holds, one entry for each caller that has a lock, in the order of asking. An operator sees
-   * by it what a process is at. Asks no store.
+   * Lists the locks that this service holds, one entry for each caller that has a lock, in the order in which their owners began
+   * to ask. It shows an operator what a process is working on. Asks no store.
    */
   held(): readonly HoldSnapshot[] {
     return this.lifecycle.runtime?.owners.describeHolds() ?? [];

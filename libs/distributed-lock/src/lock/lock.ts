@@ -141,8 +141,8 @@ export interface CallOptions {
   readonly waitMs?: number;
   /**
    * Refuses the call at once with `LockWaitTimeoutError` if so many wait for the key already; default: no limit; 0: the call
-   * never waits. Counted are the callers of this process with the same claim and lease, one by one, and the owners of others in
-   * the store's queue: one for each other process that waits, or one for each of its `fair` callers that rechecks.
+   * never waits. It counts each caller of this process with the same claim and lease, and each other owner in the store's queue:
+   * one for each other process that waits, or one for each of its `fair` callers that rechecks.
    */
   readonly maxWaiting?: number;
   /**

@@ -61,8 +61,8 @@ export interface LockStore {
    * The owner releases its lock or leaves the queue. The store then grants the next waiter.
    *
    * Resolves once it is certain that this owner neither holds the lock nor ever will. Until then the store repeats the
-   * request: after the first answer for the length of the lease, or of three rechecks if that is longer, plus one command.
-   * After that time it settles as the last copy did, because lease and ticket have expired by then.
+   * request. It gives up once the lease, or three rechecks if they take longer, and one command have passed since the first
+   * copy was answered or failed. Then it settles as the last copy did, because lease and ticket have expired.
    */
   release(request: ReleaseRequest): Promise<ReleaseReply>;
   /** The holders and the queue of a key, or `null` when it has neither. */
@@ -141,7 +141,7 @@ export interface AcquireRequest {
   readonly owner: string;
   /**
    * `lock`, a mutex, and `exclusive`, the writer of a read-write lock: alone. `shared`: with other readers. `permits`: takes
-   * `weight` of so many.
+   * `weight` permits of a semaphore.
    */
   readonly claim: Claim;
   /** Length of the lease in ms. */
@@ -319,7 +319,7 @@ export interface ListRequest {
 export interface KeyPage {
   /** About as many as were asked for, or fewer, also none. */
   readonly entries: readonly LockSnapshot[];
-  /** Keys of the page that the store has something for which this release cannot read. */
+  /** Keys of the page whose state this release cannot read. */
   readonly unreadable: readonly UnreadableKey[];
   /** To be given for the next page; absent on the last one. */
   readonly cursor?: string;
@@ -342,8 +342,8 @@ export interface LockSnapshot {
   /** The owners that hold it, as written in the store. */
   readonly holders: readonly string[];
   /**
-   * The remaining time of the lease that ends first, in ms (on Redis, of the last reader's); `Infinity` when none ends, 0
-   * while the key is free.
+   * The remaining time of the lease that ends first, in ms; for readers on Redis, of the one that ends last. `Infinity` when
+   * none ends, 0 while the key is free.
    */
   readonly remainingMs: number;
   /**

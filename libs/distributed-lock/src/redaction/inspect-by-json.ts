@@ -1,4 +1,4 @@
-/** Makes `console.log` show the `toJSON` of objects of a class, which may be protected, and no other objects that they lead to. */
+/** Makes `console.log` show what `toJSON` of an object returns, and nothing else that it refers to. `toJSON` may be protected. */
 export function inspectByJson(cls: { readonly prototype: object }, name: string): void {
   const value = function (this: { toJSON(): object }, _depth: number, options: object, inspect: Inspect) {
     return `${name} ${inspect(this.toJSON(), options)}`;

@@ -146,7 +146,7 @@ class FaultyClient implements LockStore {
     this.isClosed = true;
     for (const cancel of this.cancels) cancel();
     this.cancels.clear();
-    for (const goOn of [...this.onClosed]) goOn();
+    for (const goOn of this.onClosed) goOn();
     await this.inner.close();
     this.notifications$.complete();
   }

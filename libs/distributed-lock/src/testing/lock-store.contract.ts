@@ -32,7 +32,7 @@ const groups = {
 } satisfies Readonly<Record<string, ContractGroup>>;
 
 type Groups = typeof groups;
-/** The claim of a case, as its test is called. */
+/** The name of a case, which is also the name of its test. */
 export type ContractCaseName = { [Group in keyof Groups]: keyof Groups[Group] }[keyof Groups];
 
 /** The promises of the port that a store does not keep, each with the reason. */
@@ -67,7 +67,7 @@ export function describeLockStoreContract(
 /**
  * Describes only some cases of the contract.
  *
- * @param isWanted decides by the claim of a case
+ * @param isWanted decides by the name of a case
  */
 export function describeCases(
   title: string,

@@ -33,7 +33,7 @@ export function timeOfDay(clock: Clock): number {
   return clock.timeOfDay?.() ?? Date.now();
 }
 
-/** One moment by both clocks. What happens in one turn for one lock shares a reading, because clocks take as long as a hand-off. */
+/** One moment by both clocks. All work of one turn for one lock shares it, because a reading takes as long as a hand-off. */
 export class ClockReading {
   constructor(
     /** The monotonic time in ms. */
@@ -73,8 +73,8 @@ const CHECK_MS = 1000;
 /**
  * A monotonic clock that counts the time for which the machine was suspended, which Node's does not on Linux.
  *
- * The first reading after a suspend counts it. A moment that was read after a suspend and before it was counted would make
- * all that is measured from it too long, and a lease of another process look expired.
+ * The first reading after a suspend counts it. Otherwise a later reading would count it, the time between the two would seem
+ * too long, and a lease of another process would look expired.
  */
 export function awakeClock(sources: TimeSources): AwakeClock {
   const { monotonic, timeOfDay, uptime } = sources;
@@ -86,7 +86,8 @@ export function awakeClock(sources: TimeSources): AwakeClock {
   let checkedAt = -Infinity;
   let checkedLead = 0;
   const countSleep = (): void => {
-    // Read last, so that a stall between the two readings does not pass for a suspend. The next check counts what it hides.
+    // The monotonic clock is read last: a stall between the two readings must not pass for a suspend. The next check counts what
+    // it hides.
     const up = uptime();
     const slept = up - monotonic() - awakeUntilNow;
     isCoarse &&= up % 1000 === 0;

@@ -4,8 +4,8 @@ import { timeOfDay, type Clock } from './clock.js';
 const lastOf = new WeakMap<Clock, number>();
 
 /**
- * The time of day in µs, larger with each call for one clock. Where the clock is not that of the machine, or the machine's
- * was set, chance gives the µs within its ms.
+ * The time of day in µs, larger with each call for one clock. The µs within the ms are random if the clock is not the
+ * machine's, or if the machine's time of day was set.
  */
 export function nextMicros(clock: Clock, chance: Chance): number {
   const ms = timeOfDay(clock);

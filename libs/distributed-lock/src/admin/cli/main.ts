@@ -4,7 +4,7 @@ import { systemClock } from '../../time/clock.js';
 import { INTERRUPTED, run } from './run.js';
 import { Interrupted, processTerminal } from './terminal.js';
 
-/** The process ends this many ms after the command, even if the store has not closed. */
+/** The process ends this many ms after the command, even if a client of the store keeps a connection open. */
 const PATIENCE_MS = 1000;
 
 const stopping = new AbortController();

@@ -7,7 +7,7 @@ import { withoutSecrets } from './without-secrets.js';
 import { Interrupted, type Terminal } from './terminal.js';
 
 export const INTERRUPTED = 130;
-/** The default of the module, which is at least three times the timeout of a command. */
+/** The default of the module. Stores refuse less than three times the timeout of a command. */
 const WATCHDOG_MS = 30_000;
 
 /** Runs one command. Never prints a password. @returns the exit code */

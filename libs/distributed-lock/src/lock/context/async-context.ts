@@ -8,11 +8,11 @@ interface FlowLock extends Lock {
   isHeld(): boolean;
 }
 
-/** The locks that an async flow has, and the activation that it runs for: innermost first. */
+/** The locks that an async flow has, innermost first, and the run of a `@Locked` handler that it belongs to. */
 class Frame {
   constructor(
     readonly lock: FlowLock | undefined,
-    /** What `activationOfFlow` returns, such as the activation of a handler. */
+    /** The run of a `@Locked` handler: an `Activation`, or the `HandlerCall` within it. */
     readonly activation: object | undefined,
     readonly outer = innermostLive(),
   ) {}
@@ -68,7 +68,7 @@ export function findLock(scope: symbol, key?: string): Lock | undefined {
   return undefined;
 }
 
-/** Skips frames whose holds are over, because a loop that starts its next round under its lock would chain frames for ever. */
+/** Skips frames without a live hold. Otherwise work that starts its next round under its lock would chain frames for ever. */
 function innermostLive(): Frame | undefined {
   let frame = storage.getStore();
   while (frame && !frame.lock?.holds.some((hold) => !hold.isOver)) frame = frame.outer;

@@ -163,7 +163,7 @@ export class HeldLock implements Lock {
     return { key, keys, mode, fencingTokens, isReleased: this.released !== undefined };
   }
 
-  /** As `assertHeld`, after the store has answered if the clock was set or the machine was suspended. */
+  /** As `assertHeld`. While the lease is in doubt it waits for `whenSure` first. */
   private async assertSurelyHeld(): Promise<void> {
     if (this.isInDoubt()) await this.whenSure();
     this.assertHeld();

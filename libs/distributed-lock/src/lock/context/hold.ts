@@ -84,8 +84,8 @@ export class Hold {
   }
 
   /**
-   * Aborts `signal`, if it was asked for and another call takes the lock over. The lock is held for the grace that this
-   * leaves.
+   * Aborts `signal`, if it was asked for and another call takes the lock over. The lock stays held until the grace is
+   * over.
    */
   tellTakeover(): void {
     const { takeover, now } = this.owner;

@@ -9,9 +9,9 @@ import type { LockEvent } from './lock.events.js';
 type TypeOf = LockEvent['type'];
 
 /** Does `what` at the first event of this type, in the middle of what the service does. */
-function at(type: TypeOf, what: (event: LockEvent) => void, of = (_: LockEvent): boolean => true): void {
+function at(type: TypeOf, what: (event: LockEvent) => void, isIt?: (event: LockEvent) => boolean): void {
   const listening = locks.events$.subscribe((event) => {
-    if (event.type !== type || !of(event)) return;
+    if (event.type !== type || isIt?.(event) === false) return;
     listening.unsubscribe();
     what(event);
   });

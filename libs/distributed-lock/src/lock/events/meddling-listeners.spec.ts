@@ -229,7 +229,7 @@ class Meddling {
           ),
         );
       case 'release all':
-        for (const { lock } of [...this.inside]) this.follow(lock.release());
+        for (const { lock } of this.inside) this.follow(lock.release());
         return;
       case 'abort all':
         for (const controller of this.controllers) controller.abort();

@@ -3,7 +3,7 @@ import { readClocks, type Clock, type ClockReading } from '../../time/clock.js';
 import type { ReleaseRequest, Grant } from '../../port/lock-store.js';
 import { leaseMargin, leaseValidity } from '../../port/lease-validity.js';
 
-/** A lease is renewed when a third of what is left of it is over, so that two renewals in a row may fail. */
+/** A lease is renewed after a third of the time that the last answer left it, so that two renewals in a row may fail. */
 export const RENEWALS_PER_LEASE = 3;
 const RENEWAL_RETRY_MS = { least: 100, spread: 200 };
 
@@ -42,7 +42,7 @@ export class Lease {
     public leaseMs: number,
     private readonly clock: Clock,
     private readonly chance: Chance,
-    /** The lead of the time of day when this process sent the request that the store answered last. */
+    /** How far the time of day was ahead of the monotonic clock when the request was sent that the store answered last. */
     private lead: number,
   ) {
     this.isConfirmed = grant.confirmed;
@@ -147,7 +147,7 @@ export class Lease {
   onRenewed(validUntil: number, { lead, resets, endsAt }: AskedRenewal): void {
     const isOfPresentLength = resets === this.resets;
     if (isOfPresentLength && resets > 0) this.surelyUntil = endsAt;
-    // The holder has counted the validity from the earlier lead so far.
+    // The new lead must not lengthen the present validity, which was measured from the earlier one.
     this.validUntil -= Math.max(0, lead - this.lead);
     this.lead = lead;
     this.believe(isOfPresentLength ? validUntil : Math.min(validUntil, this.surelyUntil));
@@ -177,9 +177,9 @@ export class Lease {
   }
 
   /**
-   * When the next renewal is due. An answer that was long under way leaves less than the lease, and so does one under a
-   * session that is certain for a part of its length only. The moment is random, so that leases that were granted
-   * together are not all renewed together.
+   * When the next renewal is due. An answer leaves less than the lease if it was long under way, or if the session of the
+   * client (etcd, ZooKeeper) may end before the lease. The moment is random, so that leases that were granted together are
+   * not all renewed together.
    */
   private nextRenewal(now: number): number {
     const leftMs = Math.max(0, this.validUntil - now) + leaseMargin(this.leaseMs);

@@ -13,8 +13,8 @@ export const SLOWEST_ROUND_MS = 1000;
  * Keeps leases alive while their holders work.
  *
  * One RxJS interval serves all leases of a service. Each round renews in one batch those that are due, and rounds never
- * overlap. A lease is due when a third of what is left of it is over, so two renewals in a row may fail before the lease is in danger.
- * The interval stops with the first round that finds no lease.
+ * overlap. A lease is due after a third of the time that the last answer left it, so two renewals in a row may fail before the
+ * lease is in danger. The interval stops with the first round that finds no lease.
  */
 export class Watchdog {
   private readonly watched = new LinkedQueue<Renewable>();

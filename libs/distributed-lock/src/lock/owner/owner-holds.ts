@@ -74,7 +74,7 @@ export class OwnerHolds {
     return Array.from(this.holds, (hold) => hold.describe(now, timeOfDay));
   }
 
-  /** The holds whose call is known, as others wait for them. */
+  /** The holds of `acquire()` whose line of code is known, for the warning about a forgotten release. */
   waitedFor(now: number): readonly WaitedFor[] {
     const { key } = this.owner;
     return Array.from(this.holds).flatMap(({ site, acquiredAt }) =>

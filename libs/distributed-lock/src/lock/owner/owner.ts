@@ -454,7 +454,7 @@ export class Owner {
 /**
  * waiting:    asks the store, or waits in its queue.
  * confirming: granted, but a renewal must be answered before a caller is admitted: too little of the lease is left, the store
- *             does not believe in it before, or its first caller has released before the grant was confirmed.
+ *             asks for a confirmation first, or the first caller has released before the grant was confirmed.
  * held:       a caller holds the lock; several, if they are readers of one process. A grant by notification that came
  *             in time is held at once, and confirmed meanwhile: `Lease.isConfirmed` says so.
  * ended:      for good; an owner id is never used again.

@@ -12,8 +12,8 @@ export const FORCED_AFTER_MS = 250;
 /**
  * Takes the lock over for an owner that waits at the head of the queue.
  *
- * The store notifies each holder that this finds, and the holder has its grace. If the same holder still has the lock
- * then, this frees it by force. The store grants the lock to the head of the queue.
+ * The store notifies each holder that a recheck finds, and that holder has its grace. If it still has the lock afterwards,
+ * the takeover releases the lock by force. The store then grants it to the head of the queue.
  */
 export class Takeover {
   private holder: string | undefined;

@@ -90,7 +90,7 @@ export class Acquirer {
     throw refusal.error;
   }
 
-  /** @param busyKey the first key for a caller that does not wait, because a refusal of it settles the whole call */
+  /** @param busyKey the key to ask for first if the caller does not wait, because its refusal settles the whole call */
   private async acquireInOrder(
     requests: Requests,
     startedAt: number,
@@ -114,7 +114,10 @@ export class Acquirer {
   }
 
   /** Why a call cannot go on: the service closes, or the caller has aborted its signal. */
-  private refusalOf({ key, signal }: LockRequest, own: readonly Hold[]): { readonly error: unknown } | undefined {
+  private refusalOf(
+    { key, signal }: LockRequest,
+    own: readonly Hold[],
+  ): { readonly error: unknown } | undefined {
     if (this.isRefused(own)) return { error: shutdownError(key) };
     return signal?.aborted ? { error: signal.reason } : undefined;
   }

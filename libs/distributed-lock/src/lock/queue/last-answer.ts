@@ -3,8 +3,8 @@ import type { Clock } from '../../time/clock.js';
 import type { LockRequest } from '../request/lock-request.js';
 
 /**
- * The last news of the store about one key: who holds it, or that it failed. Callers that stop waiting are told this.
- * It stays from one owner of a local queue to the next.
+ * The last news of the store about one key: who holds it, or that the store failed. Callers that stop waiting are told this.
+ * The next owner of a local queue starts with this holder, and without the failure.
  */
 export class LastAnswer {
   error: LockStoreError | undefined;

@@ -75,8 +75,7 @@ export class LocalQueue implements Callers {
       this.waiters.push(waiter);
       if (request.waitMs > 0) this.watch(waiter);
       else this.impatient.add(waiter);
-      if (request.waitMs <= 0 && this.isOutOfReach)
-        return this.refuse(waiter, this.lastAnswer.busy(request));
+      if (request.waitMs <= 0 && this.isOutOfReach) return this.refuse(waiter, this.lastAnswer.busy(request));
       if (ahead !== undefined && ahead >= request.maxWaiting)
         return this.refuse(waiter, this.lastAnswer.busy(request, ahead));
       if (request.waitMs > 0 && request.maxWaiting < Infinity) this.uncounted.add(waiter);

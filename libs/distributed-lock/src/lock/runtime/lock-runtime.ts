@@ -20,7 +20,7 @@ import { Watchdog } from '../lease/watchdog.js';
 const SILENT_CLOSE_MS = 1000;
 const MOST_KEYS_NAMED = 5;
 
-/** The open store of one service, and the parts that all of its keys share. No part knows of another key. */
+/** The open store of one service, and the parts that all of its keys share. */
 export class LockRuntime {
   readonly scope: symbol;
   readonly clock: Clock;

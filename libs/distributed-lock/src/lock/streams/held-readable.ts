@@ -19,7 +19,9 @@ export function heldReadable(stream: Readable, hold: StreamHold): HeldStream {
   } satisfies Own);
   stream.once('close', end);
   // A stream that was made with `autoDestroy: false` emits no 'close' after its end or its failure.
-  const endUnlessDestroyed = (): void => void setImmediate(() => stream.destroyed || end());
+  const endUnlessDestroyed = (): void => {
+    setImmediate(() => stream.destroyed || end());
+  };
   stream.once('end', endUnlessDestroyed);
   stream.once(errorMonitor, endUnlessDestroyed);
   hold.onLoss(destroyerOf(new WeakRef(stream)));

@@ -14,7 +14,7 @@ export class StreamHold {
     private readonly options: StreamHoldOptions,
   ) {}
 
-  /** Runs one step of the stream, which any context may ask for, where nested calls find the lock. */
+  /** Runs one step of the stream in a flow that has the lock, whatever flow asks for the step. */
   enter<T>(work: () => T): T {
     return runHolding(this.lock, work);
   }

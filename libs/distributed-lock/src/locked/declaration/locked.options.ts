@@ -133,7 +133,7 @@ export function callOptions(options: LockedOptions, where: string): CallOptions 
   return onBusy === undefined ? call : { ...call, onBusy: busyOfCall(onBusy) };
 }
 
-/** The `onBusy` of `LockService`. `@Locked` turns its `LockWaitTimeoutError` into the answer of the other options. */
+/** The `onBusy` for `LockService`. For `'skip'` and for a function `@Locked` itself answers its `LockWaitTimeoutError`. */
 function busyOfCall(onBusy: NonNullable<LockedOptions['onBusy']>): CallOptions['onBusy'] {
   return onBusy === 'takeover' ? onBusy : 'throw';
 }

@@ -138,7 +138,7 @@ export class KeyPlan {
     );
   }
 
-  /** A key of these arguments that `keys` lacks. A key function is asked again for arguments that may be others. */
+  /** A key of these arguments that `keys` lacks. Calls a key function again, unless it surely had the same arguments. */
   private otherKey(
     keys: readonly string[],
     args: readonly unknown[],

@@ -84,7 +84,7 @@ export async function busyAnswer(
   return onBusy === 'skip' ? undefined : fallBack(onBusy, error as LockWaitTimeoutError);
 }
 
-/** Acquires for a call that may leave the queue: by its departure, and by the signal that it would have without one. */
+/** Acquires for a call that leaves the queue by `departure`, or when the `signal` of its options or of the module aborts. */
 export function acquireFor(
   departure: Departure,
   service: LockService,
@@ -93,6 +93,6 @@ export function acquireFor(
 ): Promise<HeldLock> {
   const signal = call.signal ?? service.options.defaults.signal;
   if (signal) departure.follow(signal);
-  // The service uses no more of a signal than a departure has, and makes no other kind of lock.
+  // The service uses no more of a signal than a departure has, and each of its locks is a `HeldLock`.
   return service.acquire(keys, { ...call, signal: departure as unknown as AbortSignal }) as Promise<HeldLock>;
 }

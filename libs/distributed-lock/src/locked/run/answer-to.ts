@@ -3,7 +3,7 @@ import { breakOffCall, grpcCallOf, type GrpcCall } from '../nest/grpc-call.js';
 import { onEndOf } from '../../async-context/shared-listener.js';
 import { HttpAnswer, type Answer, type PlatformResponse } from './http-answer.js';
 
-/** `undefined` where no answer is open: for subscriptions, gateways and messages without a call. */
+/** The open answer to a request; `undefined` for GraphQL subscriptions, gateways and messages of other transports than gRPC. */
 export function answerTo(context: ExecutionContext): Answer | undefined {
   switch (context.getType<string>()) {
     case 'http':

@@ -32,7 +32,7 @@ export const METRICS_NAMES: OptionNames<LockMetricsOptions> = { keyLabel: true, 
  * | `distributed_lock.released`      | counter           |                                                                    |
  * | `distributed_lock.abandoned`     | counter           | `error.type`: the code of the lock error, or `aborted`             |
  * | `distributed_lock.lost`          | counter           | `distributed_lock.reason`: `expired`, `taken`, `takeover`, `shutdown` |
- * | `distributed_lock.suspended`     | counter           | renewals without an answer while the lease was still valid         |
+ * | `distributed_lock.suspended`     | counter           | leases whose renewals have stopped being answered                  |
  * | `distributed_lock.errors`        | counter           | `distributed_lock.during`: `release`, `renewal`, …                 |
  * | `distributed_lock.waiting`       | up-down counter   |                                                                    |
  * | `distributed_lock.held`          | up-down counter   |                                                                    |

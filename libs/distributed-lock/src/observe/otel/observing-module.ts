@@ -18,7 +18,7 @@ export function observingModule<Options extends { readonly name?: string }>(
   const useFactory = (moduleRef: ModuleRef, { name, ...others }: Options): OnModuleInit => ({
     onModuleInit: () => observe(findLockService(moduleRef, name, `${module.name}.forRoot`, 'name'), others),
   });
-  // An application may make Nest take imports for one whose providers look the same: the options are seen as a value.
+  // With `moduleIdGeneratorAlgorithm: 'deep-hash'` Nest takes imports with equal providers for one: this value tells them apart.
   const providers = [
     { provide: OPTIONS, useValue: options },
     { provide: OBSERVER, useFactory, inject: [ModuleRef, OPTIONS] },

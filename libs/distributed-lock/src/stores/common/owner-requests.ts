@@ -1,7 +1,7 @@
 import { RebuiltMap } from '../../collections/rebuilt-map.js';
 import type { Renewal } from '../../port/lock-store.js';
 
-/** The unanswered requests of one owner, which a later request of it must outlast or come after. */
+/** The requests of one owner that have no reply. The store may execute them after later requests of the owner. */
 export class OwnerRequests {
   /** Requests that have begun and not ended. */
   count = 0;
@@ -21,7 +21,7 @@ export class OwnerRequests {
     return this.lateNotAfter >= 0;
   }
 
-  /** A late copy of a remembered request may change what later requests find. */
+  /** The record must stay, because the store may still execute one of its requests late, and the owner is not released. */
   get isNeeded(): boolean {
     const mayRenewLate = this.lateRenewal !== undefined || Boolean(this.renewalsInFlight?.length);
     return (this.hasUnanswered || mayRenewLate) && !this.isReleasing;

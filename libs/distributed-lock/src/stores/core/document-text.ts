@@ -62,8 +62,8 @@ export function documentText(document: LockDocument): string | null {
 }
 
 /**
- * The document of a lock that was free, for a back end that counts the token as it writes: first token 0 and last
- * token n are n tokens, of which the last one is that of the row.
+ * The text of the first grant of a free lock, for a back end that counts the tokens as it writes. First token 0 and last
+ * token n stand for n tokens that end with `lastToken` of the row.
  */
 export function takenText(request: AcquireRequest): string {
   return JSON.stringify([FORMAT, ...entriesText(takenBy(request))]);

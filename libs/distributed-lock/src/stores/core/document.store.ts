@@ -243,7 +243,7 @@ export class DocumentStore implements LockStore {
         lane.owners.onRenewed(owner, leaseMs);
         const { lastToken } = outcome;
         this.leases.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
-        // The core would renew at once, again and again, a lease that is there and that it must not believe in.
+        // The lease is in the document, but its validity is over. After `renewed` the core would renew at once, again and again.
         if (validUntil <= this.context.clock.now()) return { kind: 'unknown', error: sessionInDoubt(key) };
         return { kind: 'renewed', validUntil: Math.min(leaseValidity(sentAt, leaseMs), validUntil), waiting };
       };

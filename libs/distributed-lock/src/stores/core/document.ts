@@ -58,14 +58,14 @@ export interface Note extends Omit<StoredWaiter, 'until' | 'session'> {
 export interface StoredNote extends Note {
   /** A number that grows with each note: microseconds of the store's time, or its revision. */
   readonly at: number;
-  /** Names the note in a back end that deletes each note by itself. */
+  /** Names the note in a back end where a swap deletes merged notes by their ids. */
   readonly id?: string;
   readonly session?: string;
 }
 
 /** A document as the back end had it at `now`. */
 export interface Reading {
-  /** Names this state of the document for `swap`; `undefined` for a document that does not exist, which only `take` makes. */
+  /** Names this state of the document for `swap`; `undefined` only if no document exists. An acquire then uses `take`. */
   readonly version: number | undefined;
   /** Grows with each write of this name, also if its document was deleted in between. A lane drops a reading with a smaller one. */
   readonly order: number;
@@ -80,7 +80,7 @@ export interface Reading {
   readonly now: number;
   /** A number of the store that only grows: fencing tokens are larger than it. */
   readonly ticks: number;
-  /** The ticket of an owner that enters the queue by the next write: larger than `at` of each note that was read. */
+  /** The ticket of an owner that enters the queue by the next write, unless the last ticket in the queue is larger. */
   readonly nextTicket: number;
   /** Until when, on the client's clock, its session stays for certain; absent without sessions. */
   readonly validUntil?: number;

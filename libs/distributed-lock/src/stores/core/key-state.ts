@@ -40,7 +40,7 @@ export class KeyState {
   private queue: StoredWaiter[];
   private lastTokenNow: number;
   private readonly toNotify: string[] = [];
-  /** An owner has joined the queue or the holders. */
+  /** An acquire has added its owner to the queue or the holders. Merged notes and hand-offs to other waiters do not count. */
   private hasAddedOwner = false;
   /** The note of an owner that is released may be unread. */
   private mayMissNote = false;
@@ -99,7 +99,7 @@ export class KeyState {
     if (mine) return this.giveWholeLease(mine, leaseMs, Math.max(mine.lastToken, minLastToken));
     checkKind(request, this.usedAs);
     if (this.isOneTooMany(request)) return this.queuedOrBusy(request);
-    // Changes nothing if its note is in the queue already.
+    // For an owner that is in the queue already, for example by its note, this alone needs no write.
     if (waitMs > 0) this.join(noteOf(request, this.client));
     this.grantNext(owner);
     if (waitMs <= 0 && this.queue.length === 0 && mayEnter(claim, this.holders)) this.enter(request);
@@ -176,8 +176,8 @@ export class KeyState {
   }
 
   /**
-   * The owner of a grant that was not confirmed in time has crashed or is out of reach, so its client leaves the queue, and its
-   * notes bring none of its owners back.
+   * The owner of a grant that was not confirmed in time has crashed or is out of reach. So all waiters of its client are dropped
+   * from the queue, and the constructor merges no notes of this client.
    *
    * @returns these clients
    */
@@ -189,8 +189,8 @@ export class KeyState {
   }
 
   /**
-   * A note decides nothing: it is one more waiter for the next change. The note of an owner that holds, or held when it left
-   * the note, crossed the grant on its way.
+   * Adds the owner of a note to the queue and grants nothing. A note is left out if its owner holds, or held when it left
+   * the note, because the note and the grant crossed on their way.
    */
   private mergeNote(note: StoredNote): void {
     const at = note.at / 1000;
@@ -204,7 +204,8 @@ export class KeyState {
   private join(note: Note): void {
     const isNew = !this.queue.some((waiter) => waiter.owner === note.owner);
     const last = this.queue.at(-1)?.ticket ?? 0;
-    // Owners with one ticket stay in the order in which they came. A later note could overtake a larger ticket.
+    // The ticket may equal the last one, because owners with equal tickets stay in order of arrival. With a larger ticket a later
+    // note could overtake this owner.
     const ticket = note.ticket || Math.max(this.reading.nextTicket, last);
     this.put(note, ticket, { inMs: note.waitMs });
     if (!isNew) return;

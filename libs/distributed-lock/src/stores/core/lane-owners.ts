@@ -60,7 +60,10 @@ export class LaneOwners {
     });
   }
 
-  /** How this client depends on the document. Registers that poll read it more often if it may grant one of these owners. */
+  /**
+   * How this client depends on the document. A register that polls reads it more often, the nearer one of these owners is to the
+   * head of the queue.
+   */
   interestIn(queue: readonly StoredWaiter[]): Interest | undefined {
     if (this.isEmpty) return undefined;
     const { waiting } = this;
@@ -71,8 +74,8 @@ export class LaneOwners {
 
   /**
    * Compares what this client knows with a newer document, and brings it up to date. A grant without the nonce of this client
-   * may be forged: the next recheck asks the back end. A grant that is over admits no caller, because other owners may have the
-   * lock by now: an earlier session of this client may have written it.
+   * may be forged, so it is ignored, and the next recheck asks the back end. A grant that has expired is ignored, too: it may
+   * come from an earlier session of this client, and another owner may have the lock by now.
    *
    * @returns the notifications for the core
    */

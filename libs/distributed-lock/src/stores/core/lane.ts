@@ -258,7 +258,10 @@ export class Lane {
     return reading.now + this.context.clock.now() - receivedAt;
   }
 
-  /** Compares after tasks, too, because a newer document may have come before the reply that told this client of its own owner. */
+  /**
+   * Compares after tasks, too: a newer document may have come before the reply that added an owner to `owners`, and was not
+   * compared with that owner.
+   */
   private compare(): void {
     const { owners, newest } = this;
     if (owners.isEmpty) this.watch(undefined);

@@ -9,7 +9,7 @@ import type { Holder, TimedReading } from './document.js';
  * do nothing there.
  */
 export interface Leases {
-  /** A renewal writes the new end of the lease. Otherwise it reads that its owner holds, as the document has no end. */
+  /** True if a renewal writes the new end of the lease; false if it only reads that its owner holds, as no end is written. */
   readonly areRenewalsWritten: boolean;
   start(key: string, owner: string, ms: number): void;
   end(owner: string): void;
@@ -19,7 +19,7 @@ export interface Leases {
   onGranted(holder: Holder, told: { key: string; leaseMs: number; timed: TimedReading }): number;
   /** The owner was granted the lock, or its renewal was answered. */
   onHeld(lease: LeaseStart): void;
-  /** The newest document of a key. */
+  /** The newest document of the key names these holders. */
   onHolders(key: string, holders: readonly Holder[]): void;
   /** @returns whether documents name owners of this client that must stay there until their time is over */
   close(): Promise<boolean>;

@@ -15,15 +15,15 @@ export interface Situation {
   readonly document: 'not known' | 'absent' | 'present';
   /** The document was read or written for these tasks. Another client may have changed an older one. */
   readonly isFresh: boolean;
-  /** Writes were lost to other clients, and owners that wait have left no notes yet, as a take that fails does for them. */
+  /** Swaps failed because other clients wrote first, and the waiters have left no notes yet. A take that fails leaves them. */
   readonly mustLeaveNotes: boolean;
   /** Whether the tasks change the document. Called only if the action depends on it, because it applies the tasks. */
   isChanged(): boolean;
 }
 
 /**
- * - `take` writes the first grant of a key without reading it. If there is a document, it comes back, and the owners that wait
- *   have left notes.
+ * - `take` writes the first grant of a free key without reading it. If the key is not free, the document comes back, and the
+ *   owners that wait have left notes.
  * - `read` asks for the document.
  * - `swap` writes the changed document, if it is still the known one.
  * - `answer` needs no request: nothing changes, and the document is fresh.

@@ -15,11 +15,11 @@ export interface Register {
   readonly address?: string | undefined;
   /** As `LockStore.attempted`. */
   readonly attempted?: Promise<void> | undefined;
-  /** Longest time in ms that one call takes to settle. */
+  /** Longest time in ms that one request to the back end takes. A call may need several. */
   readonly commandTimeoutMs: number;
   /**
-   * The longest initial lease of a grant that a notification carries, in ms; `Infinity` where none is ever lost. 0: its
-   * owner must confirm the grant before it believes in it.
+   * The longest initial lease of a grant that a notification carries, in ms; `Infinity` where no notification is ever lost.
+   * 0: its owner must confirm the grant before it believes in it.
    */
   readonly initialLeaseMs: number;
   /** A back end that lost its last writes could give fencing tokens out again: a client asks for larger ones than it has seen. */

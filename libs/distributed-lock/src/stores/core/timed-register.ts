@@ -52,8 +52,8 @@ export class TimedRegister {
   }
 
   /**
-   * A new connection has told the store's time. The lead of the clock at its request is unknown, so no validity of a grant is
-   * computed from it.
+   * A new connection has told the store's time. Whether the machine was suspended since `sentAt` is unknown, so no validity of a
+   * grant is computed from this time.
    */
   onTime(now: number, sentAt: number): void {
     const { serverClock, clock } = this.context;

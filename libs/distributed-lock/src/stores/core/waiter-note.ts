@@ -2,7 +2,10 @@ import type { AcquireRequest } from '../../port/lock-store.js';
 import { SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import type { Note } from './document.js';
 
-/** Whether the request leaves a note if the lock is not free. A note waits, so an owner with `maxWaiting` leaves none. */
+/**
+ * Whether the request leaves a note if the lock is not free. The writer that merges a note counts no waiters, so a request with a
+ * finite `maxWaiting` leaves none.
+ */
 export function leavesNote({ waitMs, maxWaiting = Infinity }: AcquireRequest): boolean {
   return waitMs > 0 && maxWaiting === Infinity;
 }

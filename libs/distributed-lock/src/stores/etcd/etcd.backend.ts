@@ -34,7 +34,7 @@ import type { EtcdTarget } from './etcd.target.js';
 
 /** Up to this number, a transaction deletes notes one by one. */
 const MOST_DELETIONS = 64;
-/** Presences that are looked at for the least id of a session. One that was made by hand may have another name. */
+/** How many presences are read to find the least session id. One that was made by hand may have another name. */
 const MOST_PRESENCES = 100;
 const SESSION_ID = /^[0-9a-f]+$/;
 
@@ -243,7 +243,7 @@ export class EtcdBackend implements SessionBackend {
     });
   }
 
-  /** A request that goes by itself, so that no lock is refused with one for which the user of etcd lacks the right. */
+  /** Sends one operation outside of the batches, so that no lock is refused when the user of etcd lacks the right for it. */
   private send(operation: RequestOp): Promise<TxnReply> {
     return this.client.call('Txn', { success: [operation] }, { mayRepeat: true });
   }

@@ -5,7 +5,7 @@ import type { Compare, RequestOp, ResponseOp, TxnReply, TxnRequest } from './etc
 import { isThere, putMessages } from './etcd.outbox.js';
 import type { EtcdSession } from './etcd.session.js';
 
-/** etcd's own limit is 128, for the operations of a transaction and those inside of the deepest one in it. */
+/** etcd's own limit is 128 by default, for the operations of a transaction plus those of the largest transaction in it. */
 const MOST_OPERATIONS = 120;
 /** Far below etcd's limit of 1.5 MB for a request. */
 const MOST_BYTES = 512 * 1024;
@@ -56,8 +56,8 @@ export class Batch {
   }
 
   /**
-   * The messages that this transaction writes: one value a client, as etcd takes a key once. `EtcdOutbox` sends the others
-   * later.
+   * The messages that this transaction writes: one value a client, because a transaction of etcd may put a key only once.
+   * `EtcdOutbox` sends the others later.
    */
   private mails(keys: EtcdKeys): readonly Mail[] {
     const mails = new Map<string, Mail>();

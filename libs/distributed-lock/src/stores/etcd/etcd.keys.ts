@@ -11,7 +11,7 @@ const LAST = Buffer.of(0xff);
  *
  * - `l/<name>`: the document of a lock
  * - `q/<name>\0<id>`: the notes of one request, under the lease of its client
- * - `s/<session>`: exists while the session does; its value is the epoch of the session
+ * - `s/<session>`: the presence of a session, a key that exists as long as the session; its value is the epoch of the session
  * - `m/<client>`: the last messages to a client, under the lease of the client
  * - `i/<client>`: what a client tells people of itself, under its lease
  */

@@ -13,7 +13,7 @@ const MOST_LENGTH = 256 * 1024;
  * transaction of their write had no room. One transaction is in flight at a time, and the messages that come meanwhile go
  * together in the next one.
  *
- * They need no fence: a document that arrives late is older than what its receiver knows.
+ * They need no fence, because the receiver ignores a document that is older than the one it knows.
  */
 export class EtcdOutbox {
   /** The messages to send, by client and name. A later document of a name replaces an earlier one. */

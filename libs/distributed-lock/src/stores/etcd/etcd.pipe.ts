@@ -14,8 +14,7 @@ import { Batch, type EtcdRequest } from './etcd.batch.js';
  * The transactions of this client. One is in flight at a time, and the requests that come meanwhile go together in the next one.
  *
  * The fence: each transaction that writes compares the epoch of its session. One that was not answered may be executed at any
- * time later. So the next transaction raises the epoch: whichever of the two is executed second, the old one is not executed
- * after the new one.
+ * time later. So the next transaction raises the epoch. Once that transaction is executed, etcd refuses the earlier one.
  */
 export class EtcdPipe {
   private readonly waiting = new WaitingRequests<EtcdRequest>();

@@ -18,10 +18,10 @@ const FAILED_RECHECK_MS = 50;
  *
  * 1. The owner asks all nodes at once.
  * 2. With node leases of a majority it holds. Each lease is valid from the moment of asking, less the clock drift.
- * 3. With fewer, a caller that waits stays in the nodes' queues. All queues have the same order, since the owner has one
- *    ticket, so a release grants the same owner at every node. The first node's notification starts the next attempt.
- * 4. With fewer, a caller that does not wait, or for which too many wait at too many nodes, gives back its node leases. If owners have split the nodes it tries again after
- *    a random pause.
+ * 3. With fewer, an owner that waits stays in the nodes' queues. Each owner has one ticket for all nodes, so all queues have the
+ *    same order, and a release grants the same owner at every node. The first node's notification starts the next attempt.
+ * 4. With fewer, an owner that asks once, or that too many nodes refuse for `maxWaiting`, gives back its node leases. If owners
+ *    have split the nodes, an owner that asks once tries again after a random pause.
  *
  * @throws LockStoreError when fewer than a majority answer; then the owner has left all nodes
  */
@@ -75,7 +75,7 @@ async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): P
     // A lease of an earlier attempt counts, too, so that a holder keeps its lock while some nodes do not answer.
     const valid = owner.nodes.filter(({ lease }) => lease && lease.validUntil > now);
     const mayRetry = request.waitMs === 0 && now - startedAt < nodeTimeoutMs;
-    // Also counts grants of a majority that arrived after their leases, so that the caller learns that its lease is too short.
+    // Also counts grants that arrived after their leases had ended, so that the caller learns that its lease is too short.
     const late = mayRetry ? [] : grantedBy(owner, outcomes);
     const granted = valid.length >= majority ? valid : late;
     if (granted.length >= majority) {
@@ -149,7 +149,7 @@ async function hold(
   const token = leases.nextToken(granted);
   const validUntil = leases.validUntil(granted);
   if (!leases.isConfirmedBy(granted) && !leases.hold(granted, token, tokens)) {
-    // The nodes' counters are further apart than the spare tokens: those behind reserve up to the token of the first.
+    // The nodes' counters are further apart than the spare tokens, so the nodes that are behind reserve up to the largest token.
     const minLastToken = token + tokens - 1;
     const asked = granted.map((node) => node.acquire({ ...request, ticket, minLastToken }));
     await gather(asked, (so) => answersOf(so).length >= context.majority);

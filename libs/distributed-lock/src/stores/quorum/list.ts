@@ -14,7 +14,7 @@ const NO_KEYS: KeyPage = { entries: [], unreadable: [] };
  *
  * A majority of the nodes must be listed to the end, so that each key that a majority names is on a page of one of them.
  *
- * @throws LockStoreError when fewer nodes than a majority answer, also for pages before
+ * @throws LockStoreError when fewer than a majority of the nodes have answered for this page and each page before
  */
 export async function list(context: QuorumContext, { prefix, limit, cursor }: ListRequest): Promise<KeyPage> {
   const { nodes, majority } = context;
@@ -41,7 +41,7 @@ export async function list(context: QuorumContext, { prefix, limit, cursor }: Li
 /** The cursor of the next page of a node; `undefined`: its first page; `null`: it has no further one; `false`: it did not answer. */
 type Place = string | undefined | null | false;
 
-/** A node without a further page counts as answered. A node that the list goes on without does not. */
+/** A node without a further page counts as answered. A node that did not answer for an earlier page counts as failed. */
 async function pageAt(
   node: QuorumNode,
   place: Place,

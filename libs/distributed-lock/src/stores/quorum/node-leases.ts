@@ -5,7 +5,7 @@ import type { QuorumContext } from './quorum.context.js';
 
 /**
  * How many fencing tokens each node reserves beyond those asked for. Nodes whose counters differ by less, which is 10 ms of
- * their clocks, need no second round. It is fixed, because the reserve of one grant sets the next one's counters apart.
+ * their clocks, need no second round. Fixed, because the tokens that one grant reserves set the counters apart for the next one.
  */
 export const SPARE_TOKENS = 10_000;
 

@@ -89,8 +89,8 @@ export class NodeOwner {
 export type NodeRelease = Pick<ReleaseRequest, 'key' | 'claim' | 'leaseMs' | 'holdUntil'>;
 
 /**
- * A renewal that was not answered may have been executed or not, and the latest one may have been executed after the one that is
- * answered: the earlier of the two ends counts.
+ * The lease after a renewal. An unanswered renewal may or may not have been executed, and a later renewal may have been executed
+ * after an answered one. In both cases the earlier end counts.
  */
 function afterRenewal(
   lease: Grant,

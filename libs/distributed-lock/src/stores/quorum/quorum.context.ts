@@ -30,7 +30,7 @@ export function haveAnswered({ nodes, majority }: QuorumContext, outcomes: Outco
 }
 
 /**
- * Sends a command that is about no owner to all nodes.
+ * Sends a command about a key to all nodes and collects the answers.
  *
  * @throws LockStoreError when fewer than a majority answer
  */

@@ -22,7 +22,7 @@ export function noMajority(
   });
 }
 
-/** Three nodes with two permits each have six. An owner needs two of them, so three owners would hold two permits. */
+/** Three nodes with two permits each have six. An owner needs one at two nodes, so three owners could hold where two may. */
 export function noPermits(key: string): LockStoreError {
   const message = `A quorum cannot count permits: a majority of its nodes would let more in than there are. Take permits of "${key}" from a single store.`;
   return new LockStoreError(message, key, 'refused');

@@ -10,7 +10,7 @@ import type { QuorumContext } from './quorum.context.js';
 export class QuorumOwner {
   readonly nodes: readonly NodeOwner[];
   readonly leases: NodeLeases;
-  /** One attempt at a time, so that each counts what the one before has left. */
+  /** One attempt at a time, so that each counts the node leases that the one before has left. */
   readonly attempts = new OneAtATime();
   readonly pauses: Delays;
   /** The last request of the core. */

@@ -4,8 +4,9 @@ import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
 
 /**
- * A client of a Redis library with connections of its own: nothing is queued while it is disconnected, and nothing is sent
- * twice, but that a `Cluster` of ioredis repeats the commands of a connection that ended. Implemented by `IoredisClient`, `NodeRedisSingle` and `NodeRedisClusterClient`.
+ * A client of a Redis library with connections of its own. It queues no command while it is disconnected, and sends none twice.
+ * Only a `Cluster` of ioredis repeats the commands of a connection that ended. Implemented by `IoredisClient`,
+ * `NodeRedisSingle` and `NodeRedisClusterClient`.
  */
 export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
   readonly isCluster: boolean;
@@ -94,7 +95,7 @@ export interface ClientSettings {
 }
 
 /**
- * The names of a lock's keys, and in RESP how many there are, and each of them.
+ * The names of a lock's keys, and one text in RESP of their number and of each name.
  *
  * ioredis copies and writes each argument of each command. This text is written once for the lock instead, which saves
  * some 7 % of the client's CPU (`npm run bench -- --only spread`).

@@ -80,7 +80,8 @@ export class RedisLocks implements LockStore {
     const { isCluster } = client;
     if (isCluster) refuseOnCluster(options);
     this.address = client.address;
-    // A caller that blocks the event loop would hold up the renewal that confirms the grant, and whose replicas are counted.
+    // Not if the client writes in a later turn: a caller that blocks the event loop would hold up the confirming renewal.
+    // Not with `minReplicaAcks`: the replicas of that renewal are counted first.
     this.believesAtOnce = client.writesAtOnce && minReplicaAcks === 0;
     const rights = (this.rights = new AccessRights(
       { user: client.user, keyPrefix, isCluster, countsReplicas: minReplicaAcks > 0 },

@@ -9,14 +9,14 @@ export class ClientSideExpiry {
   private readonly leases = new Map<string, Lease>();
   /** The owner of the adopted entry of each key. */
   private readonly adopted = new Map<string, string>();
-  /** How long an adopted entry stays, in case an owner of this client still answers for it. */
+  /** How long an adopted entry stays, in case the reply to a request of its owner is still under way. */
   private adoptedMs = SILENT_WAITER_MS;
   private firesAt = Infinity;
   private cancel = (): void => undefined;
   private readonly ending = new Set<string>();
   private onEnded = (): void => undefined;
 
-  /** @param release ends the lease in the back end; called again at `retryMs` while the lease is over and not ended */
+  /** @param release ends the lease in the back end; called when the lease is over, and every `retryMs` until `end` is called */
   constructor(
     private readonly clock: Clock,
     private readonly retryMs: number,
@@ -30,8 +30,8 @@ export class ClientSideExpiry {
   }
 
   /**
-   * Adopts an entry that no owner of this client answers for. If that stays so, it ends as a silent waiter does. Most
-   * such entries were released meanwhile, so one for each key at a time is enough.
+   * Starts a lease for an entry whose owner has none here. If no reply starts another one meanwhile, this client ends the entry
+   * like a silent waiter. Most such entries were released meanwhile, so one for each key at a time is enough.
    */
   adopt(key: string, owner: string): void {
     if (this.leases.has(owner) || this.adopted.has(key)) return;
@@ -64,7 +64,7 @@ export class ClientSideExpiry {
     return lease !== undefined && lease.endsAt <= this.clock.now();
   }
 
-  /** @returns once those that end within `ms` have ended */
+  /** Resolves when the leases that end within `ms` have ended. */
   whenEnded(ms: number): Promise<void> {
     const until = this.clock.now() + ms;
     for (const [owner, { endsAt }] of this.leases) if (endsAt <= until) this.ending.add(owner);

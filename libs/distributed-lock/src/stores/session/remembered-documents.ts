@@ -67,7 +67,7 @@ export class RememberedDocuments {
   }
 
   /**
-   * The session is over. It may have ended because a backup was restored, whose documents count their versions from earlier ones, so
+   * The session is over, maybe because a backup was restored. Versions then count on from an earlier one and may come again, so
    * each document is read before it is replaced.
    */
   onSessionEnd(): void {

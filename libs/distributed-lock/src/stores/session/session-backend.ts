@@ -6,7 +6,7 @@ import type { NamePage, NameRequest } from '../core/register.js';
  *
  * A rejected promise carries a `LockStoreError` with the name as its key: `unready` for a write that is certainly not
  * executed, `unknown` for one that may have been. After an `unknown` write nothing that is sent later is executed before it.
- * Each call settles within `commandTimeoutMs`.
+ * Each request to the service settles within `commandTimeoutMs`. A call may need several.
  */
 export interface SessionBackend {
   readonly address?: string;
@@ -128,7 +128,7 @@ export interface DocumentRow {
   readonly writtenAt: number;
   /** The revision of the write that made the document; left out where this client has written it, or a message brings it. */
   readonly createdAt?: number;
-  /** The revision of the reading: the newest that the back end had then, at least. */
+  /** The revision of the back end when the row was read, or a later one. */
   readonly revision: number;
   /** In order of their revisions. */
   readonly notes: readonly NoteRow[];

@@ -12,7 +12,7 @@ export const ALIVE_MS = 1000;
 /** How many sessions, and how many grants, are remembered. The client asks again for those that it has forgotten. */
 const MOST_REMEMBERED = 10_000;
 
-/** Which sessions of other clients are over, and since when this client has seen a grant that its owner has not confirmed. */
+/** Which sessions are over, and since when this client has seen a grant that its owner has not confirmed. */
 export class SessionKnowledge {
   private readonly ended = new Set<string>();
   private readonly aliveAt = new Map<string, number>();
@@ -54,7 +54,7 @@ export class SessionKnowledge {
     return session !== undefined && this.ended.has(session);
   }
 
-  /** An unconfirmed grant has the rest of its time to be confirmed as its lease, so that the owners behind it recheck then. */
+  /** The lease of an unconfirmed grant is the time left to confirm it, so that the waiters recheck when that is over. */
   private judgeHolder(holder: Holder): Holder {
     if (this.hasEnded(holder)) return { ...holder, until: -Infinity };
     if (!holder.isUnconfirmed) {

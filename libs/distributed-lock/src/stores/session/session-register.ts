@@ -28,7 +28,7 @@ const MOST_MESSAGE_LENGTH = 128 * 1024;
 
 const NO_CONTENT = { document: { holders: [], queue: [] }, lastToken: undefined };
 
-/** Documents in a coordination service. Whatever a client writes stays there until its session is over. */
+/** Documents in a coordination service. An entry in one counts no longer than the session of its owner's client. */
 export class SessionRegister implements Register {
   readonly initialLeaseMs = 0;
   readonly mayLoseWrites = false;
@@ -174,7 +174,7 @@ export class SessionRegister implements Register {
     }
   }
 
-  /** The clients of the holders, which must be notified that others wait. */
+  /** Notifies the clients of the holders that others wait. */
   private tellHolders(row: DocumentRow, { document }: Reading): void {
     const clients = clientsOf(document.holders);
     if (clients.length === 0) return;

@@ -18,7 +18,7 @@ const TOGETHER = 100;
 
 /**
  * Deletes documents that nobody holds or waits for: a free document, or one whose sessions are all over. A document
- * is deleted when it has not changed for ten minutes by the clock of this process, in which it saw it twice.
+ * is deleted when this process has found it unchanged twice, at least ten minutes apart by its own clock.
  *
  * Only the client whose session has the least id sweeps. The other clients read that id and do nothing else.
  */
@@ -72,7 +72,7 @@ export class SessionSweeper {
     if (row.writtenAt === writtenAt && (await this.isIdle(row))) await this.backend.remove(row);
   }
 
-  /** A token of the document may be larger than the next revision, which the token of a new document would be. */
+  /** A document made anew takes its tokens from the next revision, so a document with a larger last token is not idle. */
   private async isIdle({ name, text, writtenAt, revision, notes }: DocumentRow): Promise<boolean> {
     if (text === null || notes.length > 0) return false;
     const { document, lastToken } = contentOf(text, writtenAt, name);

@@ -1,7 +1,7 @@
 import { LockKeyError } from '../../port/lock.errors.js';
 import { checkNameBytes } from '../common/name-bytes.js';
 
-/** An index of the database takes no longer name. */
+/** The longest name in bytes, which fits into the index of each database. */
 const MOST_BYTES = 2000;
 
 const INTRODUCTION = 'nest_lock_client:';

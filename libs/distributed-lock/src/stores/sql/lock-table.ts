@@ -46,8 +46,8 @@ export interface NamedTable {
 }
 
 /**
- * The error for a table of the right name that is not the one of `lockTableSql`. Exclusion needs its key, and columns
- * that return what was written.
+ * The error for a table of the right name that is not the one of `lockTableSql`. Exclusion needs its unique key on `name`, and
+ * columns that return what was written.
  */
 export function noLockTable(
   faults: readonly string[],

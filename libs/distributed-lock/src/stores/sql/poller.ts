@@ -3,7 +3,7 @@ import type { Reading } from '../core/document.js';
 import type { Interest } from '../core/register.js';
 import type { Clock } from '../../time/clock.js';
 
-/** The first in the queue is read quickly after a change, then ever more slowly. The k-th is read k times as slowly. */
+/** A waiter's document is read quickly after a change, then ever more slowly. For the k-th waiter it is k times as slowly. */
 const FIRST_MS = { least: 2, most: 25, growth: 1.3 };
 const SLOWEST_MS = 250;
 /** How often a holder's document is read, to notice that another process waits or that the lock was taken. */

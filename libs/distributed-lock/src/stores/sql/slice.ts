@@ -15,7 +15,7 @@ export interface Scan {
   readonly most: number;
 }
 
-/** A row was free for this long when it is deleted. Until then its tokens grow, although the server's clock is set back. */
+/** A row is deleted once it was free for this long. Until then its tokens grow even if the server's clock is set back. */
 export const FREE_FOR_MS = 10 * 60_000;
 /** A document that was not written for this long may belong to crashed processes. */
 export const UNWRITTEN_FOR_MS = 60 * 60_000;

@@ -177,7 +177,7 @@ interface ConnectionOptions {
   /** Where the database is, for messages. */
   readonly address?: string | undefined;
   readonly onState?: ((state: StoreState) => void) | undefined;
-  /** Each new session has told the server's time, before anything else is sent on it. */
+  /** Gets the server's time from each new connection, before any other request is sent on it. */
   onTime(now: number, sentAt: number): void;
 }
 

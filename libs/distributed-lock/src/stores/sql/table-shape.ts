@@ -50,7 +50,7 @@ function columnFaults(shape: TableShape, expected: Columns): readonly string[] {
   ];
 }
 
-/** Finds unique keys besides the one of the name, because such a key could take the row of another lock for this one. */
+/** Checks that `name` is a unique key, and finds others, because of which a write may fail or change another lock's row. */
 function keyFaults({ uniqueKeys }: TableShape, expected: Columns): readonly string[] {
   const hasKey = uniqueKeys.some(({ columns, isComplete }) => isComplete && columns.join() === 'name');
   const others = uniqueKeys.filter(

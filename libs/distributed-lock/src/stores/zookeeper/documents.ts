@@ -28,7 +28,7 @@ import { found, readNotes, readRow, type Notes, type Znodes } from './rows.js';
 import { readBehindWrite, repeated, valueOf, write, type Part, type WriteResult } from './writes.js';
 import { conditionOf, FIRST_VERSION, versionAfter, znodeVersionOf } from './znode-version.js';
 
-/** Somebody has made a presence of another name by hand. It has no client that sweeps. */
+/** The name of a client's presence. One that somebody made by hand has another name, and no client that could sweep. */
 const SESSION_ID = /^[0-9a-f]{16}$/;
 
 /** The documents and their notes as znodes, written under one session. */

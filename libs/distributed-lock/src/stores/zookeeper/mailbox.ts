@@ -35,7 +35,7 @@ export class Mailbox {
     inBackground(this.read(reading), (error) => this.onFailed(reading, error));
   }
 
-  /** Reads again after a refusal. The version then tells which messages came meanwhile. The next connection reads, too. */
+  /** Reads again after a refusal. The version then tells whether messages were missed. The next connection reads, too. */
   private onFailed(reading: number, error: unknown): void {
     if (!(error instanceof ZookeeperRefusal)) return;
     const { clock, session } = this.options;

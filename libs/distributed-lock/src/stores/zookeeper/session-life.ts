@@ -141,7 +141,10 @@ export class SessionLife implements Session {
     this.listener.onReady();
   }
 
-  /** Takes the session for as long as was asked for at least: servers that granted less would grant no more the next time. */
+  /**
+   * The length that the session needs, if it is too short. What was asked for counts as granted, because servers that granted
+   * less would not grant more the next time.
+   */
   private neededLength(roundTripMs: number): Promise<NeededLength | undefined> {
     const { connection, start, options } = this;
     const sessionMs = Math.max(connection.timeoutMs, start.needed?.askedMs ?? 0);

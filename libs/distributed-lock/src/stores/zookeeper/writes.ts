@@ -37,7 +37,7 @@ export async function write(
   throw code === CODE.noNode ? new PresenceMissing() : new ZookeeperRefusal(code);
 }
 
-/** A write is repeated at most this often, and once for each of its operations. */
+/** A write is repeated at most this often, plus once for each of its operations. */
 const MOST_REPAIRS = 3;
 
 /**

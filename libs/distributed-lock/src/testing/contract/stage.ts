@@ -107,7 +107,7 @@ export interface StoreUnderTest {
   readonly timeScale?: number;
 }
 
-/** Cases by their claims: each is a sentence that is true of a correct store, and the name of a deviation. */
+/** Cases by their names: each is a sentence that is true of a correct store, and the name of a deviation. */
 export type ContractGroup = Readonly<Record<string, (stage: Stage) => Promise<void>>>;
 
 export type Owners<Count extends number, Found extends TestOwner[] = []> = Found['length'] extends Count

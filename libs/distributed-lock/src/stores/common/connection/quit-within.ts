@@ -1,8 +1,8 @@
 import type { Clock } from '../../../time/clock.js';
 
 /**
- * Quits in order. Resolves when the server has replied, when the connection has closed, after which no reply can come, or
- * after `withinMs`.
+ * Ends a connection gracefully. Resolves when the server has replied, when the connection has closed, after which no reply can
+ * come, or after `withinMs`.
  */
 export function quitWithin(
   client: { once(event: 'close', listener: () => void): unknown },

@@ -19,11 +19,11 @@ import { acquireScript, type ReplyOf, type Script } from '../scripts/scripts.js'
 /** How often a waiter rechecks while it is not subscribed. */
 export const UNSUBSCRIBED_RECHECK_MS = 250;
 /**
- * The least initial lease of a grant by notification, unless the lease is shorter: a receiver that is gone blocks the queue
- * that long.
+ * The least initial lease of a grant by notification, unless the lease is shorter. A waiter that has crashed blocks the queue
+ * for that long.
  */
 export const LEAST_INITIAL_LEASE_MS = 1000;
-/** Tokens are kept for a day, and twice as long as the lease. */
+/** The longest lease of a common acquire request. Its tokens are kept for a day, which must be twice the lease at least. */
 const LONGEST_PLAIN_MS = 43_200_000;
 
 export interface AcquireContext {

@@ -193,8 +193,8 @@ export class Renewals {
   }
 
   /**
-   * Repeats the renewal once an earlier, unanswered one for less can no longer be executed, because the earlier one would
-   * shorten the lease (`extend` to less and then to more, on a connection that breaks).
+   * Repeats the renewal once an earlier, unanswered request with a shorter lease can no longer be executed, because that request
+   * would shorten the lease (`extend` to less and then to more, on a connection that breaks).
    */
   private async renewForSure(renewal: Renewal): Promise<Replies> {
     const { context, owners } = this;

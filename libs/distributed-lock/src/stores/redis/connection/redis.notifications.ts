@@ -92,9 +92,7 @@ export class RedisNotifications {
     if (this.client.isCluster) this.client.unsubscribeSharded(channel).catch(this.onNotSubscribed);
   }
 
-  /**
-   * Finds out whether the connection still exists, since nothing is written on it otherwise: at most once per recheck.
-   */
+  /** Finds out whether the connection still exists, since nothing is written on it otherwise. At most once per `RECHECK_MS`. */
   probe(): void {
     const now = this.clock.now();
     if (!this.isSubscribed || now - this.probedAt < RECHECK_MS) return;

@@ -29,7 +29,7 @@ export function evalShaOf(Base: typeof Command): EvalShaClass {
     ) {
       super('evalsha', NONE, OPTIONS);
       const first = [sha, wireKeys.count];
-      // Copied: V8 would allocate a literal that lives as long as a request in its old generation (docs/decisions/0012).
+      // By `concat`: V8 allocates a literal in its old generation if it lives as long as a request (docs/decisions/0012).
       this.args = first.concat(wireKeys.names, args.map(String));
     }
 

@@ -26,7 +26,7 @@ interface NodesListener {
 
 /**
  * The masters of a cluster by slot, and a connection to each. The slots are read again after each command that was sent to a
- * wrong node, and when a connection is lost until all masters are connected.
+ * wrong node. After a lost connection they are read until all masters are connected.
  */
 export class ClusterNodes {
   /** The nodes by the address that the cluster tells. */

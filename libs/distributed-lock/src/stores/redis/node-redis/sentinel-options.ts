@@ -12,7 +12,10 @@ export interface SentinelOptions {
   readonly nodeAddressMap?: AddressMap;
 }
 
-/** @throws LockConfigurationError unless `duplicate` passes the options on: node-redis 5 has none for Sentinels, and a later release may change it */
+/**
+ * @throws LockConfigurationError unless `duplicate` passes the options on. node-redis 5 has no `duplicate` for Sentinels, and a
+ * later release may change it
+ */
 export function sentinelOptions(target: NodeRedisSentinel): SentinelOptions {
   const found = givenOptions(target) as SentinelOptions | undefined;
   if (found?.sentinelRootNodes && found.name !== undefined) return found;

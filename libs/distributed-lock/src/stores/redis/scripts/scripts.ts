@@ -68,7 +68,7 @@ const ALL = [
  * Loads the scripts that a server does not know. Commands that follow run them by hash, in the order in which they were
  * sent: a script that is sent once more, in full, would be executed after the commands that followed it.
  *
- * A server that does not allow it gets each script in full when it asks for it.
+ * A server that does not allow `SCRIPT` gets a script in full when it replies `NOSCRIPT`.
  */
 export async function loadScripts(client: RedisClient): Promise<void> {
   if (!client.isCluster) return loadInto(client);

@@ -15,7 +15,7 @@ import { plain } from './mysql.statements.js';
 
 const MYSQL: OwnProtocol = {
   server: 'MySQL',
-  // It is the first to speak. The number of its first packet is 0.
+  // The server sends first, and the number of its first packet is 0.
   reply: /^..\0\0/s,
   tls: 'MySQL begins without it, and the option ssl asks for it',
 };

@@ -44,7 +44,7 @@ const TOO_LONG = {
 };
 const NO_SPACE = { ...NOT_NOW, advice: 'The server has no room for the lock table' };
 
-/** The numbers of errors. MySQL and MariaDB share all of them except the ones of clusters. */
+/** The failures by error numbers. MySQL and MariaDB share most of the numbers. */
 const FAILURES: Readonly<Record<number, ServerFailure>> = {
   1205: BLOCKED, // MariaDB, and MySQL after a second
   3572: BLOCKED, // MySQL, at once
@@ -64,7 +64,7 @@ const FAILURES: Readonly<Record<number, ServerFailure>> = {
   1698: WRONG_USER,
   1142: NO_RIGHT,
   1143: NO_RIGHT,
-  1146: { ...ROLLED_BACK, isFatal: true }, // no such table: the next session makes it
+  1146: { ...ROLLED_BACK, isFatal: true }, // no such table: the next connection makes it
   1054: WRONG_TABLE,
   1364: WRONG_TABLE,
   1665: { ...NEVER, advice: 'Set binlog_format of the server to ROW or MIXED' },

@@ -94,7 +94,7 @@ type MarkedRow = LockRow & { readonly writer: LockRow['version'] };
 /**
  * The rows of the items, in order.
  *
- * @throws TwoRowsError when the table has lost its key since the session was opened
+ * @throws TwoRowsError when the table has lost its unique key since the connection was opened
  */
 function rowsIn(reply: MysqlReply | undefined, items: readonly Named[]): readonly MarkedRow[] {
   const found = reply?.rows ?? [];

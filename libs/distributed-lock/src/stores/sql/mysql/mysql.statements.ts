@@ -35,8 +35,8 @@ export class MysqlStatements {
   ) {}
 
   /**
-   * Assignments run from left to right, each with the values of those before it. `writer` comes first because it decides
-   * once, and `state` last because `writer` depends on it.
+   * MySQL assigns from left to right, and each assignment sees the columns that are assigned already. `writer` comes first
+   * because the others depend on its new value, and `state` last because `writer` depends on its old one.
    */
   take({ name, request, minToken, notes, notAfter }: Take, mark: number): MysqlStatement {
     const state = takenText(request);

@@ -47,7 +47,7 @@ export function mysqlAddressOf({ host, port = 3306, socketPath, database = '' }:
   return `${socketPath ?? `${host}:${port}`}/${database}`;
 }
 
-/** A pool keeps what it has computed from its options among them. mysql2 warns of these when they are given as options. */
+/** A pool adds computed values to its options. mysql2 warns of these values when they are given as options. */
 function withoutComputed(options: ConnectionOptions): ConnectionOptions {
   const { clientFlags: _flags, maxPacketSize: _size, ...given } = options as Record<string, unknown>;
   return given;

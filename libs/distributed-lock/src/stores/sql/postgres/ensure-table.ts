@@ -75,7 +75,7 @@ export async function checkPostgresTable(
   table: string,
 ): Promise<void> {
   const [row] = (await query(SHAPE, [quoted(table, '"')])) as readonly { readonly shape: string }[];
-  // The table was dropped meanwhile. The first statement makes it again.
+  // The table was dropped meanwhile. The first statement fails, and the next connection finds no table.
   if (!row) return;
   const shape = JSON.parse(row.shape) as TableShape;
   checkShape(shape, COLUMNS, { store: 'postgresStore', table, sql: lockTableSql('postgres', table) });

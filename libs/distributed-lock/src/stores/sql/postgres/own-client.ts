@@ -22,8 +22,8 @@ export function withConnectionName(target: OwnTarget, connectionName: string): P
 }
 
 /**
- * Connects a new client of pg, with settings of its own where locks depend on them. Nothing is set by the start of the
- * connection, because poolers refuse it.
+ * Connects a new client of pg, with settings of its own where locks depend on them. Sets no timeout by the startup
+ * message, because poolers refuse that.
  *
  * @param signal ends the socket, whatever the server does; the promise may never settle then
  * @param setUp the first statements, after which the connection is open

@@ -80,9 +80,8 @@ export abstract class PostgresDatabase implements SqlDatabase {
   }
 
   /**
-   * Finds out whether the table is locked before the client uses a connection of a pooler, which would wait for ever for
-   * a table that another transaction keeps locked. A server that the store has left goes on waiting, with one connection
-   * for each attempt.
+   * Fails soon if another transaction keeps the table locked. A statement sets its `lock_timeout` only once it has the table. So
+   * where the connection has none, as behind a pooler, the server would wait for ever, with one connection for each attempt.
    */
   protected async checkUnlocked(query: Query): Promise<void> {
     const mode = this.access === 'read' ? 'ACCESS SHARE' : 'ROW EXCLUSIVE';
@@ -101,7 +100,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
     return `DO $do$ BEGIN PERFORM set_config('lock_timeout', '${this.lockTimeoutMs}', true); ${sql}; END $do$`;
   }
 
-  /** Warns of a lock table in another schema, because two roles whose schemas have their own names would use two tables. */
+  /** Warns of a lock table in another schema: two roles that each have a schema of their own name would use two tables. */
   private onTable({ schema, others }: Hello): void {
     const { table, onWarning } = this.options;
     const isFirst = this.schema === undefined;

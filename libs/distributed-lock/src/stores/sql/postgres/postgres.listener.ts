@@ -84,7 +84,7 @@ export class PostgresListener {
     const silent = this.delays.wait(options.commandTimeoutMs).then(() => false);
     const arrives = await Promise.race([arrived, silent]);
     if (arrives) await connection.client.query(STAY);
-    // A connection that does not reply is dead, and its error replaces it. One that replies brings no notifications.
+    // A dead connection makes `ask` throw, and is replaced. One that replies only brings no notifications.
     else await this.ask(connection);
     if (this.kept.current !== connection) return;
     if (!arrives) return this.close();

@@ -27,7 +27,7 @@ export class DatabaseFiles {
   constructor(file: string) {
     const path = realPath(file);
     this.memory = `${path}-shm`;
-    // The paths follow the path that was given, because a link may lead elsewhere later.
+    // The first is the path that was given, because a link may lead elsewhere later.
     this.paths = [file, `${path}-wal`, this.memory];
     this.opened = this.paths.map(statOf);
   }

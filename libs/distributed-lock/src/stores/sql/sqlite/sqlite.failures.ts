@@ -34,7 +34,7 @@ export function isBusy(error: unknown): boolean {
   return FAILURES[codeOf(error)] === BUSY;
 }
 
-/** A statement that fails has changed nothing: SQLite has rolled back its transaction, or the session does. */
+/** A statement that fails has changed nothing: SQLite has rolled back its transaction, or `SqliteLink` does. */
 export function sqliteFailure(error: unknown): SqlFailure {
   const detail = textOf(error);
   if (error instanceof LockConfigurationError) return { reason: 'refused', detail };

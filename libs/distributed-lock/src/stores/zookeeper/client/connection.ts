@@ -254,7 +254,7 @@ interface ConnectionListener {
 
 export interface Reply<Content> {
   readonly content: Content;
-  /** The transaction that the request was; of a reading, the newest that the server had executed. */
+  /** The transaction of the request. For a reading it is the newest transaction that the server had executed. */
   readonly zxid: number;
 }
 

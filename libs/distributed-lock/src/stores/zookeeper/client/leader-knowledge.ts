@@ -5,7 +5,7 @@
 export const PINGED_WITHIN = (1 / 4) * (9 / 8);
 
 /**
- * Which of this client's requests the leader counts the session from, for certain.
+ * Knows the newest request of this client from which the leader certainly counts the session.
  *
  * A follower does not report a session when it gets a request of it. It reports the sessions of which it got requests in its
  * answer to the leader's next ping. The ping and the answer may take any time. So a request `heard` is reported for certain once

@@ -265,7 +265,7 @@ export class ZookeeperSession {
     inBackground(this.keepAlive(connection), () => undefined);
   }
 
-  /** The client has asked the leader itself to resume the session. A write shows that the leader had a majority then. */
+  /** The leader itself has resumed the session, whichever server was asked. A write shows that it had a majority then. */
   private confirmResumed(connection: Connection, resumedAt: number): void {
     inBackground(
       this.options.keepAlive(this).then(() => this.countFrom(connection, resumedAt)),

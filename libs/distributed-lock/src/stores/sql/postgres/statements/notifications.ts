@@ -1,11 +1,14 @@
 import type { LockRow } from '../../sql-row.js';
 
-/** Client ids are random, so that only a client that may read the table can forge a notification. PGlite quotes no names. */
+/**
+ * Client ids are random, so that only a client that may read the table can forge a notification. PGlite does not quote the
+ * name of a channel, so the name has no dashes.
+ */
 export function channelOf(clientId: string): string {
   return `nest_lock_${channelId(clientId)}`;
 }
 
-/** A client in the column `clients`, and in what a statement tells. */
+/** The id of a client as the column `clients` and the name of its channel have it. */
 export function channelId(clientId: string): string {
   return clientId.replaceAll('-', '');
 }

@@ -12,7 +12,7 @@ export function takeParameters({ name, request, minToken, notes, notAfter }: Tak
     tokens: request.tokens,
     client: channelId(clientOf(request.owner)),
     until: micros(notAfter()),
-    // The statement puts its time for the end of each line.
+    // The statement replaces each line break by its time and `],`.
     notes: notes.map((note) => `${noteText(note)}\n`).join(''),
   };
 }

@@ -14,9 +14,9 @@ export const inTime = (until: string): string =>
  * Settings of this statement's own transaction, made before it locks a row. Behind a pooler no session of the store's own
  * could have them.
  *
- * A row that another transaction keeps locked is waited for that long and no longer: a server that the store has left goes
- * on waiting, with one connection for each attempt. A grant is on disk when it is answered, whatever the role or the database
- * have for `synchronous_commit`; `remote_apply` is stronger and stays.
+ * The statement waits `lockTimeoutMs` at most for a row that another transaction keeps locked. The server would go on waiting
+ * after the client has left, with one connection for each attempt. A grant is on disk when it is answered, whatever the role or
+ * the database have for `synchronous_commit`. `remote_apply` is stronger and stays.
  *
  * @param mayBeForgotten a condition: a crash of the server may undo what is written
  * @returns a condition that is always true, and evaluated once
