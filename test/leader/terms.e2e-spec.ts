@@ -87,6 +87,18 @@ describe('a term', () => {
     await leader.resign();
     await leader.resign();
   });
+
+  it('of a leader that a listener of its election resigns is over before its work begins', async () => {
+    const { leader, poller, locks } = await startInstance({});
+    await until(() => poller.terms.length === 1);
+    let elections = 0;
+    locks.events$.subscribe(({ type }) => {
+      if (type === 'elected' && ++elections === 1) void leader.resign();
+    });
+    await leader.resign();
+    await until(() => poller.terms.length === 2);
+    expect([elections, poller.ended.length]).toEqual([2, 2]);
+  });
 });
 
 /** Works in each term until it is told to end, whatever the signal says. */

@@ -16,6 +16,7 @@ import type { ServerName } from '#servers';
 import { until } from '#until';
 import type { OwnServer } from '../../tools/own-server/index.mjs';
 import { closeServices, failureOf, openServiceOn } from '../support/lock-services.js';
+import { PATIENT } from '../support/patient.js';
 import { describeWith } from './support/describe-with.js';
 import { openConnection, type OwnConnection } from './support/own-transactions.js';
 import { ownServer } from '../support/own-server.js';
@@ -24,15 +25,15 @@ interface Engine {
   readonly name: ServerName;
   readonly dialect: SqlDialect;
   readonly start: () => Promise<OwnServer>;
-  readonly store: (url: string) => LockStoreFactory;
+  readonly store: (url: string, options?: { commandTimeoutMs: number }) => LockStoreFactory;
   /** The server tells whether a statement is in a transaction. */
   readonly tellsTransactions: boolean;
   /** The statements are those of an engine above, so that only what the server does by itself is tried. */
   readonly sharesDialect?: true;
 }
 
-const POSTGRES = { dialect: 'postgres', store: (url: string) => postgresStore(url) } as const;
-const MYSQL = { dialect: 'mysql', store: (url: string) => mysqlStore(url) } as const;
+const POSTGRES = { dialect: 'postgres', store: postgresStore } as const;
+const MYSQL = { dialect: 'mysql', store: mysqlStore } as const;
 const ENGINES: readonly Engine[] = [
   { name: 'postgres', ...POSTGRES, start: startPostgresServer, tellsTransactions: true },
   { name: 'mariadb', ...MYSQL, start: startMariadbServer, tellsTransactions: true },
@@ -79,6 +80,8 @@ for (const { name, dialect, start, store, tellsTransactions, sharesDialect } of 
       return connection;
     };
     const service = (): LockService => openServiceOn(store(server.url));
+    /** For callers that wait for no row: a busy machine may take longer than usual for a connection. */
+    const patient = (): LockService => openServiceOn(store(server.url, PATIENT));
     /** A transaction that has written and is about to be committed. It is rolled back if it is refused. */
     const sell = async (lock: Held, options?: HeldUntilCommitOptions) => {
       const connection = sellers.pop() ?? (await open());
@@ -105,7 +108,7 @@ for (const { name, dialect, start, store, tellsTransactions, sharesDialect } of 
     });
 
     it('nobody else is granted the lock before the commit, however long the lease has been over', async () => {
-      const lock = await service().acquire(key, { leaseMs: LEASE_MS });
+      const lock = await patient().acquire(key, { leaseMs: LEASE_MS });
       const connection = await sell(lock);
       const rival = service().withLock(key, { waitMs: Infinity }, sold);
       const granted = watch(rival);
@@ -116,21 +119,21 @@ for (const { name, dialect, start, store, tellsTransactions, sharesDialect } of 
     });
 
     it('a rollback lets the next owner in, and nothing is written', async () => {
-      const lock = await service().acquire(key, { leaseMs: LEASE_MS });
+      const lock = await patient().acquire(key, { leaseMs: LEASE_MS });
       const connection = await sell(lock);
       await connection.run('ROLLBACK');
       expect(await service().withLock(key, { waitMs: Infinity }, sold)).toBe(0);
     });
 
     it('the death of its process lets the next owner in, and nothing is written', async () => {
-      const lock = await service().acquire(key, { leaseMs: LEASE_MS });
+      const lock = await patient().acquire(key, { leaseMs: LEASE_MS });
       (await sell(lock)).cut();
       expect(await service().withLock(key, { waitMs: Infinity }, sold)).toBe(0);
     });
 
     it('a holder whose lock another owner has is refused, and nothing of its transaction is written', async () => {
-      const late = frozen(await service().acquire(key, { leaseMs: LEASE_MS }));
-      const next = await service().acquire(key, { waitMs: Infinity });
+      const late = frozen(await patient().acquire(key, { leaseMs: LEASE_MS }));
+      const next = await patient().acquire(key, { waitMs: Infinity });
       const error = await failureOf(sell(late));
       expect(error).toBeInstanceOf(CommitRefusedError);
       expect(error).toMatchObject({ key, code: 'LOCK_LOST', message: expect.stringContaining('is held by') });
@@ -139,7 +142,7 @@ for (const { name, dialect, start, store, tellsTransactions, sharesDialect } of 
     });
 
     it('a caller that gave up while it waited for the commit is not granted the lock afterwards', async () => {
-      const lock = await service().acquire(key, { leaseMs: LEASE_MS });
+      const lock = await patient().acquire(key, { leaseMs: LEASE_MS });
       const connection = await sell(lock);
       const rival = service();
       const failure = await failureOf(rival.acquire(key, { waitMs: 2 * LEASE_MS }));
@@ -152,7 +155,7 @@ for (const { name, dialect, start, store, tellsTransactions, sharesDialect } of 
     });
 
     it('a connection without a transaction, which unlocks the row at once, is refused where the server tells', async () => {
-      const lock = await service().acquire(key);
+      const lock = await patient().acquire(key);
       const { query } = await open();
       const outcome = await heldUntilCommit(query, lock, { dialect }).then(
         () => 'not told',
@@ -164,29 +167,29 @@ for (const { name, dialect, start, store, tellsTransactions, sharesDialect } of 
     if (sharesDialect) return;
 
     it('a holder whose lease is over is refused, also when no other owner has the lock', async () => {
-      const lock = await service().acquire(key);
+      const lock = await patient().acquire(key);
       await reader.run(`UPDATE nest_lock SET at = at - 40000000 WHERE name = '${key}'`);
       await expect(sell(lock)).rejects.toThrow(/its lease ended \d+ ms ago by the clock of the server/);
-      const brief = await service().acquire(`${key}:brief`, { leaseMs: 50 });
+      const brief = await patient().acquire(`${key}:brief`, { leaseMs: 50 });
       await until(() => brief.validForMs === 0);
       await expect(sell(brief)).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
       expect(await sold()).toBe(0);
     });
 
     it('a holder that has released, or was released by force, is refused', async () => {
-      const locks = service();
+      const locks = patient();
       const lock = await locks.acquire(key);
       const late = frozen(lock);
       await lock.release();
       await expect(sell(lock)).rejects.toMatchObject({ code: 'LOCK_NOT_HELD' });
       await expect(sell(late)).rejects.toThrow('the lock is free');
       const forced = frozen(await locks.acquire(key));
-      await service().forceRelease(key);
+      await patient().forceRelease(key);
       await expect(sell(forced)).rejects.toThrow('the lock is free');
     });
 
     it('each local hand-off and each nested call is the same grant, with its own token', async () => {
-      const locks = service();
+      const locks = patient();
       const sellHere = () =>
         locks.withLock(key, { waitMs: Infinity }, async () => {
           await locks.withLock(key, async (lock) => (await sell(lock)).run('COMMIT'));
@@ -197,7 +200,7 @@ for (const { name, dialect, start, store, tellsTransactions, sharesDialect } of 
 
     it('readers hold the lock together, and the writer waits for the commit of each', async () => {
       const readers = await Promise.all(
-        [service(), service()].map((locks) => locks.acquire(key, { mode: 'shared', leaseMs: LEASE_MS })),
+        [patient(), patient()].map((locks) => locks.acquire(key, { mode: 'shared', leaseMs: LEASE_MS })),
       );
       const [one, other] = await Promise.all(readers.map((lock) => sell(lock)));
       const writer = service().withLock(key, { mode: 'exclusive', waitMs: Infinity }, sold);
@@ -212,7 +215,7 @@ for (const { name, dialect, start, store, tellsTransactions, sharesDialect } of 
 
     it('the holder of a permit holds it until the commit', async () => {
       const permit = { permits: 2, leaseMs: LEASE_MS };
-      const locks = await Promise.all([1, 2].map(() => service().acquire(key, permit)));
+      const locks = await Promise.all([1, 2].map(() => patient().acquire(key, permit)));
       const [one, other] = await Promise.all(locks.map((lock) => sell(lock)));
       const third = service().withLock(key, { permits: 2, waitMs: Infinity }, sold);
       const granted = watch(third);
@@ -225,7 +228,7 @@ for (const { name, dialect, start, store, tellsTransactions, sharesDialect } of 
 
     it('several keys are held together, and refused together', async () => {
       const keys = [`${key}:b`, `${key}:a`, `${key}:ä€😀`];
-      const lock = await service().acquire(keys, { leaseMs: LEASE_MS });
+      const lock = await patient().acquire(keys, { leaseMs: LEASE_MS });
       const connection = await sell(lock);
       const rivals = keys.map((each) => service().withLock(each, { waitMs: Infinity }, sold));
       const granted = rivals.map(watch);
@@ -233,8 +236,8 @@ for (const { name, dialect, start, store, tellsTransactions, sharesDialect } of 
       expect(granted.map(({ isSettled }) => isSettled)).toEqual([false, false, false]);
       await connection.run('COMMIT');
       expect(await Promise.all(rivals)).toEqual([1, 1, 1]);
-      const late = frozen(await service().acquire(keys));
-      await service().forceRelease(keys[1] as string);
+      const late = frozen(await patient().acquire(keys));
+      await patient().forceRelease(keys[1] as string);
       await expect(sell(late)).rejects.toMatchObject({ key: keys[1] });
     });
 
@@ -244,7 +247,7 @@ for (const { name, dialect, start, store, tellsTransactions, sharesDialect } of 
       const others = await Promise.all(
         Array.from({ length: 20 }, (_, i) => rival.acquire(`${key}:held:${i}`)),
       );
-      const lock = await service().acquire(key, { leaseMs: LEASE_MS });
+      const lock = await patient().acquire(key, { leaseMs: LEASE_MS });
       const connection = await sell(lock);
       const waiting = rival.withLock(key, { waitMs: Infinity }, sold);
       const granted = watch(waiting);
@@ -280,7 +283,7 @@ for (const { name, dialect, start, store, tellsTransactions, sharesDialect } of 
     });
 
     it('a lock that is not in this database is refused in words of this library', async () => {
-      const lock = await service().acquire(key);
+      const lock = await patient().acquire(key);
       const failure = await failureOf(sell(lock, { table: 'elsewhere' }));
       expect(failure).toMatchObject({
         code: 'LOCK_CONFIGURATION',
@@ -291,7 +294,7 @@ for (const { name, dialect, start, store, tellsTransactions, sharesDialect } of 
     it('a transaction that has written nothing holds the lock all the same', async () => {
       const connection = await open();
       await connection.run('BEGIN');
-      const lock = await service().acquire(key, { leaseMs: LEASE_MS });
+      const lock = await patient().acquire(key, { leaseMs: LEASE_MS });
       await heldUntilCommit(connection.query, lock, { dialect });
       const granted = watch(service().withLock(key, { waitMs: Infinity }, sold));
       await pastMs(2 * LEASE_MS);
@@ -305,7 +308,7 @@ for (const { name, dialect, start, store, tellsTransactions, sharesDialect } of 
     it.each(['REPEATABLE READ', 'SERIALIZABLE'])(
       'at %s it is refused with 40001 when the row was written after the snapshot, and passes as the first statement',
       async (level) => {
-        const lock = await service().acquire(key, { leaseMs: 10_000 });
+        const lock = await patient().acquire(key, { leaseMs: 10_000 });
         const connection = await open();
         await connection.run(`BEGIN ISOLATION LEVEL ${level}`);
         await connection.run('SELECT count(*) FROM nest_lock');

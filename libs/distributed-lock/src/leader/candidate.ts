@@ -126,8 +126,9 @@ export class Candidate implements Leader {
     const { fencingToken, since } = term;
     let onGivenBack = (): void => undefined;
     this.stepDown = new Promise((resolve) => (onGivenBack = resolve));
-    internalsOf(locks).emit({ type: 'elected', key, name, fencingToken, since });
+    // Before the event, whose listener may resign.
     this.terms.next(term);
+    internalsOf(locks).emit({ type: 'elected', key, name, fencingToken, since });
     for (const handler of handlers.elected) this.start(term, handler);
 
     const reason = await term.over;

@@ -1,4 +1,4 @@
--- acquire.lua: asks for the lock, waits in the queue for it, or rechecks; the same owner is answered the same.
+-- acquire.lua: asks for the lock, waits in the queue for it, or rechecks. A repetition by the same owner changes nothing.
 --
 -- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel, with the restart guard 6 mark
 -- ARGV  1 owner  2 lease  3 notAfter  4 min_token  5 options, with the restart guard 6 longest
@@ -14,9 +14,10 @@
 --        {4, now, left}                              unready: the restart guard grants nothing for so long
 --
 -- Times are in ms. weight and permits are there for permits alone. A ticket that is not asked for again within wait is
--- dropped; wait 0 does not enter the queue; ticket 0 is a new one. initial_lease is the lease of a grant by notification, which
--- repeats the nonce, so that nobody else can forge it. min_last_token is the last token that an owner that holds wants to
--- have. max_waiting is there if the owner enters the queue only behind fewer others. ticket and min_last_token are strings, as cjson writes 14 digits. remaining -1 is a lease without end.
+-- dropped; wait 0 does not enter the queue; ticket 0 is a new one. initial_lease is the lease of a grant by notification,
+-- which repeats the nonce, so that nobody else can forge it. With min_last_token an owner that holds asks for tokens up to
+-- this one at least. With max_waiting the owner is refused when so many others wait. ticket and min_last_token are strings, as
+-- cjson writes 14 digits. remaining -1 is a lease without end.
 
 local owner, min_token = ARGV[1], tonumber(ARGV[4])
 
@@ -50,7 +51,7 @@ local options, lease = cjson.decode(string.sub(ARGV[5], 2)), tonumber(ARGV[2])
 local kind, weight, permits, tokens = options.kind, options.weight, options.permits, options.tokens
 local min_last_token = tonumber(options.min_last_token)
 local cluster, publish, max_waiting = options.cluster, options.publish, options.max_waiting
-options.max_waiting = nil -- Waiter options are those of an owner that waits.
+options.max_waiting = nil -- What is left is kept beside a waiter, and this counts for the present request alone.
 
 --@include lib/tokens.lua
 --@include lib/holders.lua

@@ -2,8 +2,9 @@
 -- Redisson in Java, on the keys of our locks. Expects time.lua and the local publish.
 --
 -- A foreign client enters no queue of ours: it subscribes to key 5 and asks again when a message says that the lock is
--- free. The fair lock of Redisson has a queue of its own, whose first waiter subscribes to a channel of its own. Two marks in the hash of waiter options give it a turn. foreign_waiting_since says when a foreign client was first
--- seen listening, and foreign_turn_until says until when only foreign clients may take the free lock.
+-- free. The fair lock of Redisson has a queue of its own, whose first waiter subscribes to a channel of its own. By two marks
+-- in the hash of waiter options foreign clients get a turn: foreign_waiting_since says when one was first seen subscribed, and
+-- foreign_turn_until says until when only they may take the free lock.
 
 local FOREIGN_WAIT_MS = 200 -- a foreign client that listens gets its chance at least this often
 local FOREIGN_TURN_MS = 50 -- for how long only foreign clients may take the lock then
@@ -24,7 +25,8 @@ local function fair_channel(channel)
   return type(first) == 'string' and channel .. ':' .. first or nil
 end
 
--- How many foreign clients are subscribed, of the fair ones the first alone. PUBLISH also counts pattern subscribers, who do not wait for the lock.
+-- How many foreign clients are subscribed. Of those that wait for Redisson's fair lock only the first is. PUBLISH would also count
+-- subscribers to patterns, who do not wait for the lock.
 local function listeners(channel)
   local count, fair = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', fair_channel(channel)
   local plain = redis.call('PUBSUB', count, channel)[2]

@@ -68,13 +68,13 @@ local function grant(asker, lease, held_alone)
         local waiting = redis.call('ZCARD', KEYS[2]) - 1
         local message = { 'granted', owner, text(first), text(last), text(now), waiter.initial_lease, waiting, waiter.nonce }
         -- A waiter that has subscribed and has no subscription now reconnects or has crashed. It is skipped and keeps its ticket.
-        -- One that has not is granted all the same, and finds the grant by its recheck.
+        -- A waiter that has never subscribed is granted without an answer, and finds the grant by its recheck.
         local receivers = notify(owner, table.concat(message, ' '))
         reached = not waiter.subscribed or cluster or receivers > 0 and is_subscribed(owner)
       end
       if reached then
-        -- Marked before it leaves the queue: without its last entry the hash of waiter options would be gone with its expiry, and the
-        -- mark would stay for ever.
+        -- Marked before it leaves the queue. Leaving may delete the last entry of the hash, and with the hash its expiry: a mark
+        -- that is written after that would stay for ever.
         if owner ~= asker and is_alone(waiter.kind) then redis.call('HSET', KEYS[3], 'granted', owner) end
         leave_queue(owner)
         local own_lease = owner == asker and lease or waiter.initial_lease
@@ -100,8 +100,8 @@ end
 
 -- Hands a lock with room to the first waiters in the queue, or wakes foreign clients. `held_alone`: as for grant.
 --
--- Two marks may go, in one command. `granted` does after held_alone: only the holder that has left can have it. The other one
--- does where no foreign client listens any more.
+-- One command deletes two marks. `granted` goes after held_alone, because only the holder that has left can have it.
+-- `foreign_waiting_since` goes if no foreign client is subscribed any more.
 local function hand_off(kind, held_alone)
   local foreign_clients = listeners(KEYS[5])
   if held_alone or foreign_clients == 0 then
