@@ -16,6 +16,7 @@ import { startZookeeperServer } from '#zookeeper-server';
 import type { OwnServer } from '../../tools/own-server/index.mjs';
 import { runCli, runHere } from '../admin/support/cli.js';
 import { closeServices, openServiceOn } from '../support/lock-services.js';
+import { PATIENT } from '../support/patient.js';
 import { ownServer } from '../support/own-server.js';
 import { EtcdGateway } from './etcd/support/etcd-gateway.js';
 import { describeWith } from './support/describe-with.js';
@@ -57,7 +58,7 @@ async function onMysql(url: string, statements: readonly string[]): Promise<obje
 }
 
 const MYSQL = {
-  store: (url: string) => mysqlStore(url),
+  store: (url: string) => mysqlStore(url, PATIENT),
   targetOf: (url: string) => url,
   overwrite: (url: string, text: string) => onMysql(url, overwriting(text)),
   run: onMysql,
@@ -67,7 +68,7 @@ const ENGINES: readonly Engine[] = [
   {
     name: 'postgres',
     start: startPostgresServer,
-    store: (url) => postgresStore(url),
+    store: (url) => postgresStore(url, PATIENT),
     targetOf: (url) => url,
     overwrite: (url, text) => onPostgres(url, overwriting(text)),
     run: onPostgres,

@@ -4,6 +4,7 @@ import { postgresStore, type PostgresTarget } from 'nestjs-distributed-lock/post
 import { startPgbouncer, type Pgbouncer } from '#pgbouncer';
 import { until } from '#until';
 import { openServiceOn } from '../../support/lock-services.js';
+import { PATIENT } from '../../support/patient.js';
 import { describeWith } from '../support/describe-with.js';
 import { ownPostgres } from './support/own-postgres.js';
 
@@ -44,7 +45,7 @@ describeWith('postgres', 'pgbouncer')('what a commit of a grant waits for', () =
 
   it.each(cases)('over %s is the disk, also where the database says %s', async (how, setting) => {
     await postgres.run(`ALTER DATABASE postgres SET synchronous_commit = ${setting}`);
-    const service = openServiceOn(postgresStore(await targets[how]!()));
+    const service = openServiceOn(postgresStore(await targets[how]!(), PATIENT));
     const next = postgres.open();
     await postgres.run('TRUNCATE commits');
     const one = await service.acquire(postgres.key, { leaseMs: 5000 });

@@ -3,6 +3,7 @@ import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { startPostgresServer } from '#postgres-server';
 import { until } from '#until';
 import { closeServices, failureOf, openServiceOn } from '../../support/lock-services.js';
+import { PATIENT } from '../../support/patient.js';
 import { describeWith } from '../support/describe-with.js';
 import { openHandles } from '../orms/lock-handles.js';
 import { ownServer } from '../../support/own-server.js';
@@ -16,7 +17,7 @@ describeWith('postgres')('locks over a query function of', () => {
     const { handle } = opened;
     try {
       const table = `locks_${name.toLowerCase()}`;
-      const [one, other] = [1, 2].map(() => openServiceOn(postgresStore(handle, { table })));
+      const [one, other] = [1, 2].map(() => openServiceOn(postgresStore(handle, { table, ...PATIENT })));
       const lock = await one!.acquire("it's ? $1 {x}");
       expect(await other!.tryAcquire("it's ? $1 {x}")).toBeNull();
       const waiting = other!.acquire("it's ? $1 {x}", { waitMs: 10_000 });

@@ -4,6 +4,7 @@ import { postgresStore, type PostgresTarget } from 'nestjs-distributed-lock/post
 import pg from 'pg';
 import { until } from '#until';
 import { closeServices, failureOf, openServiceOn } from '../../support/lock-services.js';
+import { PATIENT } from '../../support/patient.js';
 import { describeWith } from '../support/describe-with.js';
 import { ownPostgres } from './support/own-postgres.js';
 
@@ -52,8 +53,8 @@ describeWith('postgres')('a PostgreSQL that asks for a password', () => {
     ['a pool of a URL', () => pool({ connectionString: url() })],
     ['a pool of options with a function', () => pool({ ...options(''), password: async () => PASSWORD })],
   ])('takes locks for a store that was given %s, over both connections', async (_, target) => {
-    const service = openServiceOn(postgresStore(target()));
-    const other = openServiceOn(postgresStore(target()));
+    const service = openServiceOn(postgresStore(target(), PATIENT));
+    const other = openServiceOn(postgresStore(target(), PATIENT));
     const lock = await service.acquire(postgres.key);
     const waiting = other.acquire(postgres.key, { waitMs: 10_000 });
     await lock.release();
@@ -64,7 +65,7 @@ describeWith('postgres')('a PostgreSQL that asks for a password', () => {
   });
 
   it('refuses a store with another one, which does not repeat it', async () => {
-    const service = openServiceOn(postgresStore(pool(options('correct-horse'))));
+    const service = openServiceOn(postgresStore(pool(options('correct-horse')), PATIENT));
     const failure = await failureOf(service.tryAcquire(postgres.key));
     expect(failure).toMatchObject({ reason: 'refused' });
     expect(String(failure)).toMatch(/user or password is wrong \(28P01\)/);

@@ -3,6 +3,7 @@ import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
 import { until } from '#until';
 import { openServiceOn } from '../../support/lock-services.js';
+import { PATIENT } from '../../support/patient.js';
 import { describeSweep } from '../support/sweep.contract.js';
 import { describeWith } from '../support/describe-with.js';
 import { ownPostgres } from './support/own-postgres.js';
@@ -11,7 +12,7 @@ describeWith('postgres')('a sweep of the lock table in PostgreSQL', () => {
   const postgres = ownPostgres();
   const names = 'SELECT name FROM nest_lock ORDER BY name';
   describeSweep(() => ({
-    open: (clock = systemClock) => openServiceOn(postgresStore(postgres.url), { clock }),
+    open: (clock = systemClock) => openServiceOn(postgresStore(postgres.url, PATIENT), { clock }),
     run: (sql) => postgres.run(sql),
     names: async () => (await postgres.run<{ name: string }>(names)).map(({ name }) => name),
   }));
@@ -24,7 +25,9 @@ describeWith('postgres')('a sweep of the lock table in PostgreSQL', () => {
       after: (ms: number, task: () => void) => systemClock.after(soon(ms), task),
     };
     // One connection for its calls, and none that listens.
-    const service = openServiceOn(postgresStore(postgres.url, { notifications: 'poll' }), { clock });
+    const service = openServiceOn(postgresStore(postgres.url, { notifications: 'poll', ...PATIENT }), {
+      clock,
+    });
     await service.withLock(postgres.key, () => undefined);
     await until(async () => (await postgres.run(own)).length === 2);
     await until(async () => (await postgres.run(own)).length === 1);
