@@ -28,12 +28,11 @@ export class Outage {
 
   onUp(): void {
     const { clock, onState } = this.options;
+    const { isTold, downSince } = this;
     this.cancel();
-    if (this.isTold && this.downSince !== undefined) {
-      onState?.({ isUp: true, afterMs: clock.now() - this.downSince });
-    }
     this.downSince = undefined;
     this.isTold = false;
+    if (isTold && downSince !== undefined) onState?.({ isUp: true, afterMs: clock.now() - downSince });
   }
 
   stop(): void {
