@@ -20,7 +20,7 @@ describe('the mutants, which npm run simulate:mutants looks for', () => {
 
   it('are counted on the page of the simulation', () => {
     const page = readFileSync(new URL('../../../docs/simulation.md', import.meta.url), 'utf8');
-    const rows = [...page.matchAll(/^\| (\w+) +\| (\d+) +\| (\d+) +\|$/gm)].map(([, ...row]) =>
+    const rows = [...page.matchAll(/^\| (\w+) +\| (\d+) +\| \d+ +\| (\d+) +\|$/gm)].map(([, ...row]) =>
       row.join(' '),
     );
     const counts = [...new Set(MUTANTS.map(({ store }) => store))].map((store) => {
