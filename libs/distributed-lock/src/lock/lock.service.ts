@@ -341,9 +341,10 @@ export class LockService {
     options: CallOptions,
     line?: CallSite,
   ): Promise<readonly Hold[]> {
-    const requests = keys.toSorted().map((key) => lockRequest(key, options, this.options, line));
+    const sorted = keys.toSorted().map((key) => lockRequest(key, options, this.options, line));
+    const requests = sorted as [LockRequest, ...LockRequest[]];
     checkGraces(requests);
-    const holds = await this.acquirer.acquireSeveral(requests as [LockRequest, ...LockRequest[]]);
+    const holds = await this.acquirer.acquireSeveral(requests);
     const byKey = new Map(holds.map((hold) => [hold.key, hold]));
     return keys.map((key) => byKey.get(key) as Hold);
   }

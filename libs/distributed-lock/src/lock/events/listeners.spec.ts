@@ -17,7 +17,7 @@ function at(type: TypeOf, what: (event: LockEvent) => void, isIt?: (event: LockE
   });
 }
 
-/** Work that takes no time is over before another caller enters. */
+/** Resolves when the clock of the world has moved on. Work that took no time would be over before another caller enters. */
 const pass = (ms: number) => new Promise<void>((resolve) => void world.clock.after(ms, resolve));
 
 it('a listener of a release, in the flow of the work, waits for a lock of its own', async () => {

@@ -36,7 +36,7 @@ const DEEDS = [
   'close',
 ] as const;
 
-/** What a listener does at the first events of a type. */
+/** A listener does this at the first events of a type. */
 interface Deed {
   readonly type: LockEvent['type'];
   readonly what: (typeof DEEDS)[number];
@@ -95,7 +95,7 @@ class Meddling {
   private readonly inside: { readonly lock: Lock; readonly isShared: boolean }[] = [];
   private readonly locks = new Set<Lock>();
   private readonly controllers: AbortController[] = [];
-  /** Those of callers that wait for their locks. */
+  /** The controllers of the callers that wait for their locks. */
   private readonly waiting = new Set<AbortController>();
   private readonly left: { deed: Deed; times: number }[];
   /** A holder that loses its lock by force may believe in it for as long as a message takes. */

@@ -77,8 +77,8 @@ export function lockRequest(
 }
 
 /** @throws LockConfigurationError for a takeover that would give up after some of its holders have lost their locks */
-export function checkGraces(requests: readonly LockRequest[]): void {
-  const [{ graceMs, waitMs } = { graceMs: undefined, waitMs: 0 }] = requests;
+export function checkGraces(requests: readonly [LockRequest, ...LockRequest[]]): void {
+  const [{ graceMs, waitMs }] = requests;
   const count = requests.length;
   if (graceMs === undefined || waitMs > count * graceMs) return;
   throw new LockConfigurationError(

@@ -40,7 +40,10 @@ export class NodeOwner {
     return this.isOpen && this.id === id;
   }
 
-  /** Sends one acquire request at a time. With two of one id in flight, the Redis store would take the first for unanswered until its not-after. */
+  /**
+   * Sends one acquire request at a time. With two of one id in flight, the Redis store would take the first for unanswered until
+   * its not-after.
+   */
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     const { id } = this;
     this.isOpen = true;

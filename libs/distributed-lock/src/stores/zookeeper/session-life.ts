@@ -142,8 +142,8 @@ export class SessionLife implements Session {
   }
 
   /**
-   * The length that the session needs, if it is too short. What was asked for counts as granted, because servers that granted
-   * less would not grant more the next time.
+   * The length that the session needs, if it is too short. It compares with the length that this client has asked for, because
+   * servers that granted less would not grant more the next time.
    */
   private neededLength(roundTripMs: number): Promise<NeededLength | undefined> {
     const { connection, start, options } = this;

@@ -1,6 +1,9 @@
 import { ANY_VERSION } from './client/requests.js';
 
-/** The version of a row whose znode was just made. A row has one more than its znode, because 0 has other meanings in `notesRead` and in messages. */
+/**
+ * The version of a row whose znode was just made. A row has one more than its znode, because 0 has other meanings in `notesRead`
+ * and in messages.
+ */
 export const FIRST_VERSION = 1;
 /**
  * A version is believed for so long, in ms. A znode that was deleted and made again counts its versions from the start. The
