@@ -9,6 +9,7 @@ import type {
   Notification,
 } from '../../libs/distributed-lock/src/port/lock-store.js';
 import { leaseMargin, leaseValidity } from '../../libs/distributed-lock/src/port/lease-validity.js';
+import type { Faults } from 'nestjs-distributed-lock/testing';
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
 import { follow } from '../support/lock-world.js';
 import { failureOf } from '../support/lock-services.js';
@@ -17,6 +18,8 @@ import { QuorumWorld } from './quorum-world.js';
 
 const LEASE_MS = 10_000;
 const NODE_TIMEOUT_MS = 100;
+/** After which a lease that came while the lock was held counts for it. */
+const CONFIRM_MS = 100;
 
 let world: QuorumWorld;
 let owners = 0;
@@ -125,7 +128,44 @@ describe('a quorum', () => {
       expect(await client.renew([{ ...ask, token, lastToken }])).toMatchObject([{ kind: 'renewed' }]);
       await world.clock.settle();
       expect(await holders()).toBe(3);
+      await world.clock.advance(CONFIRM_MS);
     }
+  });
+
+  it('counts a late grant soon, so that the lock survives the failure of either node that had answered first', async () => {
+    world.faults[2]!.command = ({ kind }) => (kind === 'acquire' ? { executedAfterMs: [5] } : undefined);
+    const ask = asker(client);
+    const { token, lastToken } = await granted(client.acquire(ask));
+    await world.clock.advance(5 + CONFIRM_MS);
+    world.cut(0);
+    const renewal = follow(client.renew([{ ...ask, token, lastToken }]));
+    await world.clock.advance(NODE_TIMEOUT_MS);
+    expect(renewal.value).toMatchObject([{ kind: 'renewed' }]);
+  });
+
+  it('has lost a lock that was freed by force and held by another owner before a late grant made up a majority', async () => {
+    const faults: Faults[] = [{}, {}, {}];
+    const holder = world.clientBehind(faults);
+    for (const network of faults) network.notification = () => [];
+    const cutOff: Faults = { command: () => ({ executedAfterMs: [], repliedAfterMs: 'never' }) };
+    const rival = world.clientBehind([{}, cutOff, {}]);
+    await granted(rival.acquire(asker(rival, 'learns that node 2 is down')));
+    await world.clock.advance(NODE_TIMEOUT_MS);
+
+    faults[0]!.command = ({ kind }) => (kind === 'acquire' ? { executedAfterMs: [50] } : undefined);
+    const ask = asker(holder);
+    const { token, lastToken } = await granted(holder.acquire(ask));
+
+    await world.eye(2).forceRelease('k');
+
+    const held = asker(rival);
+    await granted(rival.acquire(held));
+
+    await rival.release(held);
+    delete cutOff.command;
+    await world.clock.advance(50);
+    expect(await holders()).toBe(2);
+    expect(await holder.renew([{ ...ask, token, lastToken }])).toEqual([{ kind: 'lost' }]);
   });
 
   it('gives back what a failed round took, also by answers that come late', async () => {

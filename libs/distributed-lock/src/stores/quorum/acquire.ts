@@ -3,6 +3,7 @@ import { inBackground } from '../../async-context/in-background.js';
 import type { AcquireReply, AcquireRequest, Grant } from '../../port/lock-store.js';
 import { answersOf, count, gather, type Outcomes } from './majority.js';
 import { SPARE_TOKENS } from './node-leases.js';
+import { confirmSoon } from './confirm.js';
 import type { NodeOwner } from './node-owner.js';
 import { haveAnswered } from './quorum.context.js';
 import { ownerHasLeft, noMajority, tokensTooFarApart } from './quorum.errors.js';
@@ -57,11 +58,11 @@ async function inTurn<T>(owner: QuorumOwner, step: () => Promise<T>): Promise<T>
   }
 }
 
-/** After the last attempt each node lease either counts for the lock that is held, or is given back. */
+/** After the last attempt the node leases count for the lock that is held, if need be by a confirmation, or are given back. */
 function settleLeases(owner: QuorumOwner): void {
   const { attempts, leases, nodes } = owner;
   if (!attempts.isIdle) return;
-  if (leases.isHeld()) leases.join(nodes);
+  if (leases.isHeld()) confirmSoon(owner);
   else if (nodes.some(({ lease }) => lease)) giveBackSoon(owner);
 }
 
@@ -163,6 +164,5 @@ async function hold(
       throw tokensTooFarApart(key);
     }
   }
-  leases.join(granted);
   return leases.grant();
 }

@@ -50,14 +50,24 @@ export class NodeLeases {
     if (!this.isMajority(reserving)) return false;
     const reserved = this.reachedBy(reserving, ({ lastToken }) => lastToken);
     context.minToken = Math.max(context.minToken, token);
-    this.held = { token, lastToken: Math.min(token + tokens - 1, reserved), nodes: new Map() };
+    this.held = { token, lastToken: Math.min(token + tokens - 1, reserved), nodes: tokensOf(granted) };
     this.lastUsed = this.held.lastToken;
     return true;
   }
 
-  /** Counts the leases of these nodes for the grant. */
-  join(nodes: readonly NodeOwner[]): void {
-    for (const node of nodes) if (node.lease) this.held?.nodes.set(node, node.lease.token);
+  /**
+   * The node leases that came while the lock was held. They do not count yet: a release by force may have freed the other nodes
+   * before, and another owner may have held the lock since, so that this owner would never learn of its loss.
+   *
+   * @returns the nodes, with the token that each gave
+   */
+  newcomers(): ReadonlyMap<NodeOwner, number> {
+    return tokensOf(this.nodes.filter((node) => !this.counts(node)));
+  }
+
+  /** Counts newcomers, when a majority of the counted leases has been renewed after each of them had come. */
+  confirm(newcomers: ReadonlyMap<NodeOwner, number>): void {
+    for (const [node, token] of newcomers) this.held?.nodes.set(node, token);
   }
 
   drop(): void {
@@ -107,6 +117,10 @@ interface Held {
   readonly lastToken: number;
   /** The nodes whose leases count, with the token that each gave: under another token it is another grant. */
   readonly nodes: Map<NodeOwner, number>;
+}
+
+function tokensOf(nodes: readonly NodeOwner[]): Map<NodeOwner, number> {
+  return new Map(nodes.flatMap((node) => (node.lease ? [[node, node.lease.token]] : [])));
 }
 
 function leasesOf(nodes: readonly NodeOwner[]): Grant[] {

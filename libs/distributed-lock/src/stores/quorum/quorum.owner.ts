@@ -23,6 +23,7 @@ export class QuorumOwner {
   /** A notification has asked for an attempt that has not begun. */
   isAttemptDue = false;
   cancelGivingBack: (() => void) | undefined;
+  cancelConfirming: (() => void) | undefined;
 
   constructor(
     readonly name: string,
@@ -45,6 +46,7 @@ export class QuorumOwner {
   leave(): void {
     this.hasLeft = true;
     this.cancelGivingBack?.();
+    this.cancelConfirming?.();
     this.pauses.endAll();
   }
 }

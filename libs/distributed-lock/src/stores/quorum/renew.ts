@@ -1,6 +1,7 @@
 import type { AcquireRequest, Renewal, RenewalReply } from '../../port/lock-store.js';
 import { askNode } from './acquire.js';
-import { answersOf, count, gather } from './majority.js';
+import { renewNodes } from './confirm.js';
+import { answersOf, count } from './majority.js';
 import type { NodeOwner } from './node-owner.js';
 import { noMajority } from './quorum.errors.js';
 import type { QuorumOwner } from './quorum.owner.js';
@@ -12,26 +13,16 @@ export async function renew(owner: QuorumOwner, renewal: Renewal): Promise<Renew
   const { key, claim, leaseMs, token } = renewal;
   if (!request || !leases.isHeld(token)) return { kind: 'lost' };
   owner.request = { ...request, claim, leaseMs };
-  const asked = leases.counted();
-  const outcomes = await gather(
-    asked.map((node) => node.renew(renewal)),
-    (so) => {
-      const replies = answersOf(so);
-      return count(replies, 'renewed') >= majority || count(replies, 'lost') > asked.length - majority;
-    },
-  );
+  const outcomes = await renewNodes(owner, renewal);
   if (!leases.isHeld(token)) {
     // Under another token the owner has another grant by now, of which this renewal says nothing.
     if (!leases.isHeld()) leases.drop();
     return { kind: 'lost' };
   }
   if (count(answersOf(outcomes), 'renewed') < majority) {
-    const byNode = owner.nodes.map((node) => outcomes[asked.indexOf(node)]);
-    return { kind: 'unknown', error: noMajority(nodes, byNode, key) };
+    return { kind: 'unknown', error: noMajority(nodes, outcomes, key) };
   }
-  const counted = leases.counted();
-  const others = owner.nodes.filter((node) => !counted.includes(node));
-  for (const node of others) invite(owner, node);
+  for (const node of owner.nodes) if (!node.lease) invite(owner, node);
   const { validUntil, waiting } = leases.grant();
   return { kind: 'renewed', validUntil, waiting };
 }
