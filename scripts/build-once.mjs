@@ -18,9 +18,14 @@ import { fileURLToPath } from 'node:url';
 import { setTimeout as pause } from 'node:timers/promises';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
+/** No whole folder of a package: tools leave files there for a moment, as a packed archive. */
 const INPUTS = [
-  'libs/distributed-lock',
-  'apps/seckill',
+  'libs/distributed-lock/src',
+  'libs/distributed-lock/schematics',
+  'libs/distributed-lock/package.json',
+  'libs/distributed-lock/tsconfig.lib.json',
+  'apps/seckill/src',
+  'apps/seckill/tsconfig.app.json',
   'package-lock.json',
   'scripts/build-library.mjs',
   'scripts/entry-points.mjs',
