@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
+import type { Faults } from 'nestjs-distributed-lock/testing';
 import { LOCK } from '../../libs/distributed-lock/src/port/claim.js';
 import type {
   AcquireRequest,
@@ -9,7 +10,6 @@ import type {
   Notification,
 } from '../../libs/distributed-lock/src/port/lock-store.js';
 import { leaseMargin, leaseValidity } from '../../libs/distributed-lock/src/port/lease-validity.js';
-import type { Faults } from 'nestjs-distributed-lock/testing';
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
 import { follow } from '../support/lock-world.js';
 import { failureOf } from '../support/lock-services.js';
@@ -143,30 +143,35 @@ describe('a quorum', () => {
     expect(renewal.value).toMatchObject([{ kind: 'renewed' }]);
   });
 
-  it('has lost a lock that was freed by force and held by another owner before a late grant made up a majority', async () => {
-    const faults: Faults[] = [{}, {}, {}];
-    const holder = world.clientBehind(faults);
-    for (const network of faults) network.notification = () => [];
-    const cutOff: Faults = { command: () => ({ executedAfterMs: [], repliedAfterMs: 'never' }) };
-    const rival = world.clientBehind([{}, cutOff, {}]);
-    await granted(rival.acquire(asker(rival, 'learns that node 2 is down')));
-    await world.clock.advance(NODE_TIMEOUT_MS);
+  it.each([
+    ['answers', false],
+    ['is silent', true],
+  ])(
+    'has lost a lock that was freed by force and held by another owner before a late grant made up a majority, where the freed node %s when the late lease is to count',
+    async (_, isSilent) => {
+      const faults: Faults[] = [{}, {}, {}];
+      const holder = world.clientBehind(faults);
+      for (const network of faults) network.notification = () => [];
+      const cutOff: Faults = { command: () => ({ executedAfterMs: [], repliedAfterMs: 'never' }) };
+      const rival = world.clientBehind([{}, cutOff, {}]);
+      await granted(rival.acquire(asker(rival, 'learns that node 2 is down')));
+      await world.clock.advance(NODE_TIMEOUT_MS);
 
-    faults[0]!.command = ({ kind }) => (kind === 'acquire' ? { executedAfterMs: [50] } : undefined);
-    const ask = asker(holder);
-    const { token, lastToken } = await granted(holder.acquire(ask));
-
-    await world.eye(2).forceRelease('k');
-
-    const held = asker(rival);
-    await granted(rival.acquire(held));
-
-    await rival.release(held);
-    delete cutOff.command;
-    await world.clock.advance(50);
-    expect(await holders()).toBe(2);
-    expect(await holder.renew([{ ...ask, token, lastToken }])).toEqual([{ kind: 'lost' }]);
-  });
+      faults[0]!.command = ({ kind }) => (kind === 'acquire' ? { executedAfterMs: [50] } : undefined);
+      const ask = asker(holder);
+      const { token, lastToken } = await granted(holder.acquire(ask));
+      await world.eye(2).forceRelease('k');
+      const held = asker(rival);
+      await granted(rival.acquire(held));
+      await rival.release(held);
+      if (isSilent) faults[2]!.command = cutOff.command;
+      await world.clock.advance(50 + CONFIRM_MS + NODE_TIMEOUT_MS);
+      delete cutOff.command;
+      delete faults[2]!.command;
+      expect(await holders()).toBe(2);
+      expect(await holder.renew([{ ...ask, token, lastToken }])).toEqual([{ kind: 'lost' }]);
+    },
+  );
 
   it('gives back what a failed round took, also by answers that come late', async () => {
     world.faults[0]!.command = ({ kind }) => (kind === 'acquire' ? { repliedAfterMs: 80 } : undefined);

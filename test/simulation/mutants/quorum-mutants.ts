@@ -19,6 +19,13 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
       'A grant is believed in for as long as a majority of its leases lasts, so that one that is over makes it an answer that came too late, and no second holder.',
     ],
   ]),
+  ...mutantsOf('quorum', 'stores/quorum/acquire.js', [
+    [
+      'a lease that comes while the lock is held counts at once',
+      'confirmSoon(owner);',
+      'leases.confirm(leases.newcomers());',
+    ],
+  ]),
   ...mutantsOf('quorum', 'stores/quorum/node-leases.js', [
     [
       'a token counts that no majority has reserved',
