@@ -17,7 +17,9 @@ const {
   ...options
 } = JSON.parse(process.argv[2]);
 const redis = nodes ? new Cluster(nodes) : new Redis(url);
-const store = redisStore(redis, { sharedTokens });
+// As long as a lease allows: what a busy machine takes for a connection is no complaint about Redisson.
+const commandTimeoutMs = (options.watchdogTimeoutMs ?? 30_000) / 3;
+const store = redisStore(redis, { sharedTokens, commandTimeoutMs });
 
 class AppModule {}
 Module({ imports: [DistributedLockModule.forRoot({ store, shutdownGraceMs: 0, ...options })] })(AppModule);
