@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { formatMarkdown } from '#markdown';
 import { OTHER_REDIS_SERVERS, fetchRedisServer, findRedisServer } from '#redis-server';
 
 const PAGE = new URL('../docs/redis-servers.md', import.meta.url);
@@ -122,5 +123,4 @@ rows.sort(([a], [b]) => a.localeCompare(b, 'en', { numeric: true }));
 
 const head = ['Server', ...Object.keys(COLUMNS), 'faults, mixed'];
 const table = [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-writeFileSync(PAGE, `${before}${MARKS.from}\n\n${table}\n\n${MARKS.to}${after}`);
-spawnSync('npx', ['prettier', '--write', fileURLToPath(PAGE)], { cwd: ROOT, stdio: 'ignore' });
+writeFileSync(PAGE, await formatMarkdown(`${before}${MARKS.from}\n\n${table}\n\n${MARKS.to}${after}`));

@@ -30,7 +30,8 @@ const paragraphs = (...texts) => texts.filter(Boolean).join('\n\n');
 
 /** Not "ts": these are declarations, and no program to be compiled. */
 function code(nodes) {
-  const lines = nodes.map((node) => node.getText().replace(/^(export )?(declare )?/, ''));
+  // A constant stays a declaration: without the word it would need a value.
+  const lines = nodes.map((node) => node.getText().replace(/^(export )?(declare (?!const))?/, ''));
   return `\`\`\`typescript\n${lines.join('\n')}\n\`\`\``;
 }
 

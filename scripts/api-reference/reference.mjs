@@ -1,6 +1,5 @@
 // The pages of the API reference as they should be.
-import { fileURLToPath } from 'node:url';
-import prettier from 'prettier';
+import { formatMarkdown } from '#markdown';
 import { entryOf } from './entry.mjs';
 import { readExports } from './exports.mjs';
 import { PAGES } from './pages.mjs';
@@ -12,11 +11,7 @@ export async function apiReference() {
   const all = readExports();
   checkPlaces([...all.keys()]);
   const linked = linksOf(all);
-  const options = await prettier.resolveConfig(fileURLToPath(import.meta.url));
-  const pages = PAGES.map(async (page) => [
-    page.file,
-    await prettier.format(textOf(page, all, linked), { ...options, parser: 'markdown' }),
-  ]);
+  const pages = PAGES.map(async (page) => [page.file, await formatMarkdown(textOf(page, all, linked))]);
   return Object.fromEntries(await Promise.all(pages));
 }
 

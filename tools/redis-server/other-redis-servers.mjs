@@ -6,7 +6,7 @@ import { cachedFolder } from '../cached-folder/index.mjs';
 const LIBRARIES = 'usr/lib/x86_64-linux-gnu';
 /** What a server of a newer Debian runs with, its C library included. */
 const WITH = ['libc6', 'libssl3t64', 'libjemalloc2', 'liblzf1', 'libatomic1', 'libsystemd0'].concat(
-  ['libstdc++6', 'libgcc-s1', 'libzstd1', 'libcap2'], // prettier-ignore
+  ['libstdc++6', 'libgcc-s1', 'libzstd1', 'libcap2'], // oxfmt-ignore
 );
 const REDIS = ['redis-server', 'redis-tools'];
 const VALKEY = ['valkey-server', 'valkey-tools'];

@@ -1,16 +1,15 @@
 // Tables of docs/compare.md that programs write, each between two comments.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { format } from 'prettier';
+import { formatMarkdown } from '#markdown';
 
 const PAGE = fileURLToPath(new URL('../../../docs/compare.md', import.meta.url));
-const FORMAT = { parser: 'markdown', singleQuote: true, trailingComma: 'all', printWidth: 110 };
 
-/** Markdown, as Prettier has it. @param {{ heads: string[], rows: string[][] }} table */
+/** Markdown, formatted. @param {{ heads: string[], rows: string[][] }} table */
 export async function markdownOf({ heads, rows }) {
   const line = (cells) => `| ${cells.join(' | ')} |\n`;
   const text = line(['', ...heads]) + line(['---', ...heads.map(() => '---')]) + rows.map(line).join('');
-  return (await format(text, FORMAT)).trim();
+  return (await formatMarkdown(text)).trim();
 }
 
 /** Reads the table of this name from the page. */

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { format } from 'prettier';
+import { formatMarkdown } from '#markdown';
 import { cellsOf, numberOf, readTable } from './read-table.mjs';
 
 /** The heading on the short page below which `fillEachStore` writes. */
@@ -18,9 +18,9 @@ const HEAD = [
 /**
  * Writes the table of all stores into the short page: one row for each page of results.
  *
- * @param {string} short the file of the short page @param {string} results the folder @param {object} style of prettier
+ * @param {string} short the file of the short page @param {string} results the folder
  */
-export async function fillEachStore(short, results, style) {
+export async function fillEachStore(short, results) {
   const files = readdirSync(results).filter((file) => file.endsWith('.md'));
   const rows = files.map((file) => rowOf(file, readFileSync(`${results}/${file}`, 'utf8')));
   const table = [`| ${HEAD.join(' | ')} |`, `| --- | --- |${' ---: |'.repeat(HEAD.length - 2)}`, ...rows];
@@ -35,7 +35,7 @@ export async function fillEachStore(short, results, style) {
     '\n',
     after.slice(next),
   ].join('');
-  writeFileSync(short, await format(text, { ...style, parser: 'markdown' }));
+  writeFileSync(short, await formatMarkdown(text));
 }
 
 const EXPLAINED = `The floor is two bare commands of the same client. The hot key is asked for by 25 callers in each of 4 processes

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
-import { format } from 'prettier';
+import { formatMarkdown } from '#markdown';
 import { EACH_STORE, fillEachStore } from './each-store.mjs';
 import { overview } from './overview.mjs';
 import { hotWaits, pictures } from './pictures.mjs';
@@ -44,15 +44,14 @@ export async function writeReport(root, results, run) {
       : '',
     how,
   ];
-  const write = async (file, parts) =>
-    writeFileSync(file, await format(parts.join('\n\n'), { ...STYLE, parser: 'markdown' }));
+  const write = async (file, parts) => writeFileSync(file, await formatMarkdown(parts.join('\n\n')));
   await write(join(tables, `${id}.md`), page);
   if (id === MAIN) {
     const picture = hotWaits(results);
     if (picture) writeFileSync(join(root, SHORT, imageOf(HOT_WAITS)), picture);
     await write(short, shortPage(results, machine(run), picture && imageOf(HOT_WAITS)));
   }
-  if (existsSync(short)) await fillEachStore(short, tables, STYLE);
+  if (existsSync(short)) await fillEachStore(short, tables);
 }
 
 const HOT_WAITS = 'hot-waits';
@@ -88,8 +87,6 @@ function shortPage(results, machine, image) {
 
 /** A load from which on the figures are those of other programs, too. */
 const SHARED = 0.5;
-
-const STYLE = { singleQuote: true, printWidth: 110 };
 
 function machine({ store, version, load, minutes, options }) {
   const [{ model }, ...more] = cpus();

@@ -11,7 +11,8 @@ export interface AdminRequest {
 
 /** A reply of Express, which is the response of Node, or of Fastify, which contains that response. */
 export type AdminReply =
-  ServerResponse | { readonly raw: ServerResponse<IncomingMessage>; hijack(): unknown };
+  | ServerResponse
+  | { readonly raw: ServerResponse<IncomingMessage>; hijack(): unknown };
 
 /** Reads the query from the address, because each application may have another parser. */
 export function queryOf({ url }: AdminRequest): URLSearchParams {

@@ -34,7 +34,8 @@ export interface HostOptions {
   readonly onTooFew?: ((at: number) => void) | undefined;
   /** Told of each command, and of the end of each connection, with the server's clock in microseconds. */
   readonly onCommand?:
-    ((client: number, words: readonly string[] | 'left', micros: number) => void) | undefined;
+    | ((client: number, words: readonly string[] | 'left', micros: number) => void)
+    | undefined;
 }
 
 /** One write in so many is the last one that a replica has for a while. */

@@ -34,7 +34,16 @@ export class Push {
  * What a command answers. Texts are byte strings: each character is one byte (latin1), as everywhere in this server.
  */
 export type Reply =
-  null | number | string | readonly Reply[] | Status | ErrorReply | Double | MapReply | ScoredReply | Push;
+  | null
+  | number
+  | string
+  | readonly Reply[]
+  | Status
+  | ErrorReply
+  | Double
+  | MapReply
+  | ScoredReply
+  | Push;
 
 export const OK = new Status('OK');
 

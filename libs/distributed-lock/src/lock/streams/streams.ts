@@ -16,7 +16,14 @@ export interface Streams {
 
 /** The kinds of results that go on producing after they were returned, by the way in which they are read. */
 export type StreamKind =
-  'readable' | 'file' | 'web stream' | 'response' | 'iterator' | 'iterable' | 'generator' | 'observable';
+  | 'readable'
+  | 'file'
+  | 'web stream'
+  | 'response'
+  | 'iterator'
+  | 'iterable'
+  | 'generator'
+  | 'observable';
 
 type Members = Readonly<Record<string | symbol, unknown>>;
 

@@ -181,7 +181,9 @@ function requestText({ owner, claim, leaseMs, tokens, minToken, ticket, nonce }:
 }
 
 function requestIn([owner, claim, leaseMs, tokens, minToken, ticket, nonce]:
-  RequestText | WaiterText | NoteText): Requested {
+  | RequestText
+  | WaiterText
+  | NoteText): Requested {
   return { owner, claim: claimIn(claim), leaseMs: leaseMs ?? Infinity, tokens, minToken, ticket, nonce };
 }
 

@@ -11,7 +11,13 @@ import { checkCommandTimeout } from '../common/command-timeout.js';
  * never used or closed.
  */
 export type RedisTarget =
-  string | RedisOptions | Redis | Cluster | NodeRedisClient | NodeRedisSentinel | NodeRedisCluster;
+  | string
+  | RedisOptions
+  | Redis
+  | Cluster
+  | NodeRedisClient
+  | NodeRedisSentinel
+  | NodeRedisCluster;
 
 /** Options of `redisStore`. Times are in ms. */
 export interface RedisStoreOptions {

@@ -130,7 +130,8 @@ class RenewAllCommand extends RenewingCommand<ReplyOf<typeof renewAllScript>> {
   }
 
   protected onReply([kind, executedAt, ...counts]: ReplyOf<typeof renewAllScript>):
-    Replies | typeof TOO_LATE {
+    | Replies
+    | typeof TOO_LATE {
     this.onAnswered();
     if (kind === 0) return TOO_LATE;
     return this.renewals.map((it, i) => this.replyTo(it, { waiting: counts[i] ?? -1, executedAt }));
