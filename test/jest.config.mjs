@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { ENTRY_POINTS } from '../scripts/entry-points.mjs';
-import { SLOW_LANE } from './lanes.mjs';
+import { SLOW_LANE, TOGETHER } from './lanes.mjs';
 
 const swc = {
   swcrc: false,
@@ -37,8 +37,11 @@ const common = {
   clearMocks: true,
 };
 
-const parts = SLOW_LANE.map((part) => part.replaceAll('.', '\\.'));
-const slowLane = [`/test/.*(${parts.join('|')}).*\\.e2e-spec\\.ts$`];
+const suitesOf = (paths, kind) => [`/test/(${paths.join('|')}).*\\.${kind}-spec\\.ts$`];
+const slowLane = suitesOf(SLOW_LANE, 'e2e');
+
+/** What a lane runs as parts of other suites: alone only where a name on the command line asks for it. */
+export const parts = (kind) => suitesOf(Object.values(TOGETHER).flat(), kind);
 
 /** @type {import('jest').Config} */
 export default {
@@ -49,9 +52,10 @@ export default {
       ...common,
       displayName: 'e2e',
       testMatch: ['<rootDir>/test/**/*.e2e-spec.ts'],
-      testPathIgnorePatterns: slowLane,
+      testPathIgnorePatterns: [...slowLane, ...parts('e2e')],
     },
-    { ...common, displayName: 'slow', testRegex: slowLane },
+    { ...common, displayName: 'slow', testRegex: slowLane, testPathIgnorePatterns: parts('e2e') },
+    { ...common, displayName: 'parts', testRegex: parts('e2e') },
   ],
   // Five seconds would be a limit of the machine: this is to end a test that hangs, and nothing else.
   testTimeout: 30_000,

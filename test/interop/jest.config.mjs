@@ -7,6 +7,7 @@ export default {
   ...e2e,
   displayName: 'interop',
   testMatch: ['<rootDir>/test/interop/**/*.interop-spec.ts'],
+  testPathIgnorePatterns: [],
   globalSetup: '<rootDir>/test/interop/support/global-setup.mjs',
   globalTeardown: undefined,
   // The tests measure how fast the two sides answer each other: files one after the other.

@@ -1,0 +1,1 @@
+export const TOGETHER: Readonly<Record<string, readonly string[]>>;

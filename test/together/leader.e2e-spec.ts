@@ -1,0 +1,3 @@
+import { runSuites } from '../support/together.js';
+
+await runSuites('leader');
