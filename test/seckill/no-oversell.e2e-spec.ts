@@ -5,7 +5,7 @@ import { readProof } from '../../apps/seckill/src/demo/proof.js';
 import { post } from '../../apps/seckill/src/crowd/http-client.js';
 import { runSale } from '../../apps/seckill/src/crowd/sale.js';
 import { wishFor } from '../../apps/seckill/src/crowd/wish.js';
-import { lockStoreOf } from '../../apps/seckill/src/stores/stores.js';
+import { lockStoreOf } from '../../apps/seckill/src/stores/lock-store.js';
 import { until } from '#until';
 import { openTestBranches, purchase, untilCaughtUp, type TestBranches } from './support/test-branches.js';
 

@@ -9,6 +9,7 @@ import { startPgbouncer } from '#pgbouncer';
 import { startPostgresServer, type PostgresServer } from '#postgres-server';
 import { until } from '#until';
 import { describeWith } from '../stores/support/describe-with.js';
+import { ownServer } from '../support/own-server.js';
 import { watch } from './support/live-stream.js';
 import { LIMIT_MS, OWN_SERVERS, programOf, runProgram } from './support/run-program.js';
 import { expectAllSold, expectKept, SMALL } from './support/small-sale.js';
@@ -158,27 +159,26 @@ describeWith('postgres', 'pgbouncer')('the demo with locks and goods in one Post
   );
 });
 
-describeWith('mariadb')('the demo with its locks in MariaDB', () => {
+describeWith('mariadb', 'postgres')('the demo with its locks in MariaDB', () => {
+  const mariadb = ownServer(startMariadbServer);
+  const postgres = ownServer(startPostgresServer);
+
   it(
     'sells all, and leaves nothing there',
     async () => {
-      const server = await startMariadbServer();
-      try {
-        const ended = await runProgram('demo', ['--store', 'mysql', ...SMALL], { MYSQL_URL: server.url });
-        expectAllSold(ended);
-        expect(ended.stdout).toContain('data in an embedded Postgres, locks in the MySQL of MYSQL_URL');
-        expect(ended.stdout).toMatch(
-          /schema flash_sale_[0-9a-f]{8} of the MySQL of MYSQL_URL, .* dropped at the end/,
-        );
-        const connection = await createConnection(server.url);
-        const [rows] = await connection.query(
-          "SELECT table_name FROM information_schema.tables WHERE table_schema LIKE 'flash_sale%' OR table_schema = 'test'",
-        );
-        await connection.end();
-        expect(rows).toEqual([]);
-      } finally {
-        await server.stop();
-      }
+      const urls = { MYSQL_URL: mariadb.url, DATABASE_URL: postgres.url };
+      const ended = await runProgram('demo', ['--store', 'mysql', ...SMALL], urls);
+      expectAllSold(ended);
+      expect(ended.stdout).toContain('data in the Postgres of DATABASE_URL, locks in the MySQL of MYSQL_URL');
+      expect(ended.stdout).toMatch(
+        /schema flash_sale_[0-9a-f]{8} of the MySQL of MYSQL_URL, .* dropped at the end/,
+      );
+      const connection = await createConnection(mariadb.url);
+      const [rows] = await connection.query(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema LIKE 'flash_sale%' OR table_schema = 'test'",
+      );
+      await connection.end();
+      expect(rows).toEqual([]);
     },
     2 * LIMIT_MS,
   );

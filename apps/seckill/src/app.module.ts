@@ -8,7 +8,7 @@ import { InstancesModule } from './instances/instances.module.js';
 import { LiveModule } from './live/live.module.js';
 import { OrdersModule } from './orders/orders.module.js';
 import { ReportModule } from './report/report.module.js';
-import { lockStoreOf } from './stores/stores.js';
+import { lockStoreOf } from './stores/lock-store.js';
 
 @Module({})
 export class AppModule {

@@ -13,9 +13,10 @@ const WARM = {
   sliceMs: 250,
   graceMs: 1500,
   longestMs: 5000,
-  longestInRuns: 5,
   commonMs: 500,
 };
+/** The warm-up before a run that measures nothing that counts, in runs. A JVM is slow at first. */
+const RUNS = { node: 1, java: 5 };
 
 /** How long callers may finish their last lock after the time is up. */
 const GRACE_MS = 500;
@@ -47,7 +48,7 @@ export async function takeTurns(context, entrant, load, url = context.url) {
     };
     const wanted = keys === 'one' ? () => ['key'] : own;
     await warmUp({ entrant, workers, ms }, (sliceMs, graceMs) => run(own, sliceMs, graceMs));
-    if (keys === 'one') await run(wanted, WARM.commonMs, WARM.graceMs);
+    if (keys === 'one') await run(wanted, Math.min(WARM.commonMs, limitOf(entrant, ms)), WARM.graceMs);
     const before = await observer.readWhenQuiet();
     const answers = await run(wanted, ms, GRACE_MS);
     const after = await observer.readWhenQuiet();
@@ -56,7 +57,7 @@ export async function takeTurns(context, entrant, load, url = context.url) {
 }
 
 /**
- * Runs of less than a second, which measure nothing that counts, are warmed up for a shorter time.
+ * Warms the processes of a contestant up, for a shorter time before a short run.
  *
  * @param {{ entrant: import('../../contestants/index.mjs').Entrant, workers: readonly unknown[], ms: number }} measured
  *   the processes of a contestant, and how long their run will take
@@ -64,13 +65,18 @@ export async function takeTurns(context, entrant, load, url = context.url) {
  */
 export function warmUp({ entrant, workers, ms }, run) {
   const { leastMs = 0, longestMs } = { longestMs: WARM.longestMs, ...entrant.warmUp };
-  const limitMs = ms < 1000 ? WARM.longestInRuns * ms : Infinity;
+  const limitMs = limitOf(entrant, ms);
   const enough = {
     locks: WARM.locks * workers.length,
     leastMs: Math.min(leastMs, limitMs),
     longestMs: Math.min(longestMs, limitMs),
   };
-  return runUntil(() => run(WARM.sliceMs, WARM.graceMs), enough);
+  return runUntil(() => run(Math.min(WARM.sliceMs, limitMs), WARM.graceMs), enough);
+}
+
+/** Runs of less than a second measure nothing that counts. @param {import('../../contestants/index.mjs').Entrant} entrant @param {number} ms */
+function limitOf(entrant, ms) {
+  return ms < 1000 ? ms * (entrant.warmUp ? RUNS.java : RUNS.node) : Infinity;
 }
 
 /** @param {readonly number[]} counts */

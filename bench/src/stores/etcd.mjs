@@ -1,6 +1,4 @@
-import { startEtcdServer } from '#etcd-server';
 import { ETCD } from '../../contestants/index.mjs';
-import { EtcdObserver } from '../measure/etcd-observer.mjs';
 import { howSession } from '../report/how-session.mjs';
 import { engineScenarios } from '../scenarios/engines.mjs';
 
@@ -32,6 +30,8 @@ export const etcd = {
     },
   }),
   async open() {
+    const { startEtcdServer } = await import('#etcd-server');
+    const { EtcdObserver } = await import('../measure/etcd-observer.mjs');
     const server = await startEtcdServer({ settings: SETTINGS });
     const observer = new EtcdObserver(server.url);
     return {

@@ -1,7 +1,4 @@
-import { startMariadbServer } from '#mariadb-server';
-import { startMysqlServer } from '#mysql-server';
 import { MYSQL } from '../../contestants/index.mjs';
-import { MysqlObserver } from '../measure/mysql-observer.mjs';
 import { howSql } from '../report/how-sql.mjs';
 import { engineScenarios } from '../scenarios/engines.mjs';
 
@@ -10,11 +7,14 @@ const SETTINGS = { innodb_flush_log_at_trx_commit: 1, innodb_buffer_pool_size: '
 /** Statements have no limit here, because the server counts each statement of a packet. */
 const LIMITS = { withLock: 1, spread: 1.5, hopMs: 5, timesPeer: 10 };
 
-export const mysql = benched('mysql', 'MySQL', startMysqlServer, { ...LIMITS, awaited: 0.8 });
-export const mariadb = benched('mariadb', 'MariaDB', startMariadbServer, { ...LIMITS, awaited: 0.9 });
+const startMysql = async () => (await import('#mysql-server')).startMysqlServer({ settings: SETTINGS });
+const startMariadb = async () => (await import('#mariadb-server')).startMariadbServer({ settings: SETTINGS });
+
+export const mysql = benched('mysql', 'MySQL', startMysql, { ...LIMITS, awaited: 0.8 });
+export const mariadb = benched('mariadb', 'MariaDB', startMariadb, { ...LIMITS, awaited: 0.9 });
 
 /**
- * @param {string} id @param {string} name @param {(options: { settings: typeof SETTINGS }) => Promise<import('../../../tools/own-server/index.d.mts').OwnServer>} start
+ * @param {string} id @param {string} name @param {() => Promise<import('../../../tools/own-server/index.d.mts').OwnServer>} start
  * @param {import('../scenarios/engines.mjs').Limits} limits
  * @returns {import('./store.d.mts').BenchedStore}
  */
@@ -25,7 +25,8 @@ function benched(id, name, start, limits) {
     how: howSql(id),
     scenarios: engineScenarios({ server: name, contestants: MYSQL, limits }),
     async open() {
-      const server = await start({ settings: SETTINGS });
+      const { MysqlObserver } = await import('../measure/mysql-observer.mjs');
+      const server = await start();
       const observer = new MysqlObserver(server.url);
       await observer.open();
       return {

@@ -1,6 +1,4 @@
-import { startPostgresServer } from '#postgres-server';
 import { POSTGRES } from '../../contestants/index.mjs';
-import { benchUrl, PostgresObserver } from '../measure/postgres-observer.mjs';
 import { howSql } from '../report/how-sql.mjs';
 import { engineScenarios } from '../scenarios/engines.mjs';
 
@@ -36,6 +34,8 @@ export const postgres = {
     },
   }),
   async open() {
+    const { startPostgresServer } = await import('#postgres-server');
+    const { benchUrl, PostgresObserver } = await import('../measure/postgres-observer.mjs');
     const server = await startPostgresServer({ settings: SETTINGS });
     const observer = new PostgresObserver(server.url);
     await observer.open();

@@ -1,7 +1,4 @@
-import { startRedisServer } from '#redis-server';
 import { census } from '../measure/census.mjs';
-import { startDelayProxy } from '../measure/delay-proxy.mjs';
-import { RedisObserver } from '../measure/redis-observer.mjs';
 import { HOW } from '../report/how.mjs';
 import { SCENARIOS } from '../scenarios/index.mjs';
 
@@ -14,6 +11,9 @@ export const redis = {
   how: HOW,
   scenarios: SCENARIOS,
   async open() {
+    const { startRedisServer } = await import('#redis-server');
+    const { RedisObserver } = await import('../measure/redis-observer.mjs');
+    const { startDelayProxy } = await import('../measure/delay-proxy.mjs');
     const server = await startRedisServer();
     const observer = new RedisObserver(server.url);
     const proxy = await startDelayProxy(server.url, NETWORK_MS);

@@ -8,7 +8,7 @@ export interface BenchedStore {
   /** The part of its page that is the same in each run. */
   readonly how: string;
   readonly scenarios: readonly any[];
-  /** Starts its server. */
+  /** Starts its server. Loads what it needs for that, as a run has one store. */
   open(): Promise<Omit<Context, 'ms'>>;
 }
 

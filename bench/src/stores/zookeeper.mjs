@@ -1,6 +1,4 @@
-import { startZookeeperServer } from '#zookeeper-server';
 import { ZOOKEEPER } from '../../contestants/index.mjs';
-import { ZookeeperObserver } from '../measure/zookeeper-observer.mjs';
 import { howSession } from '../report/how-session.mjs';
 import { engineScenarios } from '../scenarios/engines.mjs';
 
@@ -34,6 +32,8 @@ export const zookeeper = {
     },
   }),
   async open() {
+    const { startZookeeperServer } = await import('#zookeeper-server');
+    const { ZookeeperObserver } = await import('../measure/zookeeper-observer.mjs');
     const mark = `bench.server=${process.pid}`;
     const [name, value] = mark.split('=');
     const server = await startZookeeperServer({ properties: { ...PROPERTIES, [name]: value }, env: ENV });

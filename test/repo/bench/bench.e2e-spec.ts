@@ -10,17 +10,19 @@ const SHORT = 'docs/benchmarks.md';
 const TABLES = 'bench/results/redis.md';
 const MAIN = fileURLToPath(new URL('../../../bench/src/main.mjs', import.meta.url));
 
-/** Without the peers, which nothing but `npm run bench` installs. */
+/** Without the peers, which nothing but `npm run bench` installs, and without Java, which one of them needs. */
 describe('the benchmark', () => {
   const out = mkdtempSync(join(tmpdir(), 'bench-test-'));
+  const nowhere = join(out, 'no-java');
   let printed = '';
+  let complaints = '';
 
   beforeAll(async () => {
     const args = [
       '--only',
       'serial,hot4',
       '--peers',
-      'floor',
+      'floor,redisson',
       // Four processes must get their turns in it, also on a busy machine.
       '--seconds',
       '0.5',
@@ -29,7 +31,9 @@ describe('the benchmark', () => {
       '--out',
       out,
     ];
-    ({ stdout: printed } = await promisify(execFile)(process.execPath, [MAIN, ...args]));
+    const env = { ...process.env, JAVA_HOME: nowhere };
+    const run = promisify(execFile)(process.execPath, [MAIN, ...args], { env });
+    ({ stdout: printed, stderr: complaints } = await run);
   }, 120_000);
   afterAll(() => rmSync(out, { recursive: true, force: true }));
 
@@ -90,6 +94,16 @@ describe('the benchmark', () => {
     expect(targets).toContain(file === SHORT ? TABLES : SHORT);
     expect(targets.filter((to) => !existsSync(join(out, to)))).toEqual([]);
   });
+
+  describe('without Java', () => {
+    it('says what is needed, measures ours and says nothing about Redisson', () => {
+      const all = printed + complaints;
+      expect(all).toMatch(/^Redisson is left out\. No Java was found; needed: a JDK of version 17/m);
+      expect(all).toMatch(/^ {2}Redisson [\d.]+ \(Java\): needs a JDK 17 and Maven$/m);
+      expect(all).toMatch(/^ {2}ours, withLock +\d/m);
+      expect(all).not.toContain('times Redisson');
+    });
+  });
 });
 
 describe('the benchmark, asked for what it does not have,', () => {
@@ -102,20 +116,4 @@ describe('the benchmark, asked for what it does not have,', () => {
     expect(stderr).toContain(`There is no ${what} "${args.at(-1)}": ${names}`);
     expect(stderr).toContain('npm run bench -- [--store postgres]');
   });
-});
-
-describe('the benchmark without Java', () => {
-  it('says what is needed, measures ours and says nothing about Redisson', async () => {
-    const nowhere = mkdtempSync(join(tmpdir(), 'bench-no-java-'));
-    const args = ['--only', 'hot1', '--peers', 'redisson', '--seconds', '0.1', '--rounds', '1'];
-    const options = { env: { ...process.env, JAVA_HOME: nowhere } };
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [MAIN, ...args], options).finally(
-      () => rmSync(nowhere, { recursive: true }),
-    );
-    const all = stdout + stderr;
-    expect(all).toMatch(/^Redisson is left out\. No Java was found; needed: a JDK of version 17/m);
-    expect(all).toMatch(/^ {2}Redisson [\d.]+ \(Java\): needs a JDK 17 and Maven$/m);
-    expect(all).toMatch(/^ {2}ours, withLock +\d/m);
-    expect(all).not.toContain('times Redisson');
-  }, 120_000);
 });

@@ -9,14 +9,14 @@ import { closeServices, failureOf, openServiceOn } from '../../support/lock-serv
 const folder = mkdtempSync(join(tmpdir(), 'sqlite-locks-'));
 const file = join(folder, 'locks');
 
-afterAll(async () => {
-  await closeServices();
-  rmSync(folder, { recursive: true });
-});
-
 describeBackEndCases('sqliteStore', () => ({ store: sqliteStore(file) }));
 
 describe('sqliteStore', () => {
+  afterAll(async () => {
+    await closeServices();
+    rmSync(folder, { recursive: true });
+  });
+
   it('refuses a file in a folder that does not exist, a file that is no database, and a folder', async () => {
     const missing = openServiceOn(sqliteStore(join(folder, 'nowhere/locks')));
     expect(await failureOf(missing.acquire('key', { waitMs: 0 }))).toMatchObject({

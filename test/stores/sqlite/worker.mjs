@@ -1,7 +1,8 @@
 // One process on the file argv[2]: it takes the lock again and again, and reports whether another live process was inside.
+// `LockService` comes from the built file that needs no Nest, which takes most of a second to load.
 import { readlinkSync, rmSync, symlinkSync } from 'node:fs';
-import { LockService } from 'nestjs-distributed-lock';
 import { sqliteStore } from 'nestjs-distributed-lock/sqlite';
+import { LockService } from '../../../libs/distributed-lock/dist/shared/core.names.cjs';
 
 const [, , file, inside] = process.argv;
 const locks = new LockService({ store: sqliteStore(file), watchdogTimeoutMs: 1500, shutdownGraceMs: 0 });

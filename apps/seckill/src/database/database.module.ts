@@ -1,7 +1,5 @@
 import { Module, type DynamicModule, type OnApplicationShutdown } from '@nestjs/common';
 import { Database } from './database.js';
-import { EmbeddedDatabase } from './embedded.database.js';
-import { PostgresDatabase } from './postgres.database.js';
 import { createSchema } from './schema.js';
 
 @Module({})
@@ -20,7 +18,7 @@ export class DatabaseModule implements OnApplicationShutdown {
 }
 
 async function openDatabase(url: string | undefined): Promise<Database> {
-  const database = url === undefined ? new EmbeddedDatabase() : new PostgresDatabase(url);
+  const database = await connect(url);
   try {
     await createSchema(database);
     return database;
@@ -28,4 +26,10 @@ async function openDatabase(url: string | undefined): Promise<Database> {
     await database.close();
     throw error;
   }
+}
+
+/** Each kind is loaded when it is needed. */
+async function connect(url: string | undefined): Promise<Database> {
+  if (url === undefined) return new (await import('./embedded.database.js')).EmbeddedDatabase();
+  return new (await import('./postgres.database.js')).PostgresDatabase(url);
 }

@@ -1,7 +1,7 @@
 import type { DemoOptions } from './options.js';
 import type { Progress } from './progress.js';
 import type { Shop } from './shop.js';
-import { WATCHDOG_MS } from './many-processes.js';
+import { WATCHDOG_MS } from './watchdog.js';
 
 /** The clocks of the store and of this process tick in whole ms, and not quite alike. */
 const TOLERANCE_MS = 20;

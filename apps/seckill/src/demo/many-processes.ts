@@ -1,19 +1,11 @@
-import { LockService, lockKey } from 'nestjs-distributed-lock';
 import type { Config } from '../config.js';
-import { InstancesRepository } from '../instances/instances.repository.js';
-import { lockStoreOf, STORES } from '../stores/stores.js';
 import { openBranches } from './branches.js';
-import { killHolder } from './kill-holder.js';
 import type { DemoOptions } from './options.js';
 import type { Shop } from './shop.js';
-
-/** A killed process blocks the item for so long; the default of 30 s would only make the demo longer. */
-export const WATCHDOG_MS = 3000;
-/** After this the queue is stuck, and the demo has failed. */
-const PATIENCE_MS = 4 * WATCHDOG_MS;
+import { WATCHDOG_MS } from './watchdog.js';
 
 export async function openManyProcesses(
-  { instances: count, locked }: DemoOptions,
+  { instances: count, locked, kill }: DemoOptions,
   config: Config,
 ): Promise<Shop> {
   const branches = await openBranches({
@@ -23,9 +15,9 @@ export async function openManyProcesses(
     onStep: console.log,
   });
   const running = [...branches.instances];
-  const locks = new LockService({ store: lockStoreOf(branches.config) });
+  const hunter = kill ? new (await import('./hunter.js')).Hunter(branches) : undefined;
   const close = async () => {
-    await locks.close();
+    await hunter?.close();
     await branches.close();
   };
   const closing = new AbortController();
@@ -44,15 +36,11 @@ export async function openManyProcesses(
     database: branches.database,
     closing: closing.signal,
     async killHolder(goodsId, signal) {
-      const known = new InstancesRepository(branches.database);
-      const key = lockKey`goods:${goodsId}`;
-      const hasSessions = STORES[config.store].hasSessions === true;
-      const hunt = { key, locks, known, running, hasSessions, patienceMs: PATIENCE_MS };
-      const kill = await killHolder(hunt, signal);
-      const victim = running.findIndex(({ pid }) => pid === kill?.pid);
+      const killed = await hunter?.killHolder(goodsId, running, signal);
+      const victim = running.findIndex(({ pid }) => pid === killed?.pid);
       // Buyers no longer send requests to it.
       if (victim >= 0) running.splice(victim, 1);
-      return kill;
+      return killed;
     },
     close,
   };

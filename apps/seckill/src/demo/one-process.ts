@@ -1,5 +1,5 @@
+import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Config } from '../config.js';
-import { createApp } from '../create-app.js';
 import { Database } from '../database/database.js';
 import { openServers } from './open-servers.js';
 import type { Shop } from './shop.js';
@@ -7,7 +7,7 @@ import type { Shop } from './shop.js';
 /** The app in this process. It closes itself on SIGINT and SIGTERM, and then ends the process. */
 export async function openOneProcess(given: Config): Promise<Shop> {
   const servers = await openServers(given, { shared: false, keep: false, onStep: console.log });
-  const app = await createApp(servers.config).catch(async (error: unknown) => {
+  const app = await startApp(servers.config).catch(async (error: unknown) => {
     await servers.close();
     throw error;
   });
@@ -28,4 +28,10 @@ export async function openOneProcess(given: Config): Promise<Shop> {
       await servers.close();
     },
   };
+}
+
+/** The app is loaded when the servers are there: what they lack is said before. */
+async function startApp(config: Config): Promise<NestExpressApplication> {
+  const { createApp } = await import('../create-app.js');
+  return createApp(config);
 }

@@ -3,9 +3,8 @@ import type { Config } from '../config.js';
 import { checkServers } from '../preflight/check-servers.js';
 import { aNamed, SERVERS, type ServerName } from '../stores/servers.js';
 import { serversOf, STORES } from '../stores/stores.js';
-import { startDatabaseServer } from './database-server.js';
 import { isDatabase, ownSchema } from './own-schema.js';
-import { startServer, type OwnServer } from './own-servers.js';
+import type { OwnServer } from './own-servers.js';
 import { ToClose } from './to-close.js';
 
 /** The servers that a sale runs on: those that the environment names, and own ones in place of the others. */
@@ -43,6 +42,7 @@ export async function openServers(given: Config, { shared, keep, onStep }: Serve
       onStep(
         `Starting ${aNamed(SERVERS[server].ownProduct)} server (the first time it may have to be fetched) …`,
       );
+      const { startServer } = await import('./own-servers.js');
       const own = await startServer(server);
       toClose.add(() => own.stop());
       urls[server] = own.url;
@@ -60,6 +60,7 @@ export async function openServers(given: Config, { shared, keep, onStep }: Serve
     }
     if (shared && given.databaseUrl === undefined && urls.databaseUrl === undefined) {
       onStep('Starting an embedded Postgres …');
+      const { startDatabaseServer } = await import('./database-server.js');
       const embedded = await startDatabaseServer();
       toClose.add(() => embedded.close());
       urls.databaseUrl = embedded.url;

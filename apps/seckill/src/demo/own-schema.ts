@@ -1,5 +1,3 @@
-import { createConnection } from 'mysql2/promise';
-import pg from 'pg';
 import { reasonOf } from '../preflight/reason-of.js';
 import { SERVERS } from '../stores/servers.js';
 
@@ -26,6 +24,7 @@ interface Dialect {
 const DIALECTS = {
   databaseUrl: {
     run: async (url, sql) => {
+      const { default: pg } = await import('pg');
       const client = new pg.Client(url);
       // An error of the connection also rejects the query.
       client.on('error', () => {});
@@ -46,6 +45,7 @@ const DIALECTS = {
   // In MySQL a schema is a database.
   mysqlUrl: {
     run: async (url, sql) => {
+      const { createConnection } = await import('mysql2/promise');
       const connection = await createConnection(url);
       try {
         return (await connection.query(sql))[0];

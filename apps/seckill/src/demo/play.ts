@@ -4,12 +4,11 @@ import { runSale } from '../crowd/sale.js';
 import { wishFor } from '../crowd/wish.js';
 import { describe } from './describe.js';
 import { killInMidSale } from './kill-in-mid-sale.js';
-import { openManyProcesses } from './many-processes.js';
-import { openOneProcess } from './one-process.js';
 import type { DemoOptions } from './options.js';
 import { Progress } from './progress.js';
 import { readProof } from './proof.js';
 import { objections, table } from './report.js';
+import type { Shop } from './shop.js';
 import { verdict } from './verdict.js';
 
 /** Long enough that a killed holder was in the middle of a payment. */
@@ -18,7 +17,7 @@ const PAY_MS = 20;
 /** @returns whether the sale was correct */
 export async function play(options: DemoOptions, config: Config): Promise<boolean> {
   console.log(describe(options, config));
-  const shop = await (options.instances > 1 ? openManyProcesses(options, config) : openOneProcess(config));
+  const shop = await openShop(options, config);
   try {
     const { body } = await post(`${shop.urls[0]}/goods`, { name: 'flash sale item', stock: options.stock });
     const goodsId = Number(body['id']);
@@ -43,4 +42,10 @@ export async function play(options: DemoOptions, config: Config): Promise<boolea
   } finally {
     if (!shop.closing.aborted) await shop.close();
   }
+}
+
+/** A demo of several processes does not load the app. */
+async function openShop(options: DemoOptions, config: Config): Promise<Shop> {
+  if (options.instances > 1) return (await import('./many-processes.js')).openManyProcesses(options, config);
+  return (await import('./one-process.js')).openOneProcess(config);
 }

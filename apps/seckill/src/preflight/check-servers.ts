@@ -1,17 +1,14 @@
 import type { Config } from '../config.js';
 import type { ServerName } from '../stores/servers.js';
 import { serversOf } from '../stores/stores.js';
-import { checkDatabase } from './check-database.js';
-import { checkMysql } from './check-mysql.js';
-import { checkRedis } from './check-redis.js';
-import { checkEtcd, checkZookeeper } from './check-session-store.js';
 
+/** Each client is loaded when it is needed, as all of them take longer than the checks. */
 const CHECKS: Readonly<Record<ServerName, (url: string) => Promise<void>>> = {
-  redisUrl: checkRedis,
-  databaseUrl: checkDatabase,
-  mysqlUrl: checkMysql,
-  etcdUrl: checkEtcd,
-  zookeeperHosts: checkZookeeper,
+  redisUrl: async (url) => (await import('./check-redis.js')).checkRedis(url),
+  databaseUrl: async (url) => (await import('./check-database.js')).checkDatabase(url),
+  mysqlUrl: async (url) => (await import('./check-mysql.js')).checkMysql(url),
+  etcdUrl: async (url) => (await import('./check-session-store.js')).checkEtcd(url),
+  zookeeperHosts: async (hosts) => (await import('./check-session-store.js')).checkZookeeper(hosts),
 };
 
 /**

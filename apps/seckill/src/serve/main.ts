@@ -9,9 +9,8 @@ try {
   if (values === undefined) console.log(usage(START));
   else {
     const config = readConfig(withStore(START, values, process.env));
-    const { serveMany } = await import('./serve-many.js');
-    const { serveOne } = await import('./serve-one.js');
-    await (values.instances > 1 ? serveMany(values.instances, config) : serveOne(config));
+    if (values.instances > 1) await (await import('./serve-many.js')).serveMany(values.instances, config);
+    else await (await import('./serve-one.js')).serveOne(config);
   }
 } catch (error) {
   console.error((error as Error).message);

@@ -1,0 +1,33 @@
+import { memoryStore, type LockStoreFactory } from 'nestjs-distributed-lock';
+import { etcdStore } from 'nestjs-distributed-lock/etcd';
+import { mysqlStore } from 'nestjs-distributed-lock/mysql';
+import { postgresStore } from 'nestjs-distributed-lock/postgres';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
+import { SERVERS, type ServerUrls } from './servers.js';
+import type { StoreName } from './store-name.js';
+import { STORES } from './stores.js';
+
+const CREATE: Readonly<Record<StoreName, (url: string) => LockStoreFactory>> = {
+  memory: () => memoryStore(),
+  redis: (url) => redisStore(url),
+  postgres: (url) => postgresStore(url),
+  mysql: (url) => mysqlStore(url),
+  etcd: (url) => etcdStore(url),
+  zookeeper: (hosts) => zookeeperStore(hosts),
+};
+
+/** @throws Error when the environment names no server for the store */
+export function lockStoreOf(config: ServerUrls & { readonly store: StoreName }): LockStoreFactory {
+  const { server } = STORES[config.store];
+  const create = CREATE[config.store];
+  if (server === undefined) return create('');
+  const { variable, product, example } = SERVERS[server];
+  const url = config[server];
+  if (url === undefined) {
+    throw new Error(
+      `STORE is ${config.store}, but ${variable} names no ${product}. Set it, such as to ${example}.`,
+    );
+  }
+  return create(url);
+}
