@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { startZookeeperServer } from '#zookeeper-server';
+import { ownServer } from '../support/own-server.js';
 import { describeWith } from './support/describe-with.js';
 
 const MAIN = fileURLToPath(new URL('../../bench/src/main.mjs', import.meta.url));
@@ -76,3 +78,19 @@ for (const { store, product, sent, floor, hop } of STORES) {
     });
   });
 }
+
+describeWith('zookeeper')('the floor of the benchmark on ZooKeeper', () => {
+  const server = ownServer(startZookeeperServer);
+
+  it('makes a znode as soon as it is there, sees it and removes it', async () => {
+    const { connectZookeeper } = await import(
+      new URL('../../bench/contestants/session/zookeeper-api.mjs', import.meta.url).href
+    );
+    const connection = await connectZookeeper(`zookeeper://${server.url}`);
+    await connection.createEphemeral('/floor', '');
+    expect(await connection.childrenOf('/')).toContain('floor');
+    await connection.remove('/floor');
+    expect(await connection.childrenOf('/')).not.toContain('floor');
+    connection.close();
+  });
+});

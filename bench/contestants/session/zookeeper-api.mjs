@@ -18,6 +18,8 @@ export async function connectZookeeper(url) {
   const { ZookeeperSession } = await import(`${CLIENT}/session.js`);
   const requests = await import(`${CLIENT}/requests.js`);
   const { hostname: host, port } = new URL(url);
+  let onConnected, onDisconnected;
+  const connected = new Promise((resolve, reject) => ([onConnected, onDisconnected] = [resolve, reject]));
   const session = new ZookeeperSession(
     {
       clock: systemClock,
@@ -30,10 +32,10 @@ export async function connectZookeeper(url) {
       lastZxid: 0,
       keepAlive: (session) => session.send(requests.sync('/')),
     },
-    { onConnected: nothing, onDisconnected: nothing, onEvent: nothing, onEnd: nothing },
+    { onConnected, onDisconnected, onEvent: nothing, onEnd: nothing },
   );
   const ask = async (request) => (await session.send(request)).content;
-  await ask(requests.exists('/'));
+  await connected;
   return {
     /** @param {string} path @param {string} data */
     createEphemeral: (path, data) =>
