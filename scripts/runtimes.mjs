@@ -33,6 +33,8 @@ const RUNTIMES = {
 };
 
 const wanted = process.argv.slice(2);
+const unknown = wanted.filter((name) => !(name in RUNTIMES));
+if (unknown.length > 0) throw new Error(`There is no runtime ${unknown.join(', ')}.`);
 for (const [name, args] of Object.entries(RUNTIMES)) {
   if (wanted.length > 0 && !wanted.includes(name)) continue;
   const command = fetchRuntime(name);

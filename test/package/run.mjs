@@ -1,6 +1,6 @@
 // Packs the library as npm would publish it, installs it into fresh apps, builds them, runs their unit tests and them. Then
 // once more in apps that `nest new` makes, by `nest add` and by the commands that the README names.
-// Prints one line per app; exits with 1 when one of them fails.
+// Prints one line per app; exits with 1 when one of them fails. npm run test:package -- your-app: that one alone.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -30,6 +30,10 @@ const CLIS = [
     fromSource: true,
   },
 ];
+const names = process.argv.slice(2);
+const unknown = names.filter((name) => ![...APPS, ...CLIS].some((app) => app.name === name));
+if (unknown.length > 0) throw new Error(`There is no app ${unknown.join(', ')}.`);
+const isWanted = ({ name }) => names.length === 0 || names.includes(name);
 const START_MS = 30_000;
 /** Each file and each kB is downloaded, unpacked and deployed. */
 const MOST_FILES = 90;
@@ -70,7 +74,7 @@ async function tryClis(tarball) {
   const upstream = (await run('npm', ['config', 'get', 'registry'], folder)).trim();
   const registry = await startRegistry(tarball, manifest, upstream);
   try {
-    for (const cli of CLIS) {
+    for (const cli of CLIS.filter(isWanted)) {
       await report(cli.name, () => tryNestAdd({ ...cli, folder, registry, redis }));
     }
   } finally {
@@ -79,7 +83,7 @@ async function tryClis(tarball) {
 }
 
 async function tryApps(tarball) {
-  for (const { name, hasPeers } of APPS) {
+  for (const { name, hasPeers } of APPS.filter(isWanted)) {
     const app = join(folder, name);
     await report(name, async () => {
       cpSync(fileURLToPath(new URL(name, import.meta.url)), app, { recursive: true });
