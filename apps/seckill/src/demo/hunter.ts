@@ -10,6 +10,8 @@ import { WATCHDOG_MS } from './watchdog.js';
 
 /** After this the queue is stuck, and the demo has failed. */
 const PATIENCE_MS = 4 * WATCHDOG_MS;
+/** It connects while all buyers send their requests, which takes its time on a busy machine. */
+const COMMAND_MS = 4000;
 
 /** Kills the process that holds the lock of an item. A demo that kills nobody does not load this, nor the library. */
 export class Hunter {
@@ -18,7 +20,7 @@ export class Hunter {
   private readonly hasSessions: boolean;
 
   constructor({ config, database }: Branches) {
-    this.locks = new LockService({ store: lockStoreOf(config) });
+    this.locks = new LockService({ store: lockStoreOf(config, { commandTimeoutMs: COMMAND_MS }) });
     this.known = new InstancesRepository(database);
     this.hasSessions = STORES[config.store].hasSessions === true;
   }

@@ -8,20 +8,28 @@ import { SERVERS, type ServerUrls } from './servers.js';
 import type { StoreName } from './store-name.js';
 import { STORES } from './stores.js';
 
-const CREATE: Readonly<Record<StoreName, (url: string) => LockStoreFactory>> = {
+interface Limits {
+  /** In ms; by default that of the store. */
+  readonly commandTimeoutMs?: number;
+}
+
+const CREATE: Readonly<Record<StoreName, (url: string, limits: Limits) => LockStoreFactory>> = {
   memory: () => memoryStore(),
-  redis: (url) => redisStore(url),
-  postgres: (url) => postgresStore(url),
-  mysql: (url) => mysqlStore(url),
-  etcd: (url) => etcdStore(url),
-  zookeeper: (hosts) => zookeeperStore(hosts),
+  redis: redisStore,
+  postgres: postgresStore,
+  mysql: mysqlStore,
+  etcd: etcdStore,
+  zookeeper: zookeeperStore,
 };
 
 /** @throws Error when the environment names no server for the store */
-export function lockStoreOf(config: ServerUrls & { readonly store: StoreName }): LockStoreFactory {
+export function lockStoreOf(
+  config: ServerUrls & { readonly store: StoreName },
+  limits: Limits = {},
+): LockStoreFactory {
   const { server } = STORES[config.store];
   const create = CREATE[config.store];
-  if (server === undefined) return create('');
+  if (server === undefined) return create('', limits);
   const { variable, product, example } = SERVERS[server];
   const url = config[server];
   if (url === undefined) {
@@ -29,5 +37,5 @@ export function lockStoreOf(config: ServerUrls & { readonly store: StoreName }):
       `STORE is ${config.store}, but ${variable} names no ${product}. Set it, such as to ${example}.`,
     );
   }
-  return create(url);
+  return create(url, limits);
 }
