@@ -1,7 +1,8 @@
 // npm test: the fast lane. npm test -- test/redis/faults: the suites whose path matches, in either lane.
 // npm run test:slow: what the fast lane leaves out, as test/lanes.mjs lists it.
 // npm run test:stores: the stores on their real servers, built and compiled before.
-// The specs beside the sources are parts of the suites in test/together, and so are many suites. By path or by test:unit each is a suite of its own.
+// The suites in test/together run the specs beside the sources, and many suites, as parts. By path or by test:unit each part is a
+// suite of its own.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import './build-once.mjs';

@@ -40,7 +40,7 @@ const common = {
 const suitesOf = (paths, kind) => [`/test/(${paths.join('|')}).*\\.${kind}-spec\\.ts$`];
 const slowLane = suitesOf(SLOW_LANE, 'e2e');
 
-/** What a lane runs as parts of other suites: alone only where a name on the command line asks for it. */
+/** A lane runs these suites as parts of others. Jest runs one alone where the command line names it. */
 export const parts = (kind) => suitesOf(Object.values(TOGETHER).flat(), kind);
 
 /** @type {import('jest').Config} */

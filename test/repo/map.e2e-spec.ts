@@ -2,6 +2,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
+import { TOGETHER } from '../lanes.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const LIBRARY = 'libs/distributed-lock/src';
@@ -97,5 +98,19 @@ describe('the page on tests', () => {
       'stores/postgres/contract.stores-spec.ts',
       'stores/zookeeper/contract.stores-spec.ts',
     ]);
+  });
+});
+
+describe('the suites that run together', () => {
+  // A lane leaves their parts out: without a suite that runs them, nothing would.
+  it.each(Object.entries(TOGETHER))('as %s are run by a suite of that name', (name, parts) => {
+    const suites = ['e2e', 'stores'].map((kind) => join(ROOT, `test/together/${name}.${kind}-spec.ts`));
+    const suite = suites.find((path) => existsSync(path));
+    expect(suite && readFileSync(suite, 'utf8')).toContain(`runSuites('${name}')`);
+    const files = readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' });
+    const missing = parts.filter(
+      (part) => !files.some((file) => file.replaceAll('\\', '/').startsWith(part)),
+    );
+    expect(missing).toEqual([]);
   });
 });

@@ -87,10 +87,13 @@ describeWith('zookeeper')('the floor of the benchmark on ZooKeeper', () => {
       new URL('../../bench/contestants/session/zookeeper-api.mjs', import.meta.url).href
     );
     const connection = await connectZookeeper(`zookeeper://${server.url}`);
-    await connection.createEphemeral('/floor', '');
-    expect(await connection.childrenOf('/')).toContain('floor');
-    await connection.remove('/floor');
-    expect(await connection.childrenOf('/')).not.toContain('floor');
-    connection.close();
+    try {
+      await connection.createEphemeral('/floor', '');
+      expect(await connection.childrenOf('/')).toContain('floor');
+      await connection.remove('/floor');
+      expect(await connection.childrenOf('/')).not.toContain('floor');
+    } finally {
+      connection.close();
+    }
   });
 });

@@ -8,7 +8,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Runs the suites that `test/lanes.mjs` lists under this name as parts of the suite that calls this. */
 export async function runSuites(name: string): Promise<void> {
   const parts = TOGETHER[name] ?? [];
-  await runFiles('test', '-spec.ts', (file) => parts.some((part) => file.includes(part)));
+  await runFiles('test', '-spec.ts', (file) => parts.some((part) => file.startsWith(part)));
 }
 
 /**

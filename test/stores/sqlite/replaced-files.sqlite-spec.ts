@@ -38,7 +38,7 @@ describe('the file of a SQLite database', () => {
 
   const service = (path = file): LockService => openServiceOn(sqliteStore(path));
 
-  /** What another process is told that asks for the key once: `granted` or `busy`. It closes the database then. */
+  /** Another process asks for the key once and closes the database. Returns what the lock told it: `granted` or `busy`. */
   function askedElsewhere(key: string, path = file): string {
     const flags = ['--disable-warning=ExperimentalWarning'];
     const { stdout, stderr } = spawnSync(process.execPath, [...flags, ASKER, path, key], {
