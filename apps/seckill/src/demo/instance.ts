@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { spawnGuarded } from '#processes';
 
@@ -41,11 +40,12 @@ export async function startInstance(program: string, env: Record<string, string>
   };
 }
 
-async function addressIn(stdout: NodeJS.ReadableStream): Promise<string> {
-  const lines = createInterface({ input: stdout });
-  for (;;) {
-    const [line] = (await once(lines, 'line')) as [string];
-    const url = /listens on (\S+)/.exec(line)?.[1];
-    if (url !== undefined) return url;
-  }
+/** Hears each line: of lines that come in one piece, `once` in a loop would hear the first alone. */
+function addressIn(stdout: NodeJS.ReadableStream): Promise<string> {
+  return new Promise((resolve) => {
+    createInterface({ input: stdout }).on('line', (line) => {
+      const url = /listens on (\S+)/.exec(line)?.[1];
+      if (url !== undefined) resolve(url);
+    });
+  });
 }
