@@ -5,7 +5,7 @@ import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { failureOf } from '../../support/lock-services.js';
 import type { OpenTransactions, Transactions } from './fenced-transactions.contract.js';
 
-const LEASE_MS = 300;
+const LEASE_MS = 600;
 
 /** What holds for `heldUntilCommit` at the end of a transaction, whoever opens it. */
 export function describeHeldUntilCommit(name: string, url: () => string, open: OpenTransactions): void {
@@ -27,13 +27,14 @@ export function describeHeldUntilCommit(name: string, url: () => string, open: O
 
     it('lets nobody in before the commit, also when the lease is over', async () => {
       const order: string[] = [];
-      const lock = await locks.acquire(key, { leaseMs: LEASE_MS });
       let next: Promise<unknown> = Promise.resolve();
       await orm.transaction(async (inside) => {
         await inside.run(`INSERT INTO held_sales VALUES ('${name}')`);
+        // Last, so that one statement must come within the lease, also on a busy machine.
+        const lock = await locks.acquire(key, { leaseMs: LEASE_MS });
         await heldUntilCommit(inside.query, lock);
         next = rival.withLock(key, { waitMs: Infinity }, () => void order.push('next'));
-        await new Promise((resolve) => setTimeout(resolve, 3 * LEASE_MS));
+        await new Promise((resolve) => setTimeout(resolve, 2 * LEASE_MS));
         order.push('commit');
       });
       await next;
