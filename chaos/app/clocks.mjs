@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { systemClock } from 'nestjs-distributed-lock';
+import { systemClock } from '../../libs/distributed-lock/dist/shared/core.names.cjs';
 
 /**
  * A monotonic clock that has stood still for as many ms as `file` says, as Linux' does while a machine is suspended. The
