@@ -18,9 +18,9 @@ const PROCESSES = 4;
 const SHOPS = 3;
 const ROUNDS = 12;
 const LEASE_MS = 600;
-/** What the processes tell, in any order. */
+/** The processes tell each of these at least once. */
 const TOLD = ['LOCK_LOST', 'SIGKILL', 'SIGSTOP'];
-/** On a busy machine a statement may take longer than a third of the lease. */
+/** A process tells this when the store takes longer than a third of the lease to answer, as on a busy machine. */
 const MAY_TELL = 'LOCK_STORE';
 
 /** One of each dialect: what MySQL does by itself is tried in held-until-commit.stores-spec.ts. */

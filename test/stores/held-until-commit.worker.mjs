@@ -75,6 +75,6 @@ for (;;) {
     const options = { waitMs: Infinity, onLost: 'ignore' };
     await locks.withLock(`shop:${shop}`, options, (lock) => sellOne(shop, lock));
   } catch (error) {
-    say(error.code);
+    say(error.reason === 'refused' ? `refused: ${error.message}` : error.code);
   }
 }

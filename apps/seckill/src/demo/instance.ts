@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { spawnGuarded } from '#processes';
 
@@ -26,7 +27,9 @@ export async function startInstance(program: string, env: Record<string, string>
   for (const stream of [child.stdout!, child.stderr!]) {
     stream.setEncoding('utf8').on('data', (text: string) => (output = (output + text).slice(-4096)));
   }
-  const url = await Promise.race([addressIn(child.stdout!), exited.then(() => undefined)]);
+  // `exited` may come before the last of its output.
+  const closed = once(child, 'close').then(() => undefined);
+  const url = await Promise.race([addressIn(child.stdout!), closed]);
   if (url === undefined) throw new Error(`${program} ended before it listened:\n${output}`);
   return {
     url,
@@ -40,7 +43,7 @@ export async function startInstance(program: string, env: Record<string, string>
   };
 }
 
-/** Hears each line: of lines that come in one piece, `once` in a loop would hear the first alone. */
+/** Listens to each line. `once` in a loop would miss a line that comes in one piece with an earlier one. */
 function addressIn(stdout: NodeJS.ReadableStream): Promise<string> {
   return new Promise((resolve) => {
     createInterface({ input: stdout }).on('line', (line) => {
