@@ -31,6 +31,6 @@ beforeAll(() => {
 it.each(TARGETS)('%s of node-redis where redis is not found says what to install', (what, _target) => {
   const line = said.split('\n')[TARGETS.findIndex(([name]) => name === what)];
   expect(line).toBe(
-    'LockConfigurationError redisStore connects to Sentinels and to clusters by node-redis, and the package redis is not to be found. Run npm install redis; in a bundle leave it outside.',
+    'LockConfigurationError redisStore connects to Sentinels and to clusters by node-redis, and the package redis is not to be found. Run npm install redis. In a bundle, where no package is found, leave redis outside of it, or give redisStore a client of ioredis.',
   );
 });

@@ -116,6 +116,12 @@ describe('redisStore', () => {
     ['a misspelt host', { hots: 'h' }, 'the options name no server'],
     ['options without a server', { password: SECRET }, 'the options name no server'],
     ['an empty host', { host: '', port: 1 }, 'the options name no server'],
+    [
+      'an option that would do nothing',
+      { host: 'h', retryStrategy: () => 1 },
+      'the option "retryStrategy" of ioredis',
+    ],
+    ['a parameter that would do nothing', `${URL_OF_SECRET}?lazyConnect=true`, 'the parameter "lazyConnect"'],
   ])('refuses %s, and says what it was given', async (_what, target, message) => {
     const error = await refusalOf(() => redisStore(loosely(target)));
     expect(error).toBeInstanceOf(LockConfigurationError);
@@ -133,7 +139,6 @@ describe('redisStore', () => {
     ['options', { host: 'h', port: 1, tls: {}, username: 'u', password: SECRET, connectionName: 'locks' }],
     ['options of a shared connection', { host: 'h', maxRetriesPerRequest: null, lazyConnect: true }],
     ['Sentinels', { sentinels: [{ host: 'h', port: 1 }], name: 'm' }],
-    ['options that the store overwrites', { host: 'h', retryStrategy: () => 1, maxRetriesPerRequest: 3 }],
     ['an option of a later ioredis', { host: 'h', optionOfNextYear: true }],
     ['an option that is left out', { host: 'h', keyPrefix: undefined, url: undefined }],
     ['options of a client', new Redis({ host: 'h', ...lazy }).options],

@@ -58,11 +58,11 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ['stores/redis/redis.options', `stores/(common/.*|redis/node-redis/node-redis.target)|${SHARED}|ioredis`],
   [
     'stores/redis/ioredis/',
-    `stores/common/.*|stores/redis/(redis.client|connection/redis.errors)|${SHARED}|${TOOLS}|ioredis`,
+    `stores/common/.*|stores/redis/(redis.client|redis.database|connection/redis.errors)|${SHARED}|${TOOLS}|ioredis`,
   ],
   [
     'stores/redis/node-redis/',
-    `stores/common/.*|stores/redis/(redis.client|redis.keys|connection/redis.errors)|${SHARED}|${TOOLS}`,
+    `stores/common/.*|stores/redis/(redis.client|redis.database|redis.keys|connection/redis.errors)|${SHARED}|${TOOLS}`,
   ],
   ['stores/redis/', `stores/(common|redis)/.*|${SHARED}|${TOOLS}`],
   ['stores/quorum/', `${SHARED}|${TOOLS}`],

@@ -57,6 +57,25 @@ describeOnBothServers('a server of mysqlStore', (stage) => {
     expect(failure).toMatchObject({ reason: 'refused', message: expect.stringContaining('nowhere') });
   });
 
+  it('that has its locks in the database that a listener of a pool chooses, and not in that of its URL', async () => {
+    const { server, key } = stage;
+    await stage.rows('CREATE DATABASE IF NOT EXISTS chosen');
+    for (const make of [
+      () => mysql.createPool(server.url),
+      () => mysql.createPool(server.url).pool as unknown as ReturnType<typeof mysql.createPool>,
+    ]) {
+      const pool = make();
+      pool.on('connection', (connection) => void connection.query('USE chosen'));
+      const service = openServiceOn(mysqlStore(pool));
+      const lock = await service.acquire(key);
+      expect(await stage.rows('SELECT 1 FROM chosen.nest_lock LIMIT 1')).toHaveLength(1);
+      await lock.release();
+      await service.close();
+      await pool.end();
+    }
+    await stage.rows('DROP DATABASE chosen');
+  });
+
   it('that has another table of this name is told with how to go on', async () => {
     await stage.admin.query('CREATE TABLE occupied (id INT)');
     const service = stage.service({}, { table: 'occupied' });
@@ -115,6 +134,45 @@ describeWith('mysql')('a MySQL server with users', () => {
     const lock = await serviceOn(poor()).acquire('key');
     expect(lock.key).toBe('key');
     await lock.release();
+  });
+
+  it('is given a rotated password by the next connection', async () => {
+    const key = 'rotated';
+    const { hostname: host, port, pathname } = new URL(server.url);
+    await admin.query("CREATE USER rotated@'%' IDENTIFIED BY 'first'");
+    await admin.query("GRANT ALL ON test.* TO rotated@'%'");
+    const place = { host, port: Number(port), database: pathname.slice(1), user: 'rotated' };
+    const pool = mysql.createPool({ ...place, password: 'first' });
+    let password = 'first';
+    const targets: MysqlTarget[] = [
+      pool,
+      {
+        ...place,
+        get password() {
+          return password;
+        },
+      },
+    ];
+    const services = targets.map((target) => openServiceOn(mysqlStore(target)));
+    await Promise.all(services.map((service, i) => service.withLock(`${key}:${i}`, () => undefined)));
+    await admin.query("ALTER USER rotated@'%' IDENTIFIED BY 'second'");
+    password = 'second';
+    const { config } = pool.pool as unknown as { config: { connectionConfig: { password: string } } };
+    config.connectionConfig.password = password;
+    const [rows] = await admin.query<mysql.RowDataPacket[]>(
+      "SELECT id FROM information_schema.processlist WHERE user = 'rotated'",
+    );
+    for (const { id } of rows) {
+      await admin.query(`KILL ${String(id)}`).catch(() => undefined);
+    }
+    for (const service of services) {
+      const withLock = () => service.withLock(key, () => true).catch(() => false);
+      await until(withLock);
+      expect(await withLock()).toBe(true);
+    }
+    await Promise.all(services.map((service) => service.close()));
+    await pool.end();
+    await admin.query("DROP USER rotated@'%'");
   });
 
   it('says which rights are missing', async () => {

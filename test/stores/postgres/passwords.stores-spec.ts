@@ -64,6 +64,56 @@ describeWith('postgres')('a PostgreSQL that asks for a password', () => {
     expect(await service.inspect(postgres.key)).toBeNull();
   });
 
+  it.each<[string, (rotate: { password: string }) => PostgresTarget]>([
+    [
+      'the options of a pool',
+      (rotate) => {
+        const made = pool(options('first'));
+        Object.defineProperty(rotate, 'password', {
+          set(password: string) {
+            Object.assign(made.options, { password });
+          },
+        });
+        return made;
+      },
+    ],
+    [
+      'options',
+      (rotate) => {
+        const given = options('first');
+        Object.defineProperty(rotate, 'password', {
+          set(password: string) {
+            given.password = password;
+          },
+        });
+        return given;
+      },
+    ],
+    [
+      'what a getter reads',
+      (rotate) => ({
+        ...options(''),
+        get password() {
+          return rotate.password;
+        },
+      }),
+    ],
+    ['what a function returns', (rotate) => ({ ...options(''), password: () => rotate.password })],
+  ])('that is rotated in %s is the one of the next connections', async (_, make) => {
+    const rotate = { password: 'first' };
+    await postgres.run(`ALTER ROLE locks PASSWORD 'first'`);
+    const target = make(rotate);
+    const service = openServiceOn(postgresStore(target, PATIENT));
+    await service.withLock(postgres.key, () => undefined);
+    await postgres.run(`ALTER ROLE locks PASSWORD 'second'`);
+    rotate.password = 'second';
+    await postgres.run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'locks'`);
+    const withLock = () => service.withLock(postgres.key, () => true).catch(() => false);
+    await until(withLock);
+    expect(await withLock()).toBe(true);
+    await postgres.run(`ALTER ROLE locks PASSWORD ${pg.escapeLiteral(PASSWORD)}`);
+  });
+
   it('refuses a store with another one, which does not repeat it', async () => {
     const service = openServiceOn(postgresStore(pool(options('correct-horse')), PATIENT));
     const failure = await failureOf(service.tryAcquire(postgres.key));

@@ -1,7 +1,9 @@
 import { beforeAll, expect, it } from '@jest/globals';
+import { postgresStore } from 'nestjs-distributed-lock/postgres';
+import pg from 'pg';
 import { until } from '#until';
 import { eventsOf } from '../../support/events.js';
-import { failureOf } from '../../support/lock-services.js';
+import { failureOf, openServiceOn } from '../../support/lock-services.js';
 import { describeWith } from '../support/describe-with.js';
 import { ownPostgres } from './support/own-postgres.js';
 
@@ -43,6 +45,65 @@ describeWith('postgres')('two roles with schemas of their own name', () => {
     const lock = await alice.service.acquire(postgres.key);
     expect(await bob.service.tryAcquire(postgres.key)).toBeNull();
     await lock.release();
+  });
+
+  it.each<[string, () => pg.Pool]>([
+    [
+      'a listener that sets the search_path',
+      () =>
+        new pg.Pool({ connectionString: postgres.url }).on('connect', (client) => {
+          client.query('SET search_path TO chosen').catch(() => undefined);
+        }),
+    ],
+    [
+      'a listener that sets the role',
+      () =>
+        new pg.Pool({ connectionString: postgres.url }).on('connect', (client) => {
+          client.query('SET ROLE chosen').catch(() => undefined);
+        }),
+    ],
+    [
+      'onConnect',
+      () => {
+        const onConnect = (client: pg.ClientBase): void => void client.query('SET search_path TO chosen');
+        return new pg.Pool({ connectionString: postgres.url, onConnect });
+      },
+    ],
+    [
+      'verify',
+      () => {
+        const verify = (client: pg.PoolClient, done: (error?: Error) => void) => {
+          client.query('SET search_path TO chosen', (error) => done(error));
+        };
+        return new pg.Pool({ connectionString: postgres.url, verify });
+      },
+    ],
+    [
+      'a class of clients',
+      () => {
+        class ChosenClient extends pg.Client {
+          constructor(config?: string | pg.ClientConfig) {
+            super({ ...(config as pg.ClientConfig), options: '-c search_path=chosen' });
+          }
+        }
+        return new pg.Pool({ connectionString: postgres.url, Client: ChosenClient });
+      },
+    ],
+  ])('have their locks where %s of a pool sends each of its clients', async (_, makePool) => {
+    await postgres.run(
+      'DROP SCHEMA IF EXISTS chosen CASCADE; DROP ROLE IF EXISTS chosen; CREATE ROLE chosen',
+    );
+    await postgres.run('CREATE SCHEMA chosen AUTHORIZATION chosen');
+    const pool = makePool();
+    const service = openServiceOn(postgresStore(pool));
+    const lock = await service.acquire(postgres.key);
+    expect(await postgres.run('SELECT FROM chosen.nest_lock WHERE name = $1', [postgres.key])).toHaveLength(
+      1,
+    );
+    expect(pool.totalCount).toBe(0);
+    await lock.release();
+    await service.close();
+    await pool.end();
   });
 
   it('are told the table once, also when the server cannot be reached at first', async () => {

@@ -38,6 +38,31 @@ describe('a URL', () => {
     await expect(open(url, '--table', 'a b')).rejects.toThrow('table must be a name');
   });
 
+  it.each([
+    ['redis://db?retryStrategy=x', '"retryStrategy"'],
+    ['rediss://db?tls=false', 'tls=false'],
+    ['postgres://db/app?schema=app', '"schema"'],
+    ['postgres://db/app?tls=true', '"tls"'],
+    ['mysql://db/app?useSSL=true', '"useSSL"'],
+    ['etcd://e1:2379?tls=true', '"tls"'],
+    ['etcd://e1:2379/?cacert=x', '"cacert"'],
+    ['etcd://e1?x=y,e2', '"x"'],
+    ['zookeeper://z1:2181?ssl=true', '"ssl"'],
+    ['zookeeper://z1:2181/app?ssl=true', '"ssl"'],
+    ['sqlite:locks.db?mode=ro', '"mode"'],
+  ])('%s is refused with the name of what it cannot follow', async (url, name) => {
+    await expect(open(url)).rejects.toThrow(name);
+  });
+
+  it.each(['redis', 'postgres', 'mysql', 'etcd', 'zookeeper'])(
+    'of %s with a stray %% in its password is refused, and not repeated',
+    async (scheme) => {
+      const opening = open(`${scheme}://ops:hunter2%zz@db/1`);
+      await expect(opening).rejects.toThrow('%25');
+      await expect(opening).rejects.not.toThrow('hunter2');
+    },
+  );
+
   it('without a scheme, or with one of no store, is refused with those that there are', async () => {
     for (const url of ['localhost:6379', 'mongodb://db', 'http://db', '/tmp/locks.db', 'toString://x']) {
       await expect(open(url)).rejects.toThrow(/^--store is a URL that begins with one of redis, rediss, /);

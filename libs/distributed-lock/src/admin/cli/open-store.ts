@@ -21,8 +21,8 @@ async function storeOf({ name, store: url, table, root, timeoutMs }: Command): P
   const [, scheme = ''] = /^([a-z]+):/i.exec(url) ?? [];
   const [, givenUser, givenPassword, hosts = ''] =
     /^[a-z]+:\/\/(?:([^:@/]*)(?::(.*))?@)?(.*)$/is.exec(url) ?? [];
-  const user = givenUser && decodeURIComponent(givenUser);
-  const password = givenPassword && decodeURIComponent(givenPassword);
+  const user = givenUser && decoded(givenUser);
+  const password = givenPassword && decoded(givenPassword);
   const timeout = { commandTimeoutMs: timeoutMs };
   const access = name === 'release' ? ('write' as const) : ('read' as const);
   const ofTable = { ...timeout, access, ...(table !== undefined && { table }) };
@@ -39,6 +39,12 @@ async function storeOf({ name, store: url, table, root, timeoutMs }: Command): P
     case 'sqlite':
     case 'file': {
       const file = url.replace(/^(sqlite|file):(\/\/)?/i, '');
+      const parameter = /\?([\w-]+)=/.exec(file)?.[1];
+      if (parameter !== undefined) {
+        throw new WrongUse(
+          `--store cannot follow the parameter "${parameter}": a file has none. Leave it out.`,
+        );
+      }
       // The store would make an empty file.
       if (!existsSync(file)) throw new WrongUse(`There is no file "${file}".`);
       return (await import('../../stores/sql/sqlite/index.js')).sqliteStore(file, ofTable);
@@ -46,7 +52,7 @@ async function storeOf({ name, store: url, table, root, timeoutMs }: Command): P
     case 'etcd':
     case 'etcds': {
       const protocol = scheme.toLowerCase() === 'etcd' ? 'http' : 'https';
-      const endpoints = hosts.replace(/\/$/, '').split(',');
+      const endpoints = hosts.replace(/\/(?=$|\?)/, '').split(',');
       const auth = user !== undefined && password !== undefined && { auth: { user, password } };
       const { etcdStore } = await import('../../stores/etcd/index.js');
       return etcdStore(
@@ -60,6 +66,16 @@ async function storeOf({ name, store: url, table, root, timeoutMs }: Command): P
     }
     default:
       throw new WrongUse(`--store is a URL that begins with one of ${SCHEMES} and a colon.`);
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new WrongUse(
+      'A user or a password of --store has a % that begins no encoded character. Write it as %25.',
+    );
   }
 }
 

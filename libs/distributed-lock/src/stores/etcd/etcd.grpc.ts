@@ -46,7 +46,7 @@ async function importBoth(): Promise<readonly [Grpc, Loader]> {
   } catch (cause) {
     loaded = undefined;
     throw new LockConfigurationError(
-      'etcdStore needs the packages @grpc/grpc-js and @grpc/proto-loader: npm install @grpc/grpc-js @grpc/proto-loader.',
+      'etcdStore needs the packages @grpc/grpc-js and @grpc/proto-loader, which it does not find: npm install @grpc/grpc-js @grpc/proto-loader. In a bundle leave both outside of it, and install them beside the bundle.',
       { cause },
     );
   }

@@ -3,6 +3,12 @@ import { describeGiven } from '../../options/describe-given.js';
 import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import { refusedTarget } from '../common/connection/target-checks.js';
+import {
+  refuseParameters,
+  refused,
+  TLS_PARAMETERS,
+  type UrlParameters,
+} from '../common/connection/url-parameters.js';
 import type { Grpc } from './etcd.grpc.js';
 
 /** The endpoints of the cluster, and the certificates and the user for it. */
@@ -72,6 +78,12 @@ export function credentialsOf({ credentials }: Grpc, tls: EtcdTls | undefined): 
   return credentials.createSsl(ca, key, cert);
 }
 
+/** An endpoint has no parameters: all that they could ask for is an option of the store. */
+const PARAMETERS: UrlParameters = refused(
+  'For TLS write the endpoint as https://host:port, and give etcdStore the option tls: { ca, cert, key }.',
+  ...TLS_PARAMETERS,
+);
+
 function memberIn(endpoint: unknown): { readonly address: string; readonly isTls: boolean } {
   if (typeof endpoint !== 'string' || endpoint.trim() === '') {
     throw refusedTarget(NEEDED, endpoint);
@@ -87,6 +99,7 @@ function memberIn(endpoint: unknown): { readonly address: string; readonly isTls
       `${NEEDED}; an endpoint has a user or a password in it. Give them as auth: { user, password }.`,
     );
   }
+  refuseParameters('etcdStore', rest, PARAMETERS);
   const [, host, port = `:${DEFAULT_PORT}`] = HOST_AND_PORT.exec(rest.replace(/\/$/, '')) ?? [];
   if (host === undefined || Number(port.slice(1)) > 65_535) {
     throw new LockConfigurationError(

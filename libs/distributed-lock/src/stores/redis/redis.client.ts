@@ -2,6 +2,7 @@
 import type { EventEmitter } from 'node:events';
 import type { Chance } from '../../time/chance.js';
 import type { Clock } from '../../time/clock.js';
+import type { TargetDatabase } from './redis.database.js';
 
 /**
  * A client of a Redis library with connections of its own. It queues no command while it is disconnected, and sends none twice.
@@ -13,6 +14,8 @@ export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
   /** Whether a command leaves in the turn of the event loop in which it is sent, whatever that turn does next. */
   readonly writesAtOnce: boolean;
   readonly user: string;
+  /** The database for the locks. Each connection begins in database 0. */
+  readonly database: TargetDatabase;
   /**
    * Connects, and connects again whenever the connection is lost, until it is closed.
    *

@@ -189,7 +189,11 @@ export class RedisLocks implements LockStore {
 
   /** Rejects for a key that cannot be locked. */
   private run<Result>(makeCommand: () => RedisCommand<Result>): Promise<Result> {
-    return promiseOf(() => this.connection.run(makeCommand()));
+    const { connection } = this;
+    return promiseOf(() => {
+      const asking = connection.settleDatabase();
+      return asking ? asking.then(() => connection.run(makeCommand())) : connection.run(makeCommand());
+    });
   }
 
   private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: NotifiedGrant): void {

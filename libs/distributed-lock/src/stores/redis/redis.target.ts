@@ -1,7 +1,9 @@
 import { describeGiven } from '../../options/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import { assertObject, isEmpty, refusedTarget } from '../common/connection/target-checks.js';
-import { isCluster, isRedis, keyPrefixOf } from './ioredis/ioredis.target.js';
+import { checkNodesOfCluster, isCluster, isRedis, keyPrefixOf } from './ioredis/ioredis.target.js';
+import { checkGivenOptions, optionsOfUrl } from './ioredis/ioredis.url.js';
+import { defaultOptions } from './ioredis/load-ioredis.js';
 import { ioredisClient } from './ioredis/ioredis.client.js';
 import { checkNodeRedis, nodeRedisClient, nodeRedisKeyPrefix } from './node-redis/node-redis.client.js';
 import { isNodeRedis, isOtherNodeRedis, type NodeRedisTarget } from './node-redis/node-redis.target.js';
@@ -25,7 +27,8 @@ type Given = Readonly<Record<string, unknown>>;
 export function checkRedisTarget(target: unknown): asserts target is RedisTarget {
   if (typeof target === 'string') return checkUrl(target);
   assertObject(NEEDED, target);
-  if (isCluster(target) || isRedis(target)) return;
+  if (isCluster(target)) return checkNodesOfCluster(target);
+  if (isRedis(target)) return;
   if (isNodeRedis(target)) return checkNodeRedis(target);
   if (isOtherNodeRedis(target)) {
     throw new LockConfigurationError(
@@ -47,6 +50,7 @@ export function checkRedisTarget(target: unknown): asserts target is RedisTarget
       `${NEEDED}; the options name no server: give host, path or sentinels. Without them ioredis would use localhost.`,
     );
   }
+  checkGivenOptions(target, defaultOptions());
 }
 
 /**
@@ -74,9 +78,10 @@ function isNodeRedisClient(target: RedisTarget): target is NodeRedisTarget {
 function checkUrl(url: string): void {
   if (url.trim() === '') throw refusedTarget(NEEDED, url);
   const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(url) ?? [];
-  if (scheme !== undefined && !/^rediss?$/.test(scheme)) {
+  if (scheme !== undefined && !/^rediss?$/i.test(scheme)) {
+    const instead = /sentinel/i.test(scheme) ? ' For Sentinels give options: { sentinels, name }.' : '';
     throw new LockConfigurationError(
-      `${NEEDED}; the scheme of the URL is ${scheme}:, not redis: or rediss:.`,
+      `${NEEDED}; the scheme of the URL is ${scheme}:, not redis: or rediss:.${instead}`,
     );
   }
   if (!hasHost(url, scheme !== undefined)) {
@@ -84,6 +89,7 @@ function checkUrl(url: string): void {
       `${NEEDED}; the text it was given is no URL with a host. A password in it must be written by encodeURIComponent.`,
     );
   }
+  optionsOfUrl(url);
 }
 
 /** As ioredis reads it: a URL, a path, or the rest of a URL. An `@` after a `?` or a `#` belongs to a password that is cut there. */

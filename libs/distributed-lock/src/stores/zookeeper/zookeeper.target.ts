@@ -1,6 +1,12 @@
 import { describeGiven } from '../../options/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import { refusedTarget } from '../common/connection/target-checks.js';
+import {
+  refuseParameters,
+  refused,
+  TLS_PARAMETERS,
+  type UrlParameters,
+} from '../common/connection/url-parameters.js';
 import type { Chance } from '../../time/chance.js';
 import { serverAddress, type Server } from './client/connection.js';
 
@@ -18,12 +24,16 @@ const NEEDED =
   "zookeeperStore takes the servers of one ensemble, as 'zk1:2181,zk2:2181,zk3:2181/app' or as a list of them";
 const SERVER = /^(?:\[([\da-f:.%]+)\]|([^\s:/@[\]]+))(?::(\d{1,5}))?$/i;
 
+/** A connect string has no parameters, and ZooKeeper itself would take them for a part of the path behind the servers. */
+const PARAMETERS: UrlParameters = refused('For TLS give zookeeperStore the option tls.', ...TLS_PARAMETERS);
+
 /** @throws LockConfigurationError for what names no server */
 export function ensembleOf(target: unknown): Ensemble {
   const texts = typeof target === 'string' ? [target] : target;
   if (!Array.isArray(texts) || texts.length === 0 || !texts.every((text) => typeof text === 'string')) {
     throw refusedTarget(NEEDED, target);
   }
+  for (const text of texts as readonly string[]) refuseParameters('zookeeperStore', text, PARAMETERS);
   const [, list = '', chroot = ''] = /^([^/]*)(\/.*)?$/s.exec(texts.join(',')) ?? [];
   const servers = list.split(',').map((text) => serverOf(text.trim()));
   if (chroot !== '' && chroot !== '/') checkPath('The path behind the servers', chroot);

@@ -44,6 +44,8 @@ export class RedisConnection {
   private readonly inFlight = new LinkedQueue<RedisCommand>();
   private readonly idleProbe = new IdleProbe();
   private isReady = false;
+  /** The database of the open connection. */
+  private selected = 0;
   private isClosed = false;
   private lastError: Error | undefined;
   private readonly clock: Clock;
@@ -73,7 +75,10 @@ export class RedisConnection {
       onDue: (isDue) => this.onDue(isDue),
     });
     client.on('error', (error) => (this.lastError = error));
-    client.on('ready', () => inBackground(this.onReady(), (error) => this.onUnready(error)));
+    client.on('ready', () => {
+      this.selected = 0;
+      this.prepareConnection();
+    });
     client.on('close', () => this.onLost('the connection was closed'));
     client.on('nodeClose', () => (this.nodeCloses += 1));
     client.open((error) => (this.lastError = error));
@@ -91,10 +96,40 @@ export class RedisConnection {
     });
   }
 
+  /**
+   * Fixes the database of all locks at the one that the target uses now, and selects it before the next command if the
+   * connection was opened earlier.
+   *
+   * @returns a promise where the target has to be asked for it first
+   * @throws LockConfigurationError if the target has gone to another database since
+   */
+  settleDatabase(): Promise<void> | undefined {
+    const { database } = this.client;
+    if (database.refresh && !database.isSettled) return database.refresh().then(() => this.onDatabase());
+    this.onDatabase();
+    return undefined;
+  }
+
+  /** A client of node-redis does not tell that it was sent `SELECT`. */
+  private refreshDatabase(): void {
+    const { database } = this.client;
+    if (database.isSettled && database.refresh) inBackground(database.refresh(), () => undefined);
+  }
+
+  private onDatabase(): void {
+    const { database } = this.client;
+    database.settle();
+    if (!this.isReady || this.selected === database.current) return;
+    // Commands wait until the connection is ready again.
+    this.isReady = false;
+    this.prepareConnection();
+  }
+
   /** Finds out whether an idle connection still exists. Without a reply it is replaced. */
   probe(): void {
     // A cluster has many connections: a reply of one says nothing about the others.
     const isBusy = this.inFlight.size > 0 || !this.idleProbe.isIdle(this.clock.now());
+    this.refreshDatabase();
     if (!this.isReady || (isBusy && !this.client.isCluster)) return;
     inBackground(this.run(new Ping()), () => undefined);
   }
@@ -113,13 +148,19 @@ export class RedisConnection {
 
   // --- connected, lost ------------------------------------------------------------------------------------------
 
+  private prepareConnection(): void {
+    inBackground(this.onReady(), (error) => this.onUnready(error));
+  }
+
   private async onReady(): Promise<void> {
     const cancel = this.client.afterSilence(this.commandTimeoutMs, () => this.drop());
     this.cancelPreparing = cancel;
     this.client.writeTogether?.();
+    const { client, clock, serverClock } = this;
+    const database = client.database.current;
     try {
-      const { client, clock, serverClock } = this;
-      [, , this.publish] = await Promise.all([
+      [, , , this.publish] = await Promise.all([
+        this.select(database),
         this.prepare(client),
         measureTime(client, clock, serverClock),
         publishCommandOf(client),
@@ -128,12 +169,21 @@ export class RedisConnection {
       cancel();
     }
     if (this.isClosed) return;
+    // The application may have chosen another one meanwhile.
+    if (database !== this.client.database.current) return this.onReady();
     this.generation += 1;
     this.isReady = true;
     this.onAnswer();
     this.lastError = undefined;
     this.outage.onUp();
     this.writeWaiting();
+  }
+
+  private async select(database: number): Promise<void> {
+    if (database === this.selected) return;
+    this.selected = database;
+    // In upper case: ioredis would note it in lower case, and select by itself on the next connection, with a promise that nobody has.
+    await this.client.call('SELECT', [database]);
   }
 
   private onUnready(error: unknown): void {

@@ -5,6 +5,7 @@ import { inBackground } from '../../../async-context/in-background.js';
 import { conceal } from '../../../redaction/conceal.js';
 import { randomMs } from '../../../time/chance.js';
 import { forgetArguments } from '../connection/redis.errors.js';
+import { TargetDatabase } from '../redis.database.js';
 import type {
   Arguments,
   ClientEvents,
@@ -17,8 +18,8 @@ import { handleDroppedReplies } from './dropped-replies.js';
 import { evalShaFor } from './evalsha.js';
 import { afterSilence, watchHandshake } from './handshake.js';
 import { IoredisNode } from './ioredis.node.js';
-import { duplicateOf } from './ioredis.options.js';
-import type { IoredisTarget } from './ioredis.target.js';
+import { duplicateOf, liveOptionsOf } from './ioredis.options.js';
+import { databaseOf, type IoredisTarget } from './ioredis.target.js';
 import { writeNow, writeTogether } from './write-together.js';
 
 /** How soon a client connects anew when ioredis has given up: at random, so that not all clients come at once. */
@@ -27,8 +28,8 @@ const REVIVAL_MS = { least: 100, spread: 400 };
 export function ioredisClient(target: IoredisTarget, settings: ClientSettings): RedisClient {
   const client = duplicateOf(target, settings);
   return client.isCluster
-    ? new IoredisCluster(client as Cluster, settings)
-    : new IoredisSingle(client as Redis, settings);
+    ? new IoredisCluster(client as Cluster, target, settings)
+    : new IoredisSingle(client as Redis, target, settings);
 }
 
 abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
@@ -39,6 +40,7 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   readonly writesAtOnce = true;
   abstract readonly address: string;
   abstract readonly user: string;
+  abstract readonly database: TargetDatabase;
   private readonly EvalSha: ReturnType<typeof evalShaFor>;
   private isClosed = false;
   /** How many errors it has emitted. */
@@ -138,12 +140,15 @@ class IoredisSingle extends IoredisClient<Redis> {
   readonly isCluster = false;
   readonly address: string;
   readonly user: string;
+  readonly database: TargetDatabase;
   private readonly node: IoredisNode;
 
-  constructor(client: Redis, settings: ClientSettings) {
+  constructor(client: Redis, target: IoredisTarget, settings: ClientSettings) {
     super(client, settings);
+    this.database = new TargetDatabase(() => databaseOf(target));
+    liveOptionsOf(target, (error) => this.emit('error', error as Error))(client.options);
     const { sentinels, name, username } = client.options;
-    this.node = new IoredisNode(client);
+    this.node = new IoredisNode(client, this.database.current);
     this.address = sentinels ? `the master "${name}" of ${sentinels.length} Sentinels` : this.node.address;
     this.user = username || 'default';
     watchHandshake(client, settings.clock, settings.commandTimeoutMs);
@@ -187,11 +192,16 @@ class IoredisCluster extends IoredisClient<Cluster> {
   readonly isCluster = true;
   readonly address = 'a cluster';
   readonly user: string;
+  readonly database = new TargetDatabase(() => 0);
 
-  constructor(client: Cluster, settings: ClientSettings) {
+  constructor(client: Cluster, target: IoredisTarget, settings: ClientSettings) {
     super(client, settings);
     this.user = client.options.redisOptions?.username || 'default';
-    client.on('+node', (node: Redis) => node.on('close', () => this.emit('nodeClose')));
+    const keepNodeLive = liveOptionsOf(target, (error) => this.emit('error', error as Error));
+    client.on('+node', (node: Redis) => {
+      keepNodeLive(node.options);
+      node.on('close', () => this.emit('nodeClose'));
+    });
     client.on('subscribersReady', () => this.emit('shardsReplaced'));
   }
 

@@ -6,9 +6,12 @@ import type { Arguments, RedisNode } from '../redis.client.js';
 export class IoredisNode implements RedisNode {
   readonly address: string;
 
-  constructor(private readonly connection: Redis) {
-    const { path, host, port, db } = connection.options;
-    this.address = path ?? `${host}:${port}/${db}`;
+  constructor(
+    private readonly connection: Redis,
+    database = 0,
+  ) {
+    const { path, host, port } = connection.options;
+    this.address = path ?? `${host}:${port}/${database}`;
   }
 
   get isReady(): boolean {

@@ -1,4 +1,6 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
+import { LockConfigurationError } from '../../../port/lock.errors.js';
+import { optionsOfUrl } from './ioredis.url.js';
 
 /** A URL, ioredis options (Sentinel included), or a client of ioredis. */
 export type IoredisTarget = string | RedisOptions | Redis | Cluster;
@@ -17,4 +19,39 @@ export function keyPrefixOf(target: IoredisTarget): string | undefined {
   if (typeof target === 'string') return undefined;
   if (isCluster(target)) return target.options.keyPrefix || target.options.redisOptions?.keyPrefix;
   return isRedis(target) ? target.options.keyPrefix : target.keyPrefix;
+}
+
+/**
+ * ioredis uses the URL of a node for its address only, and so would connect to `rediss:` in plain text.
+ *
+ * @throws LockConfigurationError
+ */
+export function checkNodesOfCluster(target: Cluster): void {
+  const { startupNodes } = target as unknown as { readonly startupNodes?: readonly unknown[] };
+  const asksForTls = (node: unknown): boolean =>
+    typeof node === 'string' ? /^rediss:/i.test(node) : Boolean((node as { tls?: unknown } | null)?.tls);
+  if (target.options.redisOptions?.tls || !startupNodes?.some(asksForTls)) return;
+  throw new LockConfigurationError(
+    'A node of the cluster that redisStore was given asks for TLS, which ioredis uses for all nodes only by redisOptions: { tls: {} }. Without it the connections would be in plain text.',
+  );
+}
+
+/** The database that the target uses now. `SELECT` changes that of a client, and is not among its options. */
+export function databaseOf(target: IoredisTarget): number {
+  if (typeof target === 'string') return optionsOfUrl(target).db ?? 0;
+  if (isCluster(target)) return 0;
+  if (!isRedis(target)) return Number(target.db ?? 0);
+  const { condition, prevCondition } = target as unknown as Conditions;
+  // While a client reconnects, `prevCondition` has the database that it will select again.
+  return Number((prevCondition ?? condition)?.select ?? target.options.db ?? 0);
+}
+
+/** The state of a connection, which ioredis keeps in private members. */
+interface Conditions {
+  readonly condition?: Condition | null;
+  readonly prevCondition?: Condition | null;
+}
+
+interface Condition {
+  readonly select?: number | string | null;
 }

@@ -5,13 +5,13 @@ import { LockConfigurationError } from '../../../port/lock.errors.js';
 /**
  * Loads ioredis, for a target that is a URL or options. An application that gives a client of node-redis need not install it.
  *
- * @throws LockConfigurationError if it is not installed
+ * @throws LockConfigurationError if it is not installed, or is part of a bundle
  */
 export function loadIoredis(): typeof Ioredis {
   const ioredis = findIoredis();
   if (ioredis) return ioredis;
   throw new LockConfigurationError(
-    'redisStore connects to a URL or to options by ioredis, which is not installed. Run npm install ioredis, or give redisStore a client: one of ioredis, or createClient(…) of node-redis.',
+    'redisStore connects to a URL or to options by the package ioredis, which it does not find. Run npm install ioredis. In a bundle, where no package is found, give redisStore a client: new Redis(url) of ioredis, or createClient({ url }) of node-redis.',
   );
 }
 
@@ -22,4 +22,10 @@ export function findIoredis(): typeof Ioredis | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** The defaults of the options of ioredis, which the options of a client repeat. */
+export function defaultOptions(): object | undefined {
+  return (findIoredis()?.Redis as unknown as { readonly defaultOptions?: object } | undefined)
+    ?.defaultOptions;
 }

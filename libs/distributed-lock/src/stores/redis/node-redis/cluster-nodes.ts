@@ -41,7 +41,7 @@ export class ClusterNodes {
 
   /** @throws LockConfigurationError if node-redis is not found */
   constructor(
-    private readonly options: ClusterOptions,
+    private readonly options: () => ClusterOptions,
     private readonly settings: ClientSettings,
     private readonly listener: NodesListener,
   ) {

@@ -22,13 +22,20 @@ export function clusterOptions(target: NodeRedisCluster): ClusterOptions {
 }
 
 /** Clients for the node that the cluster calls `place`. */
-export function patternAt({ defaults, nodeAddressMap }: ClusterOptions, place: Place): NodeRedisPattern {
-  return patternOf(optionsAt(defaults, mappedPlace(nodeAddressMap, place)));
+export function patternAt(read: () => ClusterOptions, place: Place): NodeRedisPattern {
+  return patternOf(() => {
+    const { defaults, nodeAddressMap } = read();
+    return optionsAt(defaults, mappedPlace(nodeAddressMap, place));
+  });
 }
 
 /** Clients for the nodes that the application has named. */
-export function rootPatterns({ defaults, rootNodes }: ClusterOptions): readonly NodeRedisPattern[] {
-  return rootNodes.map((root) =>
-    patternOf({ ...defaults, ...root, socket: { ...defaults?.socket, ...root.socket } }),
+export function rootPatterns(read: () => ClusterOptions): readonly NodeRedisPattern[] {
+  return read().rootNodes.map((_, i) =>
+    patternOf(() => {
+      const { defaults, rootNodes } = read();
+      const root = rootNodes[i];
+      return { ...defaults, ...root, socket: { ...defaults?.socket, ...root?.socket } };
+    }),
   );
 }

@@ -1,5 +1,6 @@
+import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { ClientSettings, RedisClient } from '../redis.client.js';
-import { clusterOptions } from './cluster-options.js';
+import { clusterOptions, type ClusterOptions } from './cluster-options.js';
 import { OneServer } from './master.js';
 import { NodeRedisClusterClient } from './node-redis.cluster.js';
 import { NodeRedisSingle } from './node-redis.single.js';
@@ -14,16 +15,23 @@ import { sentinelOptions } from './sentinel-options.js';
 
 /** A new, unconnected client of node-redis for one server, for the master that Sentinels name, or for a cluster. */
 export function nodeRedisClient(target: NodeRedisTarget, settings: ClientSettings): RedisClient {
-  if (isNodeRedisCluster(target)) return new NodeRedisClusterClient(clusterOptions(target), settings);
+  if (isNodeRedisCluster(target)) return new NodeRedisClusterClient(() => clusterOptions(target), settings);
   const master = isNodeRedisSentinel(target)
     ? new SentinelMaster(target, settings)
-    : new OneServer(target as unknown as NodeRedis);
+    : new OneServer(target as unknown as NodeRedis, settings);
   return new NodeRedisSingle(master, settings);
 }
 
-/** @throws LockConfigurationError for a client whose options cannot be read */
+/** @throws LockConfigurationError for a client whose options cannot be read, and for a cluster with TLS on one node only */
 export function checkNodeRedis(target: NodeRedisTarget): void {
-  optionsOf(target);
+  const options = optionsOf(target);
+  if (!isNodeRedisCluster(target)) return;
+  const { rootNodes, defaults } = options as ClusterOptions;
+  const asksForTls = rootNodes.some(({ url, socket }) => /^rediss:/i.test(url ?? '') || socket?.tls);
+  if (!asksForTls || defaults?.socket?.tls) return;
+  throw new LockConfigurationError(
+    'A node of the cluster that redisStore was given asks for TLS, which node-redis uses for the nodes that it finds only by defaults: { socket: { tls: true } }. Without it their connections would be in plain text.',
+  );
 }
 
 /** The prefix that a client of node-redis would put before each key. */

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import { inBackground } from '../../../async-context/in-background.js';
 import { conceal } from '../../../redaction/conceal.js';
 import { isAnswer } from '../connection/redis.errors.js';
+import { TargetDatabase } from '../redis.database.js';
 import type {
   Arguments,
   ClientEvents,
@@ -32,16 +33,18 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
   readonly writesAtOnce = false;
   readonly address = 'a cluster';
   readonly user: string;
+  readonly database = new TargetDatabase(() => 0);
   private readonly nodes: ClusterNodes;
   /** The node on which this client has subscribed to the channels that are not sharded. */
   private subscriber: ClusterNode | undefined;
   private isUp = false;
   private onFailure: (error: Error) => void = () => undefined;
 
-  constructor(options: ClusterOptions, settings: ClientSettings) {
+  /** @param options reads them from the client of the application, for each connection anew */
+  constructor(options: () => ClusterOptions, settings: ClientSettings) {
     super();
     conceal(this, 'nodes', 'subscriber');
-    this.user = options.defaults?.username || 'default';
+    this.user = options().defaults?.username || 'default';
     this.nodes = new ClusterNodes(options, settings, {
       onReady: () => this.onNodeReady(),
       onClose: (node) => this.onNodeClose(node),

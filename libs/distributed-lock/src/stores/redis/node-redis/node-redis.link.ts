@@ -65,6 +65,10 @@ function ownOptions(given: NodeRedisOptions, settings: ClientSettings, signal: A
     commandOptions: { timeout: undefined },
     pingInterval: undefined,
     readonly: false,
+    // `RedisConnection` selects the database.
+    database: 0,
+    // A client has read its URL already. A duplicate would read it again, in preference to these options.
+    ...((socket?.host ?? socket?.path) !== undefined && { url: undefined }),
     keyPrefix: undefined,
     clientSideCache: undefined,
     emitInvalidate: false,

@@ -12,6 +12,7 @@ import type {
   RedisNode,
   WireKeys,
 } from '../redis.client.js';
+import type { TargetDatabase } from '../redis.database.js';
 import type { Master } from './master.js';
 import { NodeRedisLink, openWithinMs } from './node-redis.link.js';
 import type { NodeRedis } from './node-redis.target.js';
@@ -28,6 +29,7 @@ export class NodeRedisSingle extends EventEmitter<ClientEvents> implements Redis
   readonly writesAtOnce = false;
   readonly address: string;
   readonly user: string;
+  readonly database: TargetDatabase;
   private readonly kept: KeptConnection<NodeRedisLink>;
   private onFailure: (error: Error) => void = () => undefined;
 
@@ -39,6 +41,7 @@ export class NodeRedisSingle extends EventEmitter<ClientEvents> implements Redis
     conceal(this, 'master', 'kept');
     this.address = master.address;
     this.user = master.user;
+    this.database = master.database;
     const openMs = openWithinMs(settings.commandTimeoutMs);
     const withinMs = master.findWithinMs + openMs;
     const lateError = new Error(`no connection with an answer to its first commands within ${openMs} ms`);

@@ -57,7 +57,13 @@ export interface NodeRedisOptions {
   readonly username?: string;
   readonly database?: number;
   readonly keyPrefix?: string | Buffer;
-  readonly socket?: { readonly host?: string; readonly port?: number; readonly path?: string };
+  readonly url?: string;
+  readonly socket?: {
+    readonly host?: string;
+    readonly port?: number;
+    readonly path?: string;
+    readonly tls?: boolean;
+  };
 }
 
 /** The pattern of the store's clients: a client of the application, or options. */
@@ -69,6 +75,7 @@ export interface NodeRedisPattern {
 
 /** The members of a client that the store uses. */
 export interface NodeRedis extends NodeRedisPattern {
+  readonly isOpen: boolean;
   readonly isReady: boolean;
   on(event: 'error', listener: (error: Error) => void): unknown;
   on(event: 'sharded-channel-moved', listener: () => void): unknown;

@@ -1,6 +1,7 @@
 import { inBackground } from '../../../async-context/in-background.js';
 import { giveUpAfter } from '../../../time/turns.js';
 import { KeptConnection } from '../../common/connection/kept-connection.js';
+import { TargetDatabase } from '../redis.database.js';
 import type { ClientSettings } from '../redis.client.js';
 import { addressOf, mappedPlace, optionsAt, type Place } from './given-options.js';
 import { patternOf } from './load-node-redis.js';
@@ -16,8 +17,8 @@ import { sentinelOptions, type SentinelOptions } from './sentinel-options.js';
 export class SentinelMaster implements Master {
   readonly address: string;
   readonly user: string;
+  readonly database: TargetDatabase;
   readonly findWithinMs: number;
-  private readonly options: SentinelOptions;
   private readonly sentinels: readonly KeptConnection<NodeRedisLink>[];
   private listener: MasterListener | undefined;
   private onFound: (place: Place) => void = () => undefined;
@@ -27,15 +28,21 @@ export class SentinelMaster implements Master {
   private found: string | undefined;
 
   constructor(
-    target: NodeRedisSentinel,
+    private readonly target: NodeRedisSentinel,
     private readonly settings: ClientSettings,
   ) {
-    this.options = sentinelOptions(target);
     const { name, sentinelRootNodes, nodeClientOptions } = this.options;
     this.address = `the master "${name}" of ${sentinelRootNodes.length} Sentinels`;
     this.user = nodeClientOptions?.username || 'default';
+    const database = nodeClientOptions?.database ?? 0;
+    this.database = new TargetDatabase(() => database);
     this.findWithinMs = openWithinMs(settings.commandTimeoutMs);
     this.sentinels = sentinelRootNodes.map((place) => this.watch(place));
+  }
+
+  /** Read anew for each connection, because the application may have changed a password. */
+  private get options(): SentinelOptions {
+    return sentinelOptions(this.target);
   }
 
   open(listener: MasterListener): void {
@@ -57,7 +64,7 @@ export class SentinelMaster implements Master {
         cancel();
         this.found = addressOf(place);
         const found = mappedPlace(options.nodeAddressMap, place);
-        resolve(patternOf(optionsAt(options.nodeClientOptions, found)));
+        resolve(patternOf(() => optionsAt(options.nodeClientOptions, found)));
       };
       for (const sentinel of this.sentinels) this.ask(sentinel);
     });
@@ -69,7 +76,7 @@ export class SentinelMaster implements Master {
 
   private watch(place: Place): KeptConnection<NodeRedisLink> {
     const { settings } = this;
-    const pattern = patternOf(optionsAt(this.options.sentinelClientOptions, place));
+    const pattern = patternOf(() => optionsAt(this.options.sentinelClientOptions, place));
     const withinMs = openWithinMs(settings.commandTimeoutMs);
     const lateError = new Error(`no answer from the Sentinel ${addressOf(place)} within ${withinMs} ms`);
     const sentinel: KeptConnection<NodeRedisLink> = new KeptConnection<NodeRedisLink>({

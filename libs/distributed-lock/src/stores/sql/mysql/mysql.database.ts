@@ -12,6 +12,7 @@ import { MysqlLink } from './mysql.link.js';
 import { MysqlPipe } from './mysql.pipe.js';
 import { prepare } from './mysql.preparation.js';
 import { plain } from './mysql.statements.js';
+import { connectionOptions, poolOf, withProgramName, type MysqlTarget } from './mysql.target.js';
 
 const MYSQL: OwnProtocol = {
   server: 'MySQL',
@@ -59,7 +60,8 @@ export class MysqlDatabase implements SqlDatabase {
   readonly failureOf = mysqlFailure;
 
   constructor(
-    private readonly target: ConnectionOptions,
+    private readonly target: MysqlTarget,
+    private readonly connectionName: string,
     private readonly options: MysqlDatabaseOptions,
   ) {
     conceal(this, 'target');
@@ -69,7 +71,9 @@ export class MysqlDatabase implements SqlDatabase {
   async open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink> {
     const { createConnection } = await importMysql2();
     signal.throwIfAborted();
-    const connection = createConnection({ ...this.target, ...OWN_OPTIONS });
+    // Read anew for each connection, because the application may have changed a password.
+    const own = withProgramName(connectionOptions(this.target), this.connectionName);
+    const connection = createConnection({ ...own, ...OWN_OPTIONS });
     signal.addEventListener('abort', () => connection.destroy());
     const failed = new Promise<never>((_, reject) => {
       watchFirstBytes(streamOf(connection), MYSQL, reject);
@@ -77,7 +81,7 @@ export class MysqlDatabase implements SqlDatabase {
     });
     try {
       const pipe = new MysqlPipe(connection);
-      const { opened, statements } = await Promise.race([this.setUp(pipe), failed]);
+      const { opened, statements } = await Promise.race([this.setUp(connection, pipe), failed]);
       connection.on('error', onLost);
       return new MysqlLink(pipe, statements, opened, this.options.chance);
     } catch (error) {
@@ -86,13 +90,22 @@ export class MysqlDatabase implements SqlDatabase {
     }
   }
 
-  private async setUp(pipe: MysqlPipe): ReturnType<typeof prepare> {
+  private async setUp(connection: Connection, pipe: MysqlPipe): ReturnType<typeof prepare> {
+    await this.setUpAsPool(connection, pipe);
     const replies = await pipe.run(SETTINGS.map(plain));
     for (const { Variable_name: name, Value: value } of replies.at(-1)?.rows ?? []) {
       const setting = value === 'OFF' ? undefined : OF_CLUSTERS[String(name)];
       if (setting !== undefined) await pipe.run([plain(setting)]);
     }
     return prepare(pipe, this.options);
+  }
+
+  /** A pool gives each new connection to its listeners, which may choose a database or a role there. */
+  private async setUpAsPool(connection: Connection, pipe: MysqlPipe): Promise<void> {
+    const listeners = poolOf(this.target)?.listeners?.('connection') ?? [];
+    if (listeners.length === 0) return;
+    await pipe.run([plain('DO 0')]);
+    for (const listener of listeners) await listener(connection);
   }
 }
 
@@ -119,6 +132,9 @@ async function importMysql2(): Promise<Mysql2> {
     const mysql2 = (await import('mysql2')) as Mysql2 & { readonly default?: Mysql2 };
     return mysql2.default ?? mysql2;
   } catch (cause) {
-    throw new LockConfigurationError('mysqlStore needs the package mysql2: npm install mysql2.', { cause });
+    throw new LockConfigurationError(
+      'mysqlStore needs the package mysql2, which it does not find: npm install mysql2. In a bundle leave mysql2 outside of it, and install it beside the bundle.',
+      { cause },
+    );
   }
 }

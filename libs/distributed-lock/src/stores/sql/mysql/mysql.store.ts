@@ -7,7 +7,7 @@ import { DocumentStore } from '../../core/document.store.js';
 import { SqlRegister } from '../sql-register.js';
 import { sqlOptionsOf, type SqlStoreOptions } from '../sql-options.js';
 import { MysqlDatabase } from './mysql.database.js';
-import { connectionOptions, mysqlAddressOf, withProgramName, type MysqlTarget } from './mysql.target.js';
+import { connectionOptions, mysqlAddressOf, type MysqlTarget } from './mysql.target.js';
 
 const OPTION_NAMES: OptionNames<MysqlStoreOptions> = { table: true, access: true, commandTimeoutMs: true };
 
@@ -34,8 +34,8 @@ export function mysqlStore(target: MysqlTarget, options: MysqlStoreOptions = {})
     create(context) {
       checkCommandTimeout(commandTimeoutMs, context);
       const { clock, chance = systemChance } = context;
-      const server = withProgramName(own, connectionName(context.client));
-      const database = new MysqlDatabase(server, { table, access, clock, chance });
+      const name = connectionName(context.client);
+      const database = new MysqlDatabase(target, name, { table, access, clock, chance });
       const register = new SqlRegister(database, commandTimeoutMs, context, mysqlAddressOf(own));
       return new DocumentStore('mysql', chance.uuid(), register, context);
     },

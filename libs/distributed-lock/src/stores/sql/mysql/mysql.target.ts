@@ -1,8 +1,11 @@
-import type { ConnectionOptions, Pool } from 'mysql2';
+import type { Connection, ConnectionOptions, Pool } from 'mysql2';
 import { describeGiven } from '../../../options/describe-given.js';
 import { overlay } from '../../../options/option-names.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
+import { readOptions } from '../../common/connection/live-options.js';
+import { refuseOtherTlsNames } from '../../common/connection/url-parameters.js';
 import { assertObject } from '../../common/connection/target-checks.js';
+import { optionsIn } from './mysql.url.js';
 
 /** A URL, mysql2 options, or a mysql2 pool, whose options are copied and that stays yours. */
 export type MysqlTarget = string | ConnectionOptions | Pool | PoolOfMysql2;
@@ -11,6 +14,7 @@ export type MysqlTarget = string | ConnectionOptions | Pool | PoolOfMysql2;
 interface PoolOfMysql2 {
   readonly pool?: PoolOfMysql2;
   readonly config?: { readonly connectionConfig?: ConnectionOptions };
+  listeners?(event: 'connection'): readonly ((connection: Connection) => unknown)[];
 }
 
 const NEEDED = 'mysqlStore takes a URL, mysql2 options or a mysql2 pool';
@@ -23,8 +27,7 @@ const NEEDED = 'mysqlStore takes a URL, mysql2 options or a mysql2 pool';
 export function connectionOptions(target: unknown): ConnectionOptions {
   if (typeof target === 'string') return optionsOfUrl(target);
   assertObject(NEEDED, target);
-  const { pool, config } = target as PoolOfMysql2;
-  const ofPool = config?.connectionConfig ?? pool?.config?.connectionConfig;
+  const ofPool = poolOf(target)?.config?.connectionConfig;
   if (ofPool) return withoutComputed(ofPool);
   const { query, getConnection } = target as Readonly<Record<string, unknown>>;
   if (typeof query === 'function' || typeof getConnection === 'function') {
@@ -32,14 +35,27 @@ export function connectionOptions(target: unknown): ConnectionOptions {
       `${NEEDED}; it was given ${describeGiven(target)}. Locks have a connection of their own: give the URL or the options that this one was made with.`,
     );
   }
-  const { uri, ...options } = target as ConnectionOptions;
-  const all: ConnectionOptions = overlay(uri === undefined ? {} : optionsOfUrl(uri), options);
+  const { uri, ...options } = readOptions(target) as ConnectionOptions;
+  refuseOtherTlsNames('mysqlStore', options, ['ssl'], 'For TLS give the option ssl: {}, or ssl: { ca }.');
+  const ofUrl: ConnectionOptions = uri === undefined ? {} : optionsOfUrl(uri);
+  if (ofUrl.ssl && !options.ssl && options.ssl !== undefined) {
+    throw new LockConfigurationError('mysqlStore was given a URL with TLS, and an option ssl that is none.');
+  }
+  const all: ConnectionOptions = overlay(ofUrl, options);
   if (!all.host && !all.socketPath && !all.stream) {
     throw new LockConfigurationError(
       `${NEEDED}; the options name no server: give host, socketPath or uri. Without them mysql2 would use localhost.`,
     );
   }
   return all;
+}
+
+/** The pool itself, where the target is one, with promises or without. */
+export function poolOf(target: unknown): PoolOfMysql2 | undefined {
+  if (typeof target !== 'object' || target === null) return undefined;
+  const { pool, config } = target as PoolOfMysql2;
+  if (config?.connectionConfig) return target;
+  return pool?.config?.connectionConfig ? pool : undefined;
 }
 
 /** The address of the server, without user and password. */
@@ -49,46 +65,29 @@ export function mysqlAddressOf({ host, port = 3306, socketPath, database = '' }:
 
 /** A pool adds computed values to its options. mysql2 warns of these values when they are given as options. */
 function withoutComputed(options: ConnectionOptions): ConnectionOptions {
-  const { clientFlags: _flags, maxPacketSize: _size, ...given } = options as Record<string, unknown>;
+  const { clientFlags: _flags, maxPacketSize: _size, ...given } = readOptions(options);
   return given;
 }
 
-/** Reads the options of a URL as mysql2 does: each one after the "?" is JSON, or a text. */
 function optionsOfUrl(url: string): ConnectionOptions {
   const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(url) ?? [];
-  if (scheme !== undefined && !/^(mysqlx?|mariadb)$/.test(scheme)) {
+  if (scheme !== undefined && !/^(mysqlx?|mariadb)$/i.test(scheme)) {
     throw new LockConfigurationError(
       `${NEEDED}; the scheme of the URL is ${scheme}:, not mysql: or mariadb:.${scheme.startsWith('postgres') ? ' For PostgreSQL write postgresStore(…).' : ''}`,
     );
   }
   const parsed = scheme !== undefined && URL.canParse(url) ? new URL(url) : undefined;
-  // A password that holds a "?" ends the host there.
-  if (!parsed?.hostname || [...parsed.searchParams.keys()].some((name) => /\W/.test(name))) {
+  // A password that holds a "?" or a "#" ends the host there.
+  if (!parsed?.hostname || parsed.hash !== '' || parsed.search.includes('@')) {
     throw new LockConfigurationError(
       `${NEEDED}; the text it was given is no URL with a host. A password in it must be written by encodeURIComponent.`,
     );
   }
-  const { hostname, port, pathname, username, password, searchParams } = parsed;
-  return {
-    host: decodeURIComponent(hostname.replace(/^\[(.*)\]$/, '$1')),
-    ...(port !== '' && { port: Number(port) }),
-    user: decodeURIComponent(username),
-    password: decodeURIComponent(password),
-    database: decodeURIComponent(pathname.slice(1)),
-    ...Object.fromEntries([...searchParams].map(([name, text]) => [name, valueIn(text)])),
-  };
+  return optionsIn(parsed);
 }
 
 /** The options with a name for the connection, which `performance_schema` shows, unless they have one. */
 export function withProgramName(options: ConnectionOptions, connectionName: string): ConnectionOptions {
   const attributes = { program_name: connectionName, ...options.connectAttributes };
   return { ...options, connectAttributes: attributes } as ConnectionOptions;
-}
-
-function valueIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

@@ -8,7 +8,8 @@ describe('a connection of the PostgreSQL store', () => {
   afterEach(() => closing.splice(0).forEach((close) => close()));
 
   const setUp = () => Promise.reject(new Error('it was connected'));
-  const connect = (url: string, signal: AbortSignal) => connectOwn(url, signal, () => undefined, setUp);
+  const connect = (target: string, signal: AbortSignal) =>
+    connectOwn({ target, connectionName: 'locks' }, signal, () => undefined, setUp);
 
   /** As a frozen server: its system accepts the connection, and no byte comes back. */
   async function silentServer() {

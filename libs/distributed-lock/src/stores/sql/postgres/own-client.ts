@@ -3,6 +3,7 @@ import type { Client, ClientConfig } from 'pg';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import { watchFirstBytes, type OwnProtocol } from '../../common/connection/first-bytes.js';
 import { KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
+import { readOptions } from '../../common/connection/live-options.js';
 import { isPool, type PostgresConfig, type PostgresPool } from './postgres.target.js';
 
 const POSTGRES: OwnProtocol = {
@@ -12,13 +13,10 @@ const POSTGRES: OwnProtocol = {
   tls: 'add ?sslmode=verify-full to the URL, or give the option ssl',
 };
 
-export type OwnTarget = string | PostgresConfig | PostgresPool;
-
-/** The target with a name for its connections, unless it has one. */
-export function withConnectionName(target: OwnTarget, connectionName: string): PostgresConfig {
-  const given = givenConfig(target);
-  // A pool of pg hides its password from copies.
-  return { application_name: connectionName, ...given, password: given.password } as PostgresConfig;
+export interface OwnTarget {
+  readonly target: string | PostgresConfig | PostgresPool;
+  /** For connections to which the target gives no name. */
+  readonly connectionName: string;
 }
 
 /**
@@ -29,21 +27,23 @@ export function withConnectionName(target: OwnTarget, connectionName: string): P
  * @param setUp the first statements, after which the connection is open
  */
 export async function connectOwn<Opened>(
-  target: OwnTarget,
+  own: OwnTarget,
   signal: AbortSignal,
   onLost: (error: unknown) => void,
   setUp: (client: Client) => Promise<Opened>,
 ): Promise<Opened> {
   const pg = await importPg();
   signal.throwIfAborted();
-  const client = new pg.Client(configOf(target));
+  const { target } = own;
+  const client = newClient(pg, target, configOf(own));
   // Without a listener an error would end the process.
   client.on('error', onLost);
   client.on('end', () => onLost(new Error('the connection was closed')));
   signal.addEventListener('abort', () => destroy(client));
   const strange = new Promise<never>((_, reject) => watchFirstBytes(streamOf(client), POSTGRES, reject));
   try {
-    return await Promise.race([client.connect().then(() => setUp(client)), strange]);
+    const connected = client.connect().then(() => setUpAsPool(target, client));
+    return await Promise.race([connected.then(() => setUp(client)), strange]);
   } catch (error) {
     destroy(client);
     throw error;
@@ -61,12 +61,11 @@ function streamOf(client: Client): Socket {
   return (client as unknown as { readonly connection: { readonly stream: Socket } }).connection.stream;
 }
 
-function configOf(target: OwnTarget): ClientConfig {
-  const given = givenConfig(target);
+/** The options as they are now: the application may have changed a password. */
+function configOf({ target, connectionName }: OwnTarget): ClientConfig {
   return {
-    ...given,
-    // Hidden from copies, as above.
-    password: given.password,
+    application_name: connectionName,
+    ...readOptions(givenConfig(target)),
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     // All values come as texts, so that parsers of the application do not change them.
@@ -77,9 +76,39 @@ function configOf(target: OwnTarget): ClientConfig {
   } as ClientConfig;
 }
 
-function givenConfig(target: OwnTarget): ClientConfig {
+function givenConfig(target: OwnTarget['target']): object {
   if (typeof target === 'string') return { connectionString: target };
-  return isPool(target) ? target.options : (target as ClientConfig);
+  return isPool(target) ? target.options : target;
+}
+
+/** What a pool makes its clients of, and does with each new one, where the application has said so. */
+interface PoolSettings {
+  readonly Client?: new (config: ClientConfig) => Client;
+  readonly onConnect?: (client: Client) => unknown;
+  readonly verify?: (client: Client, done: (error?: Error) => void) => void;
+}
+
+/** A client of the class of the pool, unless that is the native one, whose socket is out of reach. */
+function newClient(pg: Pg, target: OwnTarget['target'], config: ClientConfig): Client {
+  const { Client: Given } =
+    typeof target === 'object' && isPool(target) ? (target.options as PoolSettings) : {};
+  const client = Given && new Given(config);
+  return client && 'connection' in client ? client : new pg.Client(config);
+}
+
+/** A pool gives each new client to its listeners, which may choose a role or a `search_path` there. */
+async function setUpAsPool(target: OwnTarget['target'], client: Client): Promise<void> {
+  if (typeof target === 'string' || !isPool(target)) return;
+  const { onConnect, verify } = target.options as PoolSettings;
+  await onConnect?.(client);
+  for (const listener of target.listeners?.('connect') ?? []) {
+    await (listener as (this: object, client: Client) => unknown).call(target, client);
+  }
+  if (verify) {
+    await new Promise<void>((resolve, reject) => {
+      verify(client, (error) => (error ? reject(error) : resolve()));
+    });
+  }
 }
 
 type Pg = typeof import('pg');
@@ -91,7 +120,7 @@ async function importPg(): Promise<Pg> {
     return pg.default ?? pg;
   } catch (cause) {
     throw new LockConfigurationError(
-      'postgresStore needs the package pg, unless it is given PGlite or { query }: npm install pg.',
+      'postgresStore needs the package pg, which it does not find, unless it is given PGlite or { query }: npm install pg. In a bundle leave pg outside of it, and install it beside the bundle.',
       { cause },
     );
   }

@@ -8,7 +8,7 @@ import { sqlOptionsOf, type SqlStoreOptions } from '../sql-options.js';
 import type { DatabaseOptions } from './postgres.database.js';
 import { PostgresFunction } from './postgres.function.js';
 import { connectionName } from '../../common/connection/connection-name.js';
-import { withConnectionName } from './own-client.js';
+import type { OwnTarget } from './own-client.js';
 import { PostgresRegister, type NotificationSource } from './postgres.register.js';
 import { PostgresServer } from './postgres.server.js';
 import {
@@ -57,7 +57,7 @@ export function postgresStore(target: PostgresTarget, options: PostgresStoreOpti
       checkCommandTimeout(commandTimeoutMs, context);
       const { clock, chance = systemChance, onWarning } = context;
       const clientId = chance.uuid();
-      const own = isFunction(target) ? target : withConnectionName(target, connectionName(context.client));
+      const own = isFunction(target) ? target : { target, connectionName: connectionName(context.client) };
       const database = databaseOf(own, { clock, commandTimeoutMs, table, access, onWarning });
       const source = notifications === 'poll' ? undefined : sourceOf(own);
       const address = postgresAddressOf(target);
@@ -84,14 +84,20 @@ export interface PostgresStoreOptions extends SqlStoreOptions {
   readonly notifications?: 'poll';
 }
 
-function databaseOf(target: PostgresTarget, options: DatabaseOptions) {
-  return isFunction(target) ? new PostgresFunction(target, options) : new PostgresServer(target, options);
+type OwnOrFunction = OwnTarget | PGliteDatabase | PostgresHandle;
+
+function databaseOf(target: OwnOrFunction, options: DatabaseOptions) {
+  return isOwnFunction(target) ? new PostgresFunction(target, options) : new PostgresServer(target, options);
 }
 
-function sourceOf(target: PostgresTarget): NotificationSource {
-  if (!isFunction(target)) return { target };
+function sourceOf(target: OwnOrFunction): NotificationSource {
+  if (!isOwnFunction(target)) return { target };
   const { listen } = target;
   return listen && { listen: (channel, onNotification) => target.listen!(channel, onNotification) };
+}
+
+function isOwnFunction(target: OwnOrFunction): target is PGliteDatabase | PostgresHandle {
+  return !('connectionName' in target);
 }
 
 function isFunction(target: PostgresTarget): target is PGliteDatabase | PostgresHandle {

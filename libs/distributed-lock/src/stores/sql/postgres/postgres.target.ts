@@ -1,5 +1,6 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import { assertObject, isEmpty, refusedTarget } from '../../common/connection/target-checks.js';
+import { checkPostgresOptions, checkPostgresUrl } from './postgres.url.js';
 
 /** A URL, options of `pg`, a pool of `pg` whose options are copied, a PGlite instance, or a statement function of your own. */
 export type PostgresTarget = string | PostgresConfig | PostgresPool | PGliteDatabase | PostgresHandle;
@@ -17,10 +18,11 @@ export interface PostgresConfig {
   readonly [option: string]: unknown;
 }
 
-/** A `Pool` of `pg`. Its options are copied, its connections are never used. */
+/** A `Pool` of `pg`. Its options are read for each connection, and its connections are never used. */
 export interface PostgresPool {
   readonly options: object;
   connect(...args: never[]): unknown;
+  listeners?(event: 'connect'): readonly unknown[];
   readonly totalCount: number;
 }
 
@@ -71,6 +73,7 @@ export function checkPostgresTarget(target: unknown): asserts target is Postgres
       `${NEEDED}; the options name no server: give host or connectionString. Without them pg would use localhost.`,
     );
   }
+  checkPostgresOptions(target);
 }
 
 // Not by instanceof: the application may have another copy of pg than this package sees.
@@ -119,7 +122,7 @@ function checkUrl(url: string): void {
       `${NEEDED}; the text it was given is no URL as postgres://user@host/database. A password in it must be written by encodeURIComponent.`,
     );
   }
-  if (/^postgres(ql)?$/.test(scheme)) return;
+  if (/^postgres(ql)?$/i.test(scheme)) return checkPostgresUrl(url);
   const instead = /^(mysql|mariadb)/.test(scheme) ? ' For MySQL and MariaDB there is mysqlStore.' : '';
   throw new LockConfigurationError(
     `${NEEDED}; the scheme of the URL is ${scheme}:, not postgres: or postgresql:.${instead}`,

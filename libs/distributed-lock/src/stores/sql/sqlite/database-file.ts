@@ -26,6 +26,12 @@ export function checkFile(file: unknown): asserts file is string {
       `sqliteStore takes the path of a file; it was given ${describeServer(file)}`,
     );
   }
+  const [, parameter] = /\?([\w-]+)=/.exec(file) ?? [];
+  if (parameter !== undefined && !/^file:/i.test(file)) {
+    throw new LockConfigurationError(
+      `sqliteStore cannot follow the parameter "${parameter}": it takes the path of a file and no URL, and a ? would be a part of the name. Give options as the second argument.`,
+    );
+  }
   const isMemory = file === ':memory:' || /^file:.*[?&]mode=memory/.test(file);
   // SQLite takes file:locks for a URL, too, and an option in it may switch its locks off.
   if (!isMemory && !/^([a-z][\w+.-]*:\/\/|file:)/i.test(file)) return;

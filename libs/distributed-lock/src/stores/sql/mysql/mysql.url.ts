@@ -1,0 +1,104 @@
+import type { ConnectionOptions } from 'mysql2';
+import {
+  decoded,
+  FLAG,
+  readParameters,
+  refused,
+  TEXT,
+  TLS_PARAMETERS,
+  WHOLE_NUMBER,
+  type UrlParameter,
+  type UrlParameters,
+} from '../../common/connection/url-parameters.js';
+
+const STORE = 'mysqlStore';
+const TLS_ADVICE = 'For TLS write ?ssl=true, or give the option ssl: { ca }.';
+const OWN = 'Leave it out: mysqlStore sets up its connection itself.';
+const TIMEOUT = 'Leave it out, and give mysqlStore the option commandTimeoutMs.';
+const POOL = 'Leave it out: mysqlStore has one connection of its own.';
+const PLACE = 'Write it in the URL: mysql://user:password@host:port/database.';
+
+/** `true` stands for TLS with the authorities that Node trusts. mysql2 itself takes options in JSON, or the name of a profile. */
+const SSL: UrlParameter = {
+  takes: 'true, false, options of TLS in JSON as {"rejectUnauthorized":true}, or Amazon RDS',
+  read: (text) => {
+    const value =
+      { true: {}, 1: {}, false: false, 0: false, 'Amazon RDS': 'Amazon RDS' }[text] ?? parsed(text);
+    const isOptions = typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isOptions || value === false || value === 'Amazon RDS' ? value : undefined;
+  },
+};
+const ATTRIBUTES: UrlParameter = {
+  takes: 'an object in JSON',
+  read: (text) => {
+    const value = parsed(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+  },
+};
+
+/** What a URL may ask for. mysql2 prints other parameters and goes on without them. */
+export const MYSQL_PARAMETERS: UrlParameters = {
+  ...refused(TLS_ADVICE, ...TLS_PARAMETERS),
+  ...refused(
+    OWN,
+    'multipleStatements',
+    'charset',
+    'charsetNumber',
+    'enableKeepAlive',
+    'keepAliveInitialDelay',
+  ),
+  ...refused(
+    OWN,
+    'trace',
+    'flags',
+    'typeCast',
+    'rowsAsArray',
+    'nestTables',
+    'namedPlaceholders',
+    'queryFormat',
+  ),
+  ...refused(
+    OWN,
+    'debug',
+    'dateStrings',
+    'decimalNumbers',
+    'bigNumberStrings',
+    'supportBigNumbers',
+    'timezone',
+  ),
+  ...refused(TIMEOUT, 'connectTimeout', 'connect_timeout', 'socket_timeout', 'timeout', 'acquireTimeout'),
+  ...refused(POOL, 'connectionLimit', 'connection_limit', 'pool_timeout', 'waitForConnections', 'queueLimit'),
+  ...refused(PLACE, 'host', 'port', 'user', 'password', 'database', 'db', 'schema'),
+  ssl: SSL,
+  socketPath: TEXT,
+  localAddress: TEXT,
+  compress: FLAG,
+  insecureAuth: FLAG,
+  enableCleartextPlugin: FLAG,
+  password2: TEXT,
+  password3: TEXT,
+  passwordSha1: TEXT,
+  connectAttributes: ATTRIBUTES,
+  maxPreparedStatements: WHOLE_NUMBER,
+};
+
+/** @throws LockConfigurationError for a part that cannot be followed */
+export function optionsIn(url: URL): ConnectionOptions {
+  const { hostname, port, pathname, username, password, search } = url;
+  return {
+    host: decoded(STORE, hostname.replace(/^\[(.*)\]$/, '$1')),
+    ...(port !== '' && { port: Number(port) }),
+    user: decoded(STORE, username),
+    password: decoded(STORE, password),
+    database: decoded(STORE, pathname.slice(1)),
+    ...(readParameters(STORE, search, MYSQL_PARAMETERS) as ConnectionOptions),
+  };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
