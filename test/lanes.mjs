@@ -11,6 +11,7 @@ export const SLOW_LANE = [
   'redis/faults/',
   'redis/forged-notifications',
   'redis/keys/names',
+  'redis/targets/',
   'redis/wire/',
   'nest/context/storms',
   // The contract of stores on its other set-ups: on real Redis it waits for the machine's clock, and `npm test` has it on the

@@ -32,4 +32,5 @@ it.each(STORES)('%s without the package of its client says which one to install'
     .split('\n')
     .filter((each) => each.includes(`LockConfigurationError ${path}Store needs`));
   expect(line).toContain(install);
+  expect(line).toContain('In a bundle leave ');
 });

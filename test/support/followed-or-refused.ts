@@ -27,6 +27,9 @@ const UNKNOWN = [
   'hasOwnProperty',
 ];
 
+const arrayWith = (value: unknown): unknown => expect.arrayContaining([value]);
+const matching = (pattern: string): unknown => expect.stringMatching(pattern);
+
 /** The parameters of a URL are in the options of the connection, or in the error. */
 export function followedOrRefused({ parameters, values, optionsOf, seen = {} }: Case): void {
   const names = [...new Set([...Object.keys(parameters), ...TLS_PARAMETERS, ...UNKNOWN])];
@@ -40,19 +43,17 @@ export function followedOrRefused({ parameters, values, optionsOf, seen = {} }: 
     }
   };
 
+  const expectedOf = (name: string, text: string): unknown => {
+    const parameter = Object.hasOwn(parameters, name) ? parameters[name] : undefined;
+    if (parameter && 'read' in parameter) return arrayWith(seen[name] ?? parameter.read(text));
+    return matching(`the parameter "${name.replaceAll('.', '[.]')}" of its URL. (?!.*some text)`);
+  };
+
   it.each(names)(
     'has the parameter %s of its URL in the options of the connection or in the error',
     (name) => {
-      const parameter = Object.hasOwn(parameters, name) ? parameters[name] : undefined;
       const text = values[name] ?? 'some text';
-      const outcome = outcomeOf(name, text);
-      const expected =
-        parameter && 'read' in parameter
-          ? expect.arrayContaining([seen[name] ?? parameter.read(text)])
-          : expect.stringMatching(
-              `the parameter "${name.replaceAll('.', '[.]')}" of its URL. (?!.*some text)`,
-            );
-      expect(outcome).toEqual(expected);
+      expect(outcomeOf(name, text)).toEqual(expectedOf(name, text));
     },
   );
 
