@@ -37,9 +37,8 @@ beforeAll(() => {
 
 it.each(TARGETS)(
   '%s where its package is not found says what to install, and what to do in a bundle',
-  (what) => {
+  (what, _target, message) => {
     const line = said.split('\n')[TARGETS.findIndex(([name]) => name === what)];
-    const [, , message] = TARGETS.find(([name]) => name === what) ?? [];
     expect(line).toBe(`LockConfigurationError ${message}`);
   },
 );
