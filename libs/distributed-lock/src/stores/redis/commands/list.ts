@@ -22,7 +22,7 @@ type Ask = <Reply>(write: (client: RedisClient) => Promise<Reply>) => Promise<Re
  * Why a name is on the page: it is the whole prefix that was asked for, its hash looks like a lock, or owners wait for it. What is
  * not a lock after all is an error only of a name that is waited for.
  */
-export type Evidence = 'asked for' | 'looks held' | 'waited for';
+type Evidence = 'asked for' | 'looks held' | 'waited for';
 
 interface NamesFound {
   readonly names: ReadonlyMap<string, Evidence>;
