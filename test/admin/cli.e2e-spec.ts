@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { withoutPackages } from '../support/without-packages.js';
+import { spawnGuarded } from '#processes';
 import { until } from '#until';
 import { ownRedis } from '../support/own-redis.js';
-import { runCli, runHere, startCli } from './support/cli.js';
+import { PROGRAM, runCli, runHere, startCli } from './support/cli.js';
 
 const PASSWORD = 'hush%23hush';
 const redis = ownRedis('cli');
@@ -109,6 +110,62 @@ describe('npx nestjs-distributed-lock, on a Redis with a password', () => {
     });
     await lock.release();
     expect(watching.complaints()).toBe('');
+  });
+
+  it('watches the keys that begin with a text, as ls lists them, and no others', async () => {
+    const locks = open();
+    await using _ = await locks.acquire(['goods:1', 'order:1']);
+    const watching = startCli(['watch', 'goods:', '--prefix', 'shop:'], { env: { LOCK_STORE: url } });
+    await until(() => watching.out().includes('goods:1  held by'));
+    await using __ = await locks.acquire('goods:2');
+    await until(() => watching.out().includes('goods:2  held by'));
+    watching.signal('SIGINT');
+    expect(await watching.code).toBe(130);
+    expect(watching.out()).not.toContain('order:1');
+  });
+
+  it('goes on to watch after a late answer, of which it complains once', async () => {
+    const locks = open();
+    const words = ['watch', '--prefix', 'shop:', '--timeout', '300'];
+    const watching = startCli(words, { env: { LOCK_STORE: url } });
+    await using _ = await locks.acquire('goods:1');
+    await until(() => watching.out().includes('goods:1  held by'));
+    await redis.server.pause();
+    await until(() => watching.complaints().includes('Watching goes on.'));
+    await redis.server.resume();
+    await using __ = await locks.acquire('goods:2', { waitMs: 30_000 });
+    await until(() => watching.out().includes('goods:2  held by'));
+    watching.signal('SIGINT');
+    expect(await watching.code).toBe(130);
+    expect(watching.complaints().trimEnd().split('\n')).toHaveLength(1);
+  });
+
+  it('names who waits as it names who holds, and says when the lease was renewed', async () => {
+    const lock = await open().acquire('goods:42', { site: 'nightly import' });
+    const other = redis.open({ keyPrefix: 'shop:', application: 'importer' });
+    const waiting = other.acquire('goods:42', { waitMs: Infinity });
+    const inspected = async () => (await cli('inspect', 'goods:42')).out;
+    await until(async () => /held by .*last renewed .*\nwaiting {2}importer on/.test(await inspected()));
+    expect(await inspected()).toMatch(
+      /^held by {2}shop on \S+, process \d+ \(nightly import\) for [\d.]+ s, last renewed [\d.]+ s ago\nwaiting {2}importer on \S+, process \d+$/m,
+    );
+    const json = JSON.parse((await cli('inspect', 'goods:42', '--json')).out) as object;
+    expect(json).toMatchObject({
+      holders: [{ renewedAgoMs: expect.any(Number) }],
+      waiting: [expect.any(String)],
+      waiters: [{ application: 'importer', process: process.pid }],
+    });
+    await lock.release();
+    await (await waiting).release();
+  });
+
+  it('says by its exit code that its output could not be written', async () => {
+    const line = 'exec "$0" "$1" --help > /dev/full';
+    const { child, exited } = spawnGuarded('sh', ['-c', line, process.execPath, PROGRAM], { stdio: 'pipe' });
+    let complaints = '';
+    child.stderr!.on('data', (text: Buffer) => (complaints += text.toString()));
+    await exited;
+    expect([child.exitCode, complaints]).toEqual([4, expect.stringContaining('ENOSPC')]);
   });
 
   it('never prints a password, whatever goes wrong', async () => {

@@ -4,7 +4,7 @@ import { run } from '../../../libs/distributed-lock/src/admin/cli/run.js';
 import type { Terminal } from '../../../libs/distributed-lock/src/admin/cli/terminal.js';
 
 /** As npm links it. */
-const PROGRAM = fileURLToPath(new URL('../../../libs/distributed-lock/dist/cli.js', import.meta.url));
+export const PROGRAM = fileURLToPath(new URL('../../../libs/distributed-lock/dist/cli.js', import.meta.url));
 
 export interface CliRun {
   readonly out: () => string;

@@ -195,11 +195,14 @@ describe('other data with the name of a lock', () => {
   it('hide no other lock from a list, which says what it could not read', async () => {
     const others = redis.open({ keyPrefix: `${key}:` });
     const [replaced, held] = [await others.acquire('1'), await others.acquire('2')];
+    const waiting = failureOf(redis.open({ keyPrefix: `${key}:` }).acquire('1', { waitMs: Infinity }));
+    await redis.eyes.untilQueued(`${key}:1`, 1);
     await redis.eyes.client.set(`${key}:1`, 'chair');
     const { entries, unreadable } = await others.list();
     expect(entries).toMatchObject([{ key: '2' }]);
     expect(unreadable).toEqual([{ key: '1', message: expect.stringContaining('is a string in Redis') }]);
     await Promise.all([replaced.release(), held.release()]);
+    expect(await waiting).toMatchObject({ reason: 'refused' });
   });
 
   it.each(['string', 'list'])(

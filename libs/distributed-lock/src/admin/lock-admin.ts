@@ -4,10 +4,14 @@ import { findLockService } from '../distributed-lock.tokens.js';
 import { warn } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
+import { snapshotsOf } from '../port/snapshots-of.js';
 import { timeOfDay } from '../time/clock.js';
 import { refusal, type AdminAnswer } from './admin-answer.js';
 import type { LockAdminOptions } from './lock-admin.options.js';
 import { lockView } from './lock-view.js';
+
+/** How many keys one request may name. */
+const MAX_KEYS = 200;
 
 export const ADMIN_OPTIONS = Symbol('LockAdminModule.options');
 
@@ -42,7 +46,16 @@ export class LockAdmin implements OnModuleInit {
     return { status: 200, body: { registration: name, client, keyPrefix, canRelease: this.canRelease } };
   }
 
+  /** A page of the list, or the keys that the query names, which the page for operators reads again more often. */
   async list(query: URLSearchParams): Promise<AdminAnswer> {
+    const keys = query.getAll('key').slice(0, MAX_KEYS);
+    if (keys.length > 0) {
+      const { entries, unreadable } = await snapshotsOf(keys, (key) => this.locks.inspect(key));
+      return {
+        status: 200,
+        body: { entries: entries.map((entry) => lockView(entry, this.now)), unreadable },
+      };
+    }
     const [prefix, cursor, limit] = ['prefix', 'cursor', 'limit'].map((name) => query.get(name) || undefined);
     const page = await this.locks.list({
       prefix,

@@ -309,9 +309,8 @@ export class LockService {
     await this.lifecycle.runtime?.drain(this.options.shutdownGraceMs, () => this.acquirer.dismissIdle());
   }
 
-  private async nameHolders(snapshot: LockSnapshot): Promise<LockInspection> {
-    const { introductions } = this.lifecycle.open();
-    return { ...snapshot, heldBy: await introductions.find(snapshot.holders) };
+  private nameHolders(snapshot: LockSnapshot): Promise<LockInspection> {
+    return this.lifecycle.open().introductions.describe(snapshot);
   }
 
   private async send<T>(key: string | undefined, command: (store: GuardedStore) => Promise<T>): Promise<T> {

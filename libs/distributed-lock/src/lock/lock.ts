@@ -82,6 +82,13 @@ export interface Lock extends AsyncDisposable {
 export interface LockInspection extends LockSnapshot {
   /** The holders, in the order of `holders`, with what is known about each. */
   readonly heldBy: readonly LockHolder[];
+  /** The owners in `pending`, in their order, with the process of each of the first 20 as far as it is known. */
+  readonly waiters: readonly LockHolder[];
+  /**
+   * How long ago its lease was last renewed, or granted, in ms. Known where one owner holds it and tells the length of its lease, in
+   * a store that counts leases down; on etcd and ZooKeeper a session stands for all of them.
+   */
+  readonly renewedAgoMs?: number;
 }
 
 /** Which keys `locks.list` tells of. */
@@ -125,6 +132,8 @@ export interface HoldSnapshot {
   readonly heldMs: number;
   /** Validity of the lease that is left, in ms; 0 when it is over, and the loss is not noticed yet. */
   readonly validForMs: number;
+  /** The whole length of the lease that each renewal restarts, in ms. */
+  readonly leaseMs: number;
   /** How many calls share it: the one that has acquired it, and nested ones that have not ended. */
   readonly calls: number;
 }

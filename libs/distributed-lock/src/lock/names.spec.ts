@@ -6,6 +6,7 @@ import { LockConfigurationError, LockStoreError, LockWaitTimeoutError } from '..
 import { memoryStore } from '../stores/memory/memory.store.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { FIRST_INTRODUCTION_MS, NAME_WITHIN_MS } from './runtime/introductions.js';
+import type { Lock } from './lock.js';
 import { LockService } from './lock.service.js';
 
 type Changes = Partial<Pick<LockStore, 'introduce' | 'readIntroductions'>>;
@@ -103,6 +104,23 @@ describe('the name of a holder', () => {
     const page = await settled(other.list({ prefix: 'goods:' }));
     expect(page).toEqual({ entries: [seen], unreadable: [], cursor: undefined });
     expect((await settled(other.list({ prefix: 'orders:' }))).entries).toEqual([]);
+  });
+
+  it('comes with the time since the last renewal, where one owner holds the key, and with the names of those that wait', async () => {
+    const [locks, next, other] = [open(), open({ application: 'importer' }), open()];
+    const held = await settled(locks.acquire('goods:7', { leaseMs: 60_000 }));
+    const waits = follow(next.acquire('goods:7', { waitMs: 60_000 }));
+    await clock.advance(FIRST_INTRODUCTION_MS + 4000);
+    const seen = await settled(other.inspect('goods:7'));
+    expect(seen).toMatchObject({ renewedAgoMs: 5000, waiters: [{ client: next.client }] });
+    expect(seen?.waiters.map(({ owner }) => owner)).toEqual(seen?.pending);
+    await settled(held.release());
+    await settled((waits.value as Lock).release());
+    const readers = [await settled(locks.acquire('r', { mode: 'shared' }))];
+    readers.push(await settled(next.acquire('r', { mode: 'shared' })));
+    await clock.advance(FIRST_INTRODUCTION_MS + 4000);
+    expect(await settled(other.inspect('r'))).not.toHaveProperty('renewedAgoMs');
+    for (const reader of readers) await settled(reader.release());
   });
 
   it('is in the message of a call whose wait is over, beside the owner that the error names', async () => {

@@ -1,4 +1,4 @@
-import type { KeyPage, LockSnapshot, UnreadableKey } from './lock-store.js';
+import type { LockSnapshot, UnreadableKey } from './lock-store.js';
 import { LockStoreError } from './lock.errors.js';
 
 /**
@@ -7,10 +7,10 @@ import { LockStoreError } from './lock.errors.js';
  *
  * @throws whatever else `inspect` rejects with
  */
-export async function snapshotsOf(
+export async function snapshotsOf<Snapshot extends LockSnapshot>(
   keys: readonly string[],
-  inspect: (key: string) => Promise<LockSnapshot | null>,
-): Promise<Pick<KeyPage, 'entries' | 'unreadable'>> {
+  inspect: (key: string) => Promise<Snapshot | null>,
+): Promise<{ readonly entries: readonly Snapshot[]; readonly unreadable: readonly UnreadableKey[] }> {
   const unreadable: UnreadableKey[] = [];
   const snapshots = await Promise.all(
     keys.map((key) =>

@@ -395,3 +395,44 @@ describe.each(LIBRARIES)('a Redis cluster whose masters fail, by %s', (library) 
     expect(Math.min(...waits)).toBeLessThan(100);
   }, 60_000);
 });
+
+describe.each(LIBRARIES)('a list of the locks in a cluster, by %s', (library) => {
+  const cluster = ownServer(() => startRedisCluster(3));
+  afterEach(closeServices);
+
+  /** The keys on all pages, and the error of the page that failed. */
+  const listed = async (service: LockService) => {
+    const keys = new Set<string>();
+    for (let cursor: string | undefined, pages = 0; ; pages++) {
+      expect(pages).toBeLessThan(100);
+      const page = await service.list({ cursor }).catch((error: unknown) => error as Error);
+      if (page instanceof Error) return { keys, error: page };
+      for (const { key } of page.entries) keys.add(key);
+      ({ cursor } = page);
+      if (cursor === undefined) return { keys, error: undefined };
+    }
+  };
+
+  it('is not called whole while a master is dead, and has the locks of the others', async () => {
+    for (const { url } of cluster.servers) {
+      const client = new Redis(url);
+      await client.call('CONFIG', 'SET', 'cluster-require-full-coverage', 'no');
+      client.disconnect();
+    }
+    const options = { watchdogTimeoutMs: 60_000 };
+    const [service, other] = [0, 1].map(() => openService(clusterTargetOf(library, cluster), options));
+    const names = Array.from({ length: 12 }, (_, i) => `goods:${i}`);
+    await Promise.all(names.map((name) => service!.acquire(name)));
+    expect(await listed(other!)).toEqual({ keys: new Set(names), error: undefined });
+    await cluster.servers[2]?.kill();
+    expect((await listed(other!)).error).toMatchObject({ code: 'LOCK_STORE' });
+    let last = { keys: new Set<string>() };
+    await until(async () => {
+      const { error, keys } = await listed(other!);
+      last = { keys };
+      return /No master answers for 546[12] of the 16384 slots/.test(error?.message ?? '');
+    });
+    expect(last.keys.size).toBeGreaterThan(0);
+    expect(last.keys.size).toBeLessThan(12);
+  }, 60_000);
+});

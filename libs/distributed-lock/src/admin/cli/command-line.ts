@@ -5,7 +5,7 @@ export const USAGE = `nestjs-distributed-lock: finds and frees locks in the stor
 
   nestjs-distributed-lock ls [text]        lists the keys that are held or waited for, and begin with the text
   nestjs-distributed-lock inspect <key>    shows who holds a key, and who waits for it
-  nestjs-distributed-lock watch [key]      writes a line for each change, until Ctrl-C
+  nestjs-distributed-lock watch [text]     writes a line for each change of such a key, until Ctrl-C
   nestjs-distributed-lock release <key>    takes the lock from its holder, after a question
 
   --store <url>     redis:// rediss:// postgres:// mysql:// sqlite:<file> etcd:// etcds:// zookeeper://
@@ -19,14 +19,15 @@ export const USAGE = `nestjs-distributed-lock: finds and frees locks in the stor
 
 WAITING counts one for each other process that waits. No store knows of callers in the holder's own process.
 Exit codes: 0 done, 1 nothing found, 2 wrong use,
-3 the store was not reached or refuses, or a key is unreadable.
+3 the store was not reached or refuses, a key is unreadable, or the list is not whole,
+4 the output could not be written, 130 interrupted.
 `;
 
 export type CommandName = 'ls' | 'inspect' | 'watch' | 'release';
 
 export interface Command {
   readonly name: CommandName;
-  /** A key; of `ls` the text that keys begin with. */
+  /** A key; of `ls` and `watch` the text that keys begin with. */
   readonly key: string;
   readonly store: string;
   readonly prefix: string;
@@ -71,8 +72,22 @@ export function readCommandLine(
   const store = values.store ?? env['LOCK_STORE'] ?? '';
   if (store === '')
     throw new WrongUse('Name the store: --store redis://localhost, or the variable LOCK_STORE.');
+  if (!isEncoded(store))
+    throw new WrongUse(
+      'The URL of the store has a % that begins no code of a character: write %25 for a percent sign.',
+    );
   const { prefix, table, root, json, yes } = values;
   return { name, key, store, prefix, table, root, json, yes, timeoutMs: timeoutOf(values.timeout) };
+}
+
+/** The clients decode the parts of a URL. The name of a file is taken as it is. */
+function isEncoded(url: string): boolean {
+  if (/^(sqlite|file):/i.test(url)) return true;
+  try {
+    return decodeURIComponent(url) !== '';
+  } catch {
+    return false;
+  }
 }
 
 function parse(words: readonly string[]) {

@@ -1,8 +1,9 @@
-import type { LockInspection } from '../../lock/lock.js';
+import type { LockInspection, LockPage } from '../../lock/lock.js';
 import type { LockService } from '../../lock/lock.service.js';
+import { LockStoreError } from '../../port/lock.errors.js';
 import { printable } from '../../redaction/printable.js';
 import { systemClock, timeOfDay } from '../../time/clock.js';
-import { lockView } from '../lock-view.js';
+import { lockView, oldestFirst } from '../lock-view.js';
 import { WrongUse, type Command, type CommandName } from './command-line.js';
 import { tableOf } from './table.js';
 import type { Terminal } from './terminal.js';
@@ -11,14 +12,18 @@ import { durationText, holderText, tableRow, stateText, TABLE_HEAD } from './wor
 const [FOUND, NOTHING, REFUSED] = [0, 1, 3];
 const PAGE = 1000;
 const WATCH_EVERY_MS = 1000;
+/** How many keys `watch` reads again in one turn. */
+const MAX_READ_AGAIN = 200;
 
 const ls: Run = async (locks, command, terminal) => {
-  const { found, unreadable } = await findAll(locks, command, terminal);
+  const { found, unreadable, failure } = await findAll(locks, command, terminal);
   if (command.json) terminal.write(found.map(jsonOf).join(''));
   else if (found.length > 0) {
     terminal.write(`${tableOf([TABLE_HEAD, ...found.map(tableRow)], terminal.width).join('\n')}\n`);
-  } else if (unreadable.size === 0) terminal.complain('No key is held or waited for.');
+  } else if (unreadable.size === 0 && !failure) terminal.complain('No key is held or waited for.');
   for (const [key, message] of unreadable) terminal.complain(unreadableText(key, message));
+  // What was found until then is of use all the same.
+  if (failure) throw failure;
   if (unreadable.size > 0) return REFUSED;
   return found.length > 0 ? FOUND : NOTHING;
 };
@@ -26,48 +31,83 @@ const ls: Run = async (locks, command, terminal) => {
 const inspect: Run = async (locks, command, terminal) => {
   const found = await findOne(locks, command, terminal);
   if (!found) return NOTHING;
-  const { key, mode = 'free', heldBy, pending, remainingMs, fencingToken } = found;
+  const { key, mode = 'free', heldBy, waiters, remainingMs, renewedAgoMs, fencingToken } = found;
+  const renewed = renewedAgoMs === undefined ? '' : `, last renewed ${durationText(renewedAgoMs)} ago`;
   const lines = [
     `${printable(key)}: ${mode}, token ${fencingToken ?? 'unknown'}, lease ${durationText(remainingMs)}`,
     ...heldBy.map(
       (holder) =>
-        `held by  ${holderText(holder)}${holder.heldMs === undefined ? '' : ` for ${durationText(holder.heldMs)}`}`,
+        `held by  ${holderText(holder)}${holder.heldMs === undefined ? '' : ` for ${durationText(holder.heldMs)}`}${renewed}`,
     ),
-    ...pending.map((owner) => `waiting  owner ${printable(owner)}`),
+    ...waiters.map((waiter) => `waiting  ${holderText(waiter)}`),
   ];
   terminal.write(command.json ? jsonOf(found) : `${lines.join('\n')}\n`);
   return FOUND;
 };
 
-/** One line for each key whose holders or queue have changed. Ends by Ctrl-C only. */
+/**
+ * One line for each change of holders or queue of a key that begins with the text. Ends by Ctrl-C only, also where the store
+ * answers late or is away for a while.
+ *
+ * A key that is known is read again each second, the longest unread ones first. For new ones the store is looked through once at
+ * the start, and then by one page a second, so that a large store costs no more than a small one.
+ */
 const watch: Run = async (locks, command, terminal) => {
   const shown = new Map<string, string>();
   const complained = new Set<string>();
+  let [cursor, isKnown, hasAnswered]: [string | undefined, boolean, boolean] = [undefined, false, false];
+  const complainOnce = (about: string, text: string): void => {
+    if (!complained.has(about)) terminal.complain(text);
+    complained.add(about);
+  };
+  const show = (key: string, lock: LockInspection | undefined): void => {
+    const before = shown.get(key);
+    const state = lock && JSON.stringify([lock.holders, lock.pending.length, lock.mode]);
+    // Behind those that were not read for longer.
+    shown.delete(key);
+    if (state !== undefined) shown.set(key, state);
+    if (state !== before) terminal.write(changeText(command, key, lock));
+  };
+  const lookOn = async (): Promise<ReadonlySet<string>> => {
+    const limit = isKnown ? MAX_READ_AGAIN : PAGE;
+    const request = { prefix: command.key, cursor, limit };
+    // The next one begins again if this one fails.
+    cursor = undefined;
+    const page = await terminal.unlessInterrupted(locks.list(request));
+    hasAnswered = true;
+    for (const entry of page.entries) show(entry.key, entry);
+    for (const { key, message } of page.unreadable) complainOnce(`key ${key}`, unreadableText(key, message));
+    ({ cursor } = page);
+    isKnown ||= cursor === undefined;
+    return new Set(page.entries.map(({ key }) => key));
+  };
+  const readAgain = async (isRead: ReadonlySet<string>): Promise<void> => {
+    const keys = [...shown.keys()].filter((key) => !isRead.has(key)).slice(0, MAX_READ_AGAIN);
+    const readings = keys.map(async (key) => ({ key, lock: await locks.inspect(key) }));
+    for (const { key, lock } of await terminal.unlessInterrupted(Promise.all(readings))) {
+      show(key, lock ?? undefined);
+    }
+  };
   for (;;) {
-    const { found, unreadable } =
-      command.key === ''
-        ? await findAll(locks, command, terminal)
-        : { found: await findKey(locks, command, terminal), unreadable: NONE };
-    for (const [key, message] of unreadable) {
-      if (complained.has(key)) continue;
-      complained.add(key);
-      terminal.complain(unreadableText(key, message));
-    }
-    const now = new Map(found.map((it) => [it.key, it]));
-    for (const key of shown.keys()) {
-      if (now.has(key)) continue;
-      shown.delete(key);
-      terminal.write(changeText(command, key, undefined));
-    }
-    for (const [key, it] of now) {
-      const state = JSON.stringify([it.holders, it.pending.length, it.mode]);
-      if (shown.get(key) === state) continue;
-      shown.set(key, state);
-      terminal.write(changeText(command, key, it));
+    try {
+      do await readAgain(await lookOn());
+      while (!isKnown);
+      complained.delete('store');
+    } catch (error) {
+      if (!isPassing(error, hasAnswered)) throw error;
+      complainOnce('store', `${printable(error.message)} Watching goes on.`);
     }
     await terminal.pause(WATCH_EVERY_MS);
   }
 };
+
+/** Whether a store that has failed so may answer the next time. One that was never reached is probably another one. */
+function isPassing(error: unknown, hasAnswered: boolean): error is LockStoreError {
+  if (!(error instanceof LockStoreError)) return false;
+  return (
+    error.reason === 'unknown' || error.reason === 'unready' || (hasAnswered && error.reason !== 'refused')
+  );
+}
 
 const release: Run = async (locks, command, terminal) => {
   const { key, yes, json } = command;
@@ -91,32 +131,35 @@ export const COMMANDS: Readonly<Record<CommandName, Run>> = { ls, inspect, watch
 type Run = (locks: LockService, command: Command, terminal: Terminal) => Promise<number>;
 
 interface Found {
+  /** The oldest first. */
   readonly found: readonly LockInspection[];
   /** Why each of these keys cannot be read. */
   readonly unreadable: ReadonlyMap<string, string>;
+  /** Why the list is not whole. */
+  readonly failure: LockStoreError | undefined;
 }
-
-const NONE: Found['unreadable'] = new Map();
 
 async function findAll(locks: LockService, command: Command, terminal: Terminal): Promise<Found> {
   const found = new Map<string, LockInspection>();
   const unreadable = new Map<string, string>();
   let cursor: string | undefined;
+  let failure: LockStoreError | undefined;
   do {
     const options = { prefix: command.key, cursor, limit: PAGE };
-    const page = await terminal.unlessInterrupted(locks.list(options));
+    const page = await terminal.unlessInterrupted(locks.list(options)).catch((error: unknown) => {
+      if (!(error instanceof LockStoreError)) throw error;
+      failure = error;
+      return NO_PAGE;
+    });
     // On Redis a key may be in two pages.
     for (const entry of page.entries) found.set(entry.key, entry);
     for (const { key, message } of page.unreadable) unreadable.set(key, message);
     ({ cursor } = page);
   } while (cursor !== undefined);
-  return { found: [...found.values()].sort((a, b) => (a.key < b.key ? -1 : 1)), unreadable };
+  return { found: [...found.values()].sort(oldestFirst), unreadable, failure };
 }
 
-async function findKey(locks: LockService, command: Command, terminal: Terminal): Promise<LockInspection[]> {
-  const found = await terminal.unlessInterrupted(locks.inspect(command.key));
-  return found ? [found] : [];
-}
+const NO_PAGE: LockPage = { entries: [], unreadable: [], cursor: undefined };
 
 /** Says so when nobody holds the key or waits for it. */
 async function findOne(
@@ -124,7 +167,7 @@ async function findOne(
   command: Command,
   terminal: Terminal,
 ): Promise<LockInspection | undefined> {
-  const [found] = await findKey(locks, command, terminal);
+  const found = (await terminal.unlessInterrupted(locks.inspect(command.key))) ?? undefined;
   if (!found) terminal.complain(`Nobody holds "${printable(command.key)}" or waits for it.`);
   return found;
 }

@@ -1,25 +1,46 @@
 import { createInterface } from 'node:readline/promises';
 import { unlessAborted } from '../../async-context/abort-listeners.js';
+import { inBackground } from '../../async-context/in-background.js';
 import { systemClock } from '../../time/clock.js';
 
 /** Ctrl-C was pressed, or nobody reads any more. */
 export class Interrupted extends Error {}
 
-export type Terminal = ReturnType<typeof processTerminal>;
+/** The output could not be written, as on a full disk. */
+export class OutputFailed extends Error {}
+
+/** What a command needs of it. The program itself waits for the output. */
+export type Terminal = Omit<ReturnType<typeof processTerminal>, 'flush'>;
 
 /** The terminal of this process. @param signal aborts with `Interrupted` when the command is to end */
-export function processTerminal(signal: AbortSignal) {
-  const { stdin, stdout, stderr } = process;
+export function processTerminal(
+  signal: AbortSignal,
+  { stdin, stdout, stderr }: Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr'> = process,
+) {
   /** @throws Interrupted as soon as the command is to end, also while `work` goes on */
   const unlessInterrupted = <T>(work: Promise<T>): Promise<T> => unlessAborted(signal, work);
+  let output: Promise<unknown> = Promise.resolve();
+  // The callback of each write gets the error, too.
+  for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
+  const flush = async (): Promise<void> => {
+    await unlessInterrupted(output);
+  };
   return {
     unlessInterrupted,
+    /**
+     * Resolves as soon as a reader, or the system, has all that was written.
+     *
+     * @throws Interrupted when a reader such as `head` has left
+     * @throws OutputFailed
+     */
+    flush,
     /** How wide a line may be; `Infinity` where no terminal shows it. */
     width: stdout.isTTY ? stdout.columns : Infinity,
     /** Whether a person can answer. */
     canAsk: stdin.isTTY,
     write(text: string): void {
-      stdout.write(text);
+      output = Promise.all([output, written(stdout, text)]);
+      inBackground(output, () => undefined);
     },
     /** Writes to the error output. */
     complain(message: string): void {
@@ -37,11 +58,26 @@ export function processTerminal(signal: AbortSignal) {
         lines.close();
       }
     },
-    /** @throws Interrupted */
+    /** Waits until all that was written has left, and then for `ms`. @throws as `flush` does */
     async pause(ms: number): Promise<void> {
+      await flush();
       let cancel = (): void => undefined;
       const over = new Promise<void>((resolve) => (cancel = systemClock.after(ms, resolve)));
       await unlessInterrupted(over).finally(() => cancel());
     },
   };
+}
+
+function written(stream: NodeJS.WriteStream, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stream.write(text, (error) => {
+      if (!error) resolve();
+      else
+        reject((error as NodeJS.ErrnoException).code === 'EPIPE' ? new Interrupted() : outputFailed(error));
+    });
+  });
+}
+
+function outputFailed(cause: Error): OutputFailed {
+  return new OutputFailed(`The output could not be written, so it is not whole: ${cause.message}`, { cause });
 }

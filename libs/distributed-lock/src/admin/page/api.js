@@ -9,7 +9,9 @@ export class Refused extends Error {
   }
 }
 
+/** @param query names with values, or parameters, where a name may stand several times */
 export function addressOf(route, query = {}) {
+  if (query instanceof URLSearchParams) return `${API}${route}?${query}`;
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
   return `${API}${route}?${new URLSearchParams(given)}`;
 }

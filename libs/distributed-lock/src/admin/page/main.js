@@ -1,7 +1,7 @@
 import { ask, release } from './api.js';
 import { byId, setText } from './dom.js';
 import { watchEvents } from './events.js';
-import { findLocks } from './find.js';
+import { Search } from './find.js';
 import { showLocks } from './list.js';
 import { confirmRelease, connectQuestion } from './question.js';
 
@@ -12,7 +12,8 @@ let onRelease;
 let wanted = STEP;
 /** What was done last; the next reading does not write over it. */
 let news = '';
-let reading = 0;
+/** The newest one is shown. */
+let search;
 let isReading = false;
 
 function tell(text, isBad = false) {
@@ -21,22 +22,39 @@ function tell(text, isBad = false) {
   status.className = isBad ? 'bad' : '';
 }
 
-async function read() {
-  // Only the newest reading is shown.
-  const turn = ++reading;
+function showSearch() {
+  const { locks, isWhole, isCut, note } = search;
+  showLocks(locks.slice(0, wanted), onRelease);
+  byId('more').hidden = locks.length <= wanted;
+  const count = `${locks.length}${isCut ? ' or more' : ''} ${locks.length === 1 ? 'key' : 'keys'}${isWhole ? '.' : ' so far …'}`;
+  tell([news, count, note].filter(Boolean).join(' '));
+}
+
+/** Looks through the store once, and from then on by one page each time. What is shown is read again. */
+async function read(current = search) {
   isReading = true;
   try {
-    const { locks, isMore, note } = await findLocks(byId('prefix').value, wanted);
-    if (turn !== reading) return;
-    showLocks(locks, onRelease);
-    byId('more').hidden = !isMore;
-    const count = `${locks.length}${isMore ? ' or more' : ''} ${locks.length === 1 ? 'key' : 'keys'}.`;
-    tell([news, count, note].filter(Boolean).join(' '));
+    do {
+      const isRead = await current.lookOn();
+      const shown = current.locks.slice(0, wanted).map(({ key }) => key);
+      await current.readAgain(shown.filter((key) => !isRead.has(key)));
+      if (current !== search) return;
+      showSearch();
+    } while (!current.isWhole && !document.hidden);
   } catch (error) {
-    if (turn === reading) tell(error.message, true);
+    if (current !== search) return;
+    // What was found until then is of use all the same.
+    showSearch();
+    tell(error.message, true);
   } finally {
-    if (turn === reading) isReading = false;
+    if (current === search) isReading = false;
   }
+}
+
+function startSearch() {
+  search = new Search(byId('prefix').value);
+  wanted = STEP;
+  return read();
 }
 
 async function askAndRelease(lock) {
@@ -47,10 +65,11 @@ async function askAndRelease(lock) {
   } catch (error) {
     news = `${lock.key} was not released: ${error.message}`;
   }
-  await read();
+  await search.readAgain([lock.key]).catch(() => undefined);
+  showSearch();
 }
 
-function readAgain() {
+function readSoon() {
   // A store that answers late is not asked twice at a time.
   if (byId('live').checked && !document.hidden && !isReading) void read();
 }
@@ -63,20 +82,19 @@ async function start() {
     `${client.application} on ${client.host}, process ${client.process}, registration ${registration}${prefix}`,
   );
   if (canRelease) onRelease = askAndRelease;
-  await read();
-  setInterval(readAgain, EVERY_MS);
+  setInterval(readSoon, EVERY_MS);
   watchEvents();
+  await startSearch();
 }
 
 byId('search').addEventListener('submit', (event) => {
   event.preventDefault();
-  wanted = STEP;
   news = '';
-  void read();
+  void startSearch();
 });
 byId('more').addEventListener('click', () => {
   wanted += STEP;
-  void read();
+  showSearch();
 });
 connectQuestion();
 start().catch((error) => tell(error.message, true));

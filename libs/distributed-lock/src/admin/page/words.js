@@ -6,16 +6,27 @@ export function duration(ms) {
 }
 
 /** As in `shop on pod-7, process 4711, GoodsController.purchase, for 41 s`. */
-export function holderText({ owner, application, host, process, site, heldMs }) {
+export function holderText({ owner, application, host, process, site, heldMs, renewedAgoMs }) {
   const who = application === undefined ? `owner ${owner}` : `${application} on ${host}, process ${process}`;
-  const parts = [who, site, heldMs === undefined ? undefined : `for ${duration(heldMs)}`];
+  const held = heldMs === undefined ? undefined : `for ${duration(heldMs)}`;
+  const renewed = renewedAgoMs === undefined ? undefined : `last renewed ${duration(renewedAgoMs)} ago`;
+  const parts = [who, site, held, renewed];
   return parts.filter((it) => it !== undefined).join(', ');
 }
 
-export function factsOf({ mode, waiting, remainingMs, fencingToken }, contentions) {
+/** As in `2 waiting (importer on pod-8, process 12)`. */
+function waitingText({ waiting, waiters = [] }) {
+  if (!waiting) return undefined;
+  const named = waiters.filter(({ application }) => application !== undefined).map(holderText);
+  const names = [...new Set(named)].slice(0, 5).join('; ');
+  return `${waiting.length} waiting${names && ` (${names})`}`;
+}
+
+export function factsOf(lock, contentions) {
+  const { mode, remainingMs, fencingToken } = lock;
   return [
     mode ?? 'free',
-    waiting && `${waiting.length} waiting`,
+    waitingText(lock),
     remainingMs === null ? 'the lease has no end' : `lease ends in ${duration(remainingMs)}`,
     fencingToken !== undefined && `token ${fencingToken}`,
     contentions > 0 && `contended ${contentions} times since this page is open`,

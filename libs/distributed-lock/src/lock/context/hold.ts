@@ -127,10 +127,10 @@ export class Hold {
   describe(now: number, timeOfDay: number): HoldSnapshot {
     const { key, claim, fencingToken, count: calls } = this;
     const site = this.site?.toString();
-    const { id: owner, validForMs } = this.owner;
+    const { id: owner, validForMs, leaseMs } = this.owner;
     const heldMs = now - this.acquiredAt;
     const since = new Date(timeOfDay - heldMs);
-    return { key, mode: modeOf(claim), owner, fencingToken, site, since, heldMs, validForMs, calls };
+    return { key, mode: modeOf(claim), owner, fencingToken, site, since, heldMs, validForMs, leaseMs, calls };
   }
 
   share(holdAtLeastMs: number): this {
@@ -179,6 +179,7 @@ export interface HeldOwner {
   readonly now: number;
   readClocks(): ClockReading;
   readonly validForMs: number;
+  readonly leaseMs: number;
   /** Others wait for the key, as far as the owner knows. */
   readonly isContended: boolean;
   /** @returns why the lease must not be believed in before `whenSure` has resolved */

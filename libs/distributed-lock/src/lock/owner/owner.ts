@@ -90,6 +90,10 @@ export class Owner {
     return this.keeper?.lease.measureValidity() ?? 0;
   }
 
+  get leaseMs(): number {
+    return this.keeper?.lease.leaseMs ?? this.request.leaseMs;
+  }
+
   // --- acquire --------------------------------------------------------------------------------------------------
 
   start(): void {
@@ -422,9 +426,8 @@ export class Owner {
   }
 
   private releaseRequest(isAwaited: boolean): ReleaseRequest {
-    const { key, id: owner, claim, keeper } = this;
+    const { key, id: owner, claim, keeper, leaseMs } = this;
     const { minimumUntil: holdUntil } = this.holds;
-    const leaseMs = keeper?.lease.leaseMs ?? this.request.leaseMs;
     const isMinimumOpen = holdUntil > 0 && holdUntil > this.now;
     const whenAwaited = isAwaited ? 'when idle' : undefined;
     return {

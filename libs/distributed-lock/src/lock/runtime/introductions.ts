@@ -4,13 +4,17 @@ import { inBackground } from '../../async-context/in-background.js';
 import { holderName, LockStoreError } from '../../port/lock.errors.js';
 import type { LockClient, LockHolder } from '../../port/lock-client.js';
 import type { GuardedStore } from './guarded-store.js';
-import { holderIn, introductionText } from './introduction.js';
+import { holderIn, introductionText, type IntroducedHolder } from './introduction.js';
+import type { LockInspection } from '../lock.js';
+import type { LockSnapshot } from '../../port/lock-store.js';
 import type { OwnerRegistry } from './owner-registry.js';
 
 /** Short locks cost no introduction: the first one is written for an owner that has waited or held for this long. */
 export const FIRST_INTRODUCTION_MS = 1000;
 /** A call whose wait is over waits this long at most for the name of the holder. */
 export const NAME_WITHIN_MS = 100;
+/** Of a longer queue only the first ones are named, who have waited for the longest. */
+const MAX_NAMED_WAITERS = 20;
 
 /**
  * Tells the store who this client is and what it holds, and asks it who holds a lock.
@@ -59,6 +63,25 @@ export class Introductions {
 
   /** Who the owners are. Never rejects: what is not known is left out. */
   async find(owners: readonly string[]): Promise<readonly LockHolder[]> {
+    return (await this.introduced(owners)).map(({ holder }) => holder);
+  }
+
+  /** Says of a key who holds it and who waits for it. Never rejects. */
+  async describe(snapshot: LockSnapshot): Promise<LockInspection> {
+    const { holders, pending, remainingMs } = snapshot;
+    const [held, waiters] = await Promise.all([
+      this.introduced(holders),
+      this.find(pending.slice(0, MAX_NAMED_WAITERS)),
+    ]);
+    const unnamed = pending.slice(MAX_NAMED_WAITERS).map((owner) => ({ owner }));
+    const heldBy = held.map(({ holder }) => holder);
+    // The store tells one remaining time for all holders. Nothing is gone of a lease that no clock counts down.
+    const renewedAgoMs = held.length === 1 ? (held[0]?.leaseMs ?? 0) - remainingMs : 0;
+    const renewed = renewedAgoMs > 0 && { renewedAgoMs };
+    return { ...snapshot, heldBy, waiters: [...waiters, ...unnamed], ...renewed };
+  }
+
+  private async introduced(owners: readonly string[]): Promise<readonly IntroducedHolder[]> {
     const texts = await Promise.all(owners.map((owner) => this.textOf(clientOf(owner))));
     const now = timeOfDay(this.parts.clock);
     return owners.map((owner, i) => holderIn(texts[i], owner, now));

@@ -26,6 +26,10 @@ export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
   close(withinMs: number): Promise<void>;
   /** The masters of a cluster, connected or not; the client itself if there is no cluster. */
   masters(): readonly RedisNode[];
+  /** The master of a slot, as far as this client knows the cluster. Absent where there is no cluster. */
+  ownerOf?(slot: number): RedisNode | undefined;
+  /** Learns soon which master has which slots. Absent where there is no cluster. */
+  refreshSlots?(): void;
   evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown>;
   /**
    * The commands that follow may share a system call with others of this turn of the event loop, until `writeNow`. Absent where

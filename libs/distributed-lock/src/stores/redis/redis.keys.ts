@@ -27,12 +27,20 @@ export function introductionKey(keyPrefix: string, clientId: string): string {
   return `nest_lock_client:${keyPrefix}${clientId}`;
 }
 
-const BESIDE_A_LOCK = /^nest_lock_(?:queue|token|shared_token):(?:\{([^}]*)\}$|\{[^}]*\}:(.+)$|([^]+)$)/;
+const QUEUE = /^nest_lock_queue:(?:\{([^}]*)\}$|\{[^}]*\}:(.+)$|([^]+)$)/;
+const PERMITS = /^([^]+):timeout$/;
 
-/** The name of the lock that a key of `ownKey` stands beside; `undefined` for any other key. */
-export function lockNameIn(key: string): string | undefined {
-  const [, whole, tagged, untagged] = BESIDE_A_LOCK.exec(key) ?? [];
-  return whole ?? tagged ?? untagged;
+/** The names of the locks that a sorted set with this key may belong to: one that owners wait for, or permits. */
+export function lockNamesBeside(key: string): {
+  readonly waitedFor: readonly string[];
+  readonly permits: readonly string[];
+} {
+  const [, whole, tagged, untagged] = QUEUE.exec(key) ?? [];
+  const queued = whole ?? tagged ?? untagged;
+  const [, braced = ''] = PERMITS.exec(key) ?? [];
+  // Redisson keeps the permits of x and of {x} in one sorted set.
+  const permits = braced.includes('{') ? [braced, ...(/^\{([^{]+)\}$/.exec(braced)?.slice(1) ?? [])] : [];
+  return { waitedFor: queued === undefined ? [] : [queued], permits };
 }
 
 /** The key of the restart guard's mark for services with this prefix. A server that loses its data loses the mark. */

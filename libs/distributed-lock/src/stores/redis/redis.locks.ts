@@ -24,12 +24,13 @@ import type {
 import { AcquireAllCommand, fitsOneScript } from './commands/acquire-all.js';
 import { AcquireCommand, type AcquireContext } from './commands/acquire.js';
 import { ForceCommand } from './commands/force.js';
-import { findNames } from './commands/list.js';
+import { findNames, isNoLock } from './commands/list.js';
 import { PlainCommand } from './commands/plain.js';
 import { InspectCommand } from './commands/inspect.js';
 import { CertainReleases } from '../common/certain-releases.js';
 import { RequestsByOwner } from '../common/owner-requests.js';
 import { snapshotsOf } from '../../port/snapshots-of.js';
+import type { LockStoreError } from '../../port/lock.errors.js';
 import { releaseCopies } from './commands/release.js';
 import { Renewals } from './commands/renew.js';
 import { connectionName } from '../common/connection/connection-name.js';
@@ -171,11 +172,18 @@ export class RedisLocks implements LockStore {
   }
 
   async list(request: ListRequest): Promise<KeyPage> {
-    const { keyPrefix } = this;
-    const find = (client: RedisClient) => findNames(client, keyPrefix + request.prefix, request);
-    const { names, cursor } = await this.run(() => new PlainCommand(this.rights, find));
-    const keys = names.map((name) => name.slice(keyPrefix.length)).filter((key) => key !== '');
-    const found = await snapshotsOf(keys, (key) => this.inspect(key));
+    const { keyPrefix, scripts } = this;
+    const ask = <Reply>(write: (client: RedisClient) => Promise<Reply>): Promise<Reply> =>
+      this.run(() => new PlainCommand(this.rights, write));
+    const wanted = { prefix: keyPrefix + request.prefix, canLock: (name: string) => scripts.canLock(name) };
+    const { names, cursor } = await findNames(ask, wanted, request);
+    const keys = [...names.keys()].map((name) => name.slice(keyPrefix.length));
+    const found = await snapshotsOf(keys, (key) =>
+      this.inspect(key).catch((error: LockStoreError) => {
+        if (isNoLock(error, names.get(keyPrefix + key))) return null;
+        throw error;
+      }),
+    );
     return { ...found, ...(cursor !== undefined && { cursor }) };
   }
 

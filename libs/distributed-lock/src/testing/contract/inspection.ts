@@ -74,6 +74,19 @@ export const inspection = {
     assert.deepEqual([...(await listed('c')).keys()], []);
   },
 
+  'the first page of a list has the key that is the whole prefix, whatever else begins with it': async (
+    stage,
+  ) => {
+    const client = stage.client({ keyPrefix: `${stage.key}:` });
+    const keys = ['a:1:x', 'a:1', 'a:10', 'a:1 '];
+    for (const key of keys) await stage.owner({ client, key }).acquire();
+    for (const key of keys) {
+      const page = await client.list?.({ prefix: key, limit: 1 });
+      const found = page?.entries.map((entry) => entry.key);
+      assert.ok(found?.includes(key), `${key}: ${found?.join(' ')}`);
+    }
+  },
+
   'a forced release frees the key, and tokens go on to grow': async (stage) => {
     const [holder, next] = await stage.held(2, { tokens: 100 });
     assert.equal(await next.store.forceRelease(stage.key), 'released');

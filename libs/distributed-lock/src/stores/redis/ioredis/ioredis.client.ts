@@ -209,6 +209,18 @@ class IoredisCluster extends IoredisClient<Cluster> {
     return this.client.nodes('master').map((node) => new IoredisNode(node));
   }
 
+  ownerOf(slot: number): RedisNode | undefined {
+    const [address] = this.client.slots[slot] ?? [];
+    const owner = this.client
+      .nodes('all')
+      .find(({ options: { host, port } }) => `${host}:${port}` === address);
+    return owner && new IoredisNode(owner);
+  }
+
+  refreshSlots(): void {
+    this.client.refreshSlotsCache();
+  }
+
   askBeside(): () => void {
     return () => undefined;
   }

@@ -110,7 +110,8 @@ export class ClusterNodes {
     return node;
   }
 
-  private readSoon(): void {
+  /** Reads the slots again, after a moment in which others may ask for the same. */
+  readSoon(): void {
     if (this.isClosed || this.cancelReading) return;
     const { clock, chance } = this.settings;
     this.cancelReading = clock.after(reconnectDelay(chance, this.failures), () => {

@@ -83,6 +83,14 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
     return this.nodes.masters();
   }
 
+  ownerOf(slot: number): RedisNode | undefined {
+    return this.nodes.ownerOf(slot);
+  }
+
+  refreshSlots(): void {
+    this.nodes.readSoon();
+  }
+
   /** Does nothing, because `IdleProbe` asks each node of a cluster by itself. */
   askBeside(): () => void {
     return () => undefined;

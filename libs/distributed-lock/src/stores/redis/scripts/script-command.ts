@@ -115,6 +115,15 @@ export class ScriptContext {
     if (serverMs > 0) this.connection.serverClock.learn(serverMs, sent, receivedAt);
   }
 
+  /** Whether a lock can have this name, `keyPrefix` included. */
+  canLock(name: string): boolean {
+    try {
+      return name !== this.keyPrefix && this.lockName(name.slice(this.keyPrefix.length)) !== '';
+    } catch {
+      return false;
+    }
+  }
+
   /** @throws LockKeyError for a name that belongs to another lock, or that a cluster cannot take */
   lockName(key: string): string {
     const name = this.keyPrefix + key;

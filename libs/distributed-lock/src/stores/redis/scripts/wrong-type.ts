@@ -2,6 +2,7 @@ import { LockStoreError } from '../../../port/lock.errors.js';
 import type { Claim } from '../../../port/claim.js';
 import type { RedisClient } from '../redis.client.js';
 import { type RedisKeys, permitsKey } from '../redis.keys.js';
+import { textOf } from '../../common/connection/connection-errors.js';
 
 /** Errors of our own scripts, see holders.lua. */
 const NO_LOCK = 'data of the application';
@@ -16,6 +17,11 @@ interface Lock {
   readonly names: RedisKeys;
 }
 
+/** The server, or one of our scripts, says that a key holds something else. */
+export function isWrongType(error: unknown): boolean {
+  return /\bWRONGTYPE\b/.test(textOf(error));
+}
+
 /**
  * Explains that a key of the lock holds something else. A lock that is named like the data that it protects is the
  * classic mistake.
@@ -27,8 +33,8 @@ export async function explainWrongType(
   { key, kind, names }: Lock,
   cause: unknown,
 ): Promise<LockStoreError | undefined> {
-  const text = cause instanceof Error ? cause.message : '';
-  if (!/\bWRONGTYPE\b/.test(text)) return undefined;
+  if (!isWrongType(cause)) return undefined;
+  const text = textOf(cause);
   const [lock, queue, waiterOptions, token] = names;
   const refused = (message: string) => new LockStoreError(message, key, 'refused', { cause });
   const typeOf = (name: string) => client.call('type', [name], name) as Promise<string>;
