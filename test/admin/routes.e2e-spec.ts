@@ -8,7 +8,12 @@ import {
   type INestApplication,
 } from '@nestjs/common';
 import { map } from 'rxjs';
-import { DistributedLockModule, getLockServiceToken, type LockService } from 'nestjs-distributed-lock';
+import {
+  DistributedLockModule,
+  getLockServiceToken,
+  type LockEvent,
+  type LockService,
+} from 'nestjs-distributed-lock';
 import { LockAdminModule } from 'nestjs-distributed-lock/admin';
 import { withoutList, withUnreadable } from './support/odd-lists.js';
 import { ADAPTERS, OperatorGuard, releaseOf, startAdminApp } from './support/admin-app.js';
@@ -124,15 +129,64 @@ describe.each(ADAPTERS)('the JSON API on %s', (adapter) => {
 
   it('releases by force, where the application allows it: the holder is told', async () => {
     const { locks, askJson } = await startAdminApp({ adapter, admin: { canRelease: true } });
-    const warnings: string[] = [];
-    locks.events$.subscribe((event) => event.type === 'warning' && warnings.push(event.message));
+    const forced: LockEvent[] = [];
+    locks.events$.subscribe((event) => event.type === 'forced' && forced.push(event));
     const lock = await locks.acquire('goods:42');
     const release = () => askJson('/locks/api/release', releaseOf('goods:42'));
     expect(await release()).toEqual({ key: 'goods:42', answer: 'released' });
     expect(await lock.release()).toBe('lost');
     expect(lock.signal.aborted).toBe(true);
     expect(await release()).toEqual({ key: 'goods:42', answer: 'not held' });
-    expect(warnings).toEqual([expect.stringContaining('"goods:42" was released by force')]);
+    expect(forced).toMatchObject([{ key: 'goods:42', by: 'an operator, over HTTP' }]);
+  });
+
+  it('takes the lock from the holder that was shown, and from nobody who got it since', async () => {
+    const { locks, askJson } = await startAdminApp({ adapter, admin: { canRelease: true } });
+    const shown = await locks.acquire('goods:42');
+    const { holders } = await askJson<LockView>('/locks/api/lock?key=goods:42');
+    const release = (owner: unknown) => askJson('/locks/api/release', releaseOf('goods:42', {}, { owner }));
+    const [{ owner }] = holders as [Holder];
+    await shown.release();
+    expect(await release(owner)).toEqual({ key: 'goods:42', answer: 'not held' });
+    const next = await locks.acquire('goods:42');
+    expect(await release(owner)).toEqual({ key: 'goods:42', answer: 'held by another' });
+    expect(await release([owner, 'somebody'])).toMatchObject({ answer: 'held by another' });
+    expect(next.signal.aborted).toBe(false);
+    const [now] = (await askJson<LockView>('/locks/api/lock?key=goods:42')).holders as [Holder];
+    expect(await release([owner, now.owner])).toEqual({ key: 'goods:42', answer: 'released' });
+    expect(await next.release()).toBe('lost');
+  });
+
+  it.each([
+    ['an owner that is none', { owner: null }],
+    ['a number as owner', { owner: 42 }],
+    ['a list with an empty owner', { owner: [''] }],
+    ['a misspelt owner, which would free everybody', { owners: ['a:1'] }],
+    ['a name in place of the actor', { by: 'mallory' }],
+  ])('refuses to release with %s', async (_, more) => {
+    const { locks, ask } = await startAdminApp({ adapter, admin: { canRelease: true } });
+    const lock = await locks.acquire('goods:42');
+    expect((await ask('/locks/api/release', releaseOf('goods:42', {}, more))).status).toBe(400);
+    expect(await lock.release()).toBe('released');
+  });
+
+  it('tells by the actor of the request who has released by force, and releases nothing without one', async () => {
+    const actor = async ({ headers }: { headers: Record<string, string> }) => {
+      if (headers['x-session'] === 'broken') throw new Error('no session');
+      return headers['x-session'];
+    };
+    const { locks, ask, askJson } = await startAdminApp({
+      adapter,
+      admin: { canRelease: true, actor },
+    });
+    const lock = await locks.acquire('goods:42');
+    const broken = await ask('/locks/api/release', releaseOf('goods:42', { 'x-session': 'broken' }));
+    expect([broken.status, lock.signal.aborted]).toEqual([500, false]);
+    const forced: LockEvent[] = [];
+    locks.events$.subscribe((event) => event.type === 'forced' && forced.push(event));
+    await askJson('/locks/api/release', releaseOf('goods:42', { 'x-session': 'ann@example.com' }));
+    expect(forced).toMatchObject([{ key: 'goods:42', by: 'ann@example.com, over HTTP' }]);
+    expect(await lock.release()).toBe('lost');
   });
 
   it.each([

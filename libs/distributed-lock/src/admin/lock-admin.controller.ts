@@ -67,12 +67,9 @@ class AdminRoutes {
 
   @Post('api/release')
   release(@Req() request: AdminRequest, @Res() reply: AdminReply): Promise<void> {
-    const { body } = request;
     return this.answer(
       reply,
-      () =>
-        refuseRelease(request, this.admin.canRelease) ??
-        this.admin.release((body as { key?: unknown } | undefined)?.key),
+      () => refuseRelease(request, this.admin.canRelease) ?? this.admin.release(request),
     );
   }
 

@@ -16,6 +16,11 @@ export interface LockAdminOptions {
   readonly path?: string;
   /** Offers to take a lock from its holder; default `false`: operators only read. */
   readonly canRelease?: boolean;
+  /**
+   * Names the operator who sends a request, for the event and the log of a release, and for the holder that loses its lock. Gets
+   * the request of Express or Fastify, which the guard has passed. Default: `'an operator'`. If it throws, nothing is released.
+   */
+  readonly actor?: (request: any) => string | undefined | Promise<string | undefined>;
   /** The registration of `DistributedLockModule` to show; default: the one without a name. */
   readonly name?: string;
 }
@@ -25,13 +30,14 @@ const OPTION_NAMES: OptionNames<LockAdminOptions> = {
   imports: true,
   path: true,
   canRelease: true,
+  actor: true,
   name: true,
 };
 
 /** @throws LockConfigurationError without a guard, and for options that are unknown or of another type */
 export function checkAdmin(options: LockAdminOptions): void {
   checkOptionNames('LockAdminModule.forRoot', options, OPTION_NAMES);
-  const { guard, path, canRelease, name } = options;
+  const { guard, path, canRelease, actor, name } = options;
   if (!isGuard(guard)) {
     refuse(
       ` needs a guard, because its page names keys, hosts and processes; it was given ${describeGiven(guard)}. Pass a class or an object with canActivate(): guard: OpsGuard`,
@@ -42,6 +48,11 @@ export function checkAdmin(options: LockAdminOptions): void {
   }
   if (canRelease !== undefined && typeof canRelease !== 'boolean') {
     refuse(`: canRelease must be true or false; it is ${describeGiven(canRelease)}`);
+  }
+  if (actor !== undefined && typeof actor !== 'function') {
+    refuse(
+      `: actor must be a function of the request that names the operator; it is ${describeGiven(actor)}`,
+    );
   }
   if (name !== undefined && (typeof name !== 'string' || name === '')) {
     refuse(`: name must be the name of a registration; it is ${describeGiven(name)}`);
