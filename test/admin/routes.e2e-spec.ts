@@ -192,6 +192,9 @@ describe.each(ADAPTERS)('the JSON API on %s', (adapter) => {
   it.each([
     ['from another site', { 'sec-fetch-site': 'cross-site' }, 403],
     ['from another host of the same site', { 'sec-fetch-site': 'same-site' }, 403],
+    ['from another host over plain HTTP', { origin: 'http://evil.example' }, 403],
+    ['from another port over plain HTTP', { origin: 'http://127.0.0.1:1' }, 403],
+    ['from a page without an origin', { origin: 'null' }, 403],
     ['sent by a form', { 'content-type': 'application/x-www-form-urlencoded' }, 415],
     ['sent as plain text, which a browser sends to any site', { 'content-type': 'text/plain' }, 415],
   ])('refuses a release %s', async (_, headers, status) => {
@@ -200,6 +203,16 @@ describe.each(ADAPTERS)('the JSON API on %s', (adapter) => {
     const answer = await ask('/locks/api/release', releaseOf('goods:42', headers as Record<string, string>));
     expect(answer.status).toBe(status);
     expect(await lock.release()).toBe('released');
+  });
+
+  it('takes a release from its own page over plain HTTP, and behind a proxy that changes the host', async () => {
+    const { locks, url, ask } = await startAdminApp({ adapter, admin: { canRelease: true } });
+    const proxied = { 'sec-fetch-site': 'same-origin', origin: 'https://ops.example' };
+    for (const headers of [{ origin: url }, proxied]) {
+      const lock = await locks.acquire('goods:42');
+      expect((await ask('/locks/api/release', releaseOf('goods:42', headers))).status).toBe(200);
+      expect(await lock.release()).toBe('lost');
+    }
   });
 
   it('refuses to release what is no key', async () => {

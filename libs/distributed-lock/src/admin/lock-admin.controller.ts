@@ -75,7 +75,8 @@ class AdminRoutes {
 
   private async answer(reply: AdminReply, work: () => AdminAnswer | Promise<AdminAnswer>): Promise<void> {
     const { status, body } = await answerOf(work);
-    this.send(reply, status, 'application/json; charset=utf-8', JSON.stringify(body));
+    const headers = status === 503 ? { 'Retry-After': '1' } : {};
+    this.send(reply, status, 'application/json; charset=utf-8', JSON.stringify(body), headers);
   }
 
   private send(reply: AdminReply, status: number, type: string, text: string, headers: object = {}): void {
