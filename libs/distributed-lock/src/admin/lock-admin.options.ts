@@ -38,11 +38,7 @@ const OPTION_NAMES: OptionNames<LockAdminOptions> = {
 export function checkAdmin(options: LockAdminOptions): void {
   checkOptionNames('LockAdminModule.forRoot', options, OPTION_NAMES);
   const { guard, path, canRelease, actor, name } = options;
-  if (!isGuard(guard)) {
-    refuse(
-      ` needs a guard, because its page names keys, hosts and processes; it was given ${describeGiven(guard)}. Pass a class or an object with canActivate(): guard: OpsGuard`,
-    );
-  }
+  if (!mayBeGuard(guard)) refuseGuard(guard);
   if (path !== undefined && (typeof path !== 'string' || !/[^/\s]/.test(path))) {
     refuse(`: path must be a text such as 'locks'; it is ${describeGiven(path)}`);
   }
@@ -59,9 +55,19 @@ export function checkAdmin(options: LockAdminOptions): void {
   }
 }
 
-function isGuard(guard: unknown): boolean {
-  const holder: unknown = typeof guard === 'function' ? guard.prototype : guard;
-  return typeof (holder as CanActivate | null | undefined)?.canActivate === 'function';
+/** A class may make `canActivate` in its constructor, as a field does: its instance is looked at when the application boots. */
+function mayBeGuard(guard: unknown): boolean {
+  return typeof guard === 'function' ? guard.prototype !== undefined : isGuard(guard);
+}
+
+export function isGuard(guard: unknown): boolean {
+  return typeof (guard as CanActivate | null | undefined)?.canActivate === 'function';
+}
+
+export function refuseGuard(guard: unknown): never {
+  refuse(
+    ` needs a guard, because its page names keys, hosts and processes; it was given ${describeGiven(guard)}. Pass a class or an object with canActivate(): guard: OpsGuard`,
+  );
 }
 
 function refuse(what: string): never {

@@ -7,7 +7,7 @@ import { MAX_TEXT } from './this-process.js';
 const FORCE_NAMES: OptionNames<ForceReleaseOptions> = { owner: true, by: true };
 
 /** The options of a forced release as the store takes them. `owners` is absent only where the caller has left `owner` out. */
-export interface ForceRequest {
+interface ForceRequest {
   readonly owners?: readonly string[];
   /** `undefined`: the line that has called is told in its place. */
   readonly by: string | undefined;

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { isLockError } from '../../port/lock.errors.js';
 import type { LockSnapshot } from '../../port/lock-store.js';
 import type { ContractGroup } from './stage.js';
 
@@ -72,6 +73,24 @@ export const inspection = {
     assert.deepEqual([...(await listed('')).keys()].sort(), keys);
     assert.deepEqual([...(await listed('a:[x]')).keys()], ['a:[x]*']);
     assert.deepEqual([...(await listed('c')).keys()], []);
+  },
+
+  'a prefix or a cursor that no key can have lists nothing, or is refused as such a key is': async (
+    stage,
+  ) => {
+    const client = stage.client();
+    await stage.owner({ client }).acquire();
+    const isRefusedAsKey = (error: unknown) =>
+      isLockError(error) && (error.code === 'LOCK_KEY' || error.code === 'LOCK_CONFIGURATION');
+    for (const request of [
+      { prefix: `${stage.key}\0` },
+      { prefix: `${stage.key}\0`, cursor: `${stage.key}\0` },
+    ]) {
+      const page = await client.list?.({ ...request, limit: 2 }).catch((error: unknown) => {
+        if (!isRefusedAsKey(error)) throw error;
+      });
+      assert.deepEqual(page?.entries ?? [], []);
+    }
   },
 
   'a forced release frees the key, and tokens go on to grow': async (stage) => {
