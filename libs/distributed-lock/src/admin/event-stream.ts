@@ -60,7 +60,10 @@ export class EventStream {
     const { response, cancelPatience } = this;
     const { clock } = this.locks.options;
     this.onClosed();
-    if (cancelPatience) return void response.destroy();
+    if (cancelPatience) {
+      response.destroy();
+      return;
+    }
     const cancel = clock.after(MAX_ENDING_MS, () => response.destroy());
     response.once('close', cancel);
     response.end();

@@ -213,7 +213,7 @@ describe('the name of a holder', () => {
     async (since) => {
       const locks = open();
       await settled(locks.acquire('k'));
-      const [{ owner = '' } = {}] = locks.held();
+      const owner = locks.held()[0]?.owner;
       const read = async () => [JSON.stringify(['shop', 'pod-7', 7, 1e12, [owner, since, 'nightly import']])];
       const [holder] =
         (await settled(open({}, () => ({ readIntroductions: read })).inspect('k')))?.heldBy ?? [];
