@@ -104,6 +104,23 @@ describeInBrowser(`the page for operators in a browser${where}`, () => {
   );
 
   it(
+    'frees only the holder of its question: another that has the lock by the time of the answer keeps it',
+    async () => {
+      const { locks } = await open();
+      const shown = await locks.acquire('goods:42');
+      await page.getByRole('button', { name: 'Release goods:42 by force' }).click();
+      await page.getByRole('dialog').waitFor();
+      await shown.release();
+      const next = await locks.acquire('goods:42');
+      await page.locator('#release').click();
+      await page.getByText('goods:42 is held by another one by now: nothing was done.').waitFor();
+      expect(await next.release()).toBe('released');
+      expect(problems).toEqual([]);
+    },
+    PATIENCE_MS,
+  );
+
+  it(
     'keeps the focus where it is while the list is read again',
     async () => {
       const { locks } = await open();

@@ -79,6 +79,40 @@ describe('npx nestjs-distributed-lock, on a Redis with a password', () => {
     expect([code, await lock.release()]).toEqual(answer ? [0, 'lost'] : [1, 'released']);
   });
 
+  it('frees only the holder of its question, or one that is named: another that has the lock by then keeps it', async () => {
+    const [one, two] = [open(), open()];
+    const words = ['release', 'goods:42', '--prefix', 'shop:', '--store', url];
+    const shown = await one.acquire('goods:42');
+    const [owner = ''] = (await one.inspect('goods:42'))?.holders ?? [];
+    let next: Awaited<ReturnType<typeof two.acquire>> | undefined;
+    const answer = async () => {
+      await shown.release();
+      next = await two.acquire('goods:42');
+      return true;
+    };
+    const isLeftAlone = { code: 1, out: '"goods:42": held by another one by now: nothing was done\n' };
+    expect(await runHere(words, { answer })).toMatchObject(isLeftAlone);
+    expect(await runHere([...words, '--yes', '--owner', owner])).toMatchObject(isLeftAlone);
+    // Nobody is asked about a holder that is not meant.
+    expect(await runHere([...words, '--owner', owner])).toMatchObject(isLeftAlone);
+    expect(next?.signal.aborted).toBe(false);
+    const [current = ''] = (await two.inspect('goods:42'))?.holders ?? [];
+    expect(await runHere([...words, '--yes', '--owner', owner, '--owner', current])).toMatchObject({
+      code: 0,
+    });
+    expect(await next?.release()).toBe('lost');
+  });
+
+  it('tells the holder who has released its lock by force', async () => {
+    const lock = await open().acquire('goods:42');
+    await cli('release', 'goods:42', '--yes', '--by', 'ann, ticket 7');
+    await until(() => lock.signal.aborted);
+    expect(String(lock.signal.reason)).toMatch(
+      /released by force, by ann, ticket 7 \(nestjs-distributed-lock on /,
+    );
+    expect(await cli('ls', '--by', 'ann')).toMatchObject({ code: 2 });
+  });
+
   it('watches until Ctrl-C, which ends it at once and leaves no connection', async () => {
     const clients = async () =>
       String(await redis.eyes.client.call('CLIENT', 'LIST')).split('user=ops').length - 1;

@@ -2,7 +2,15 @@ import { request as httpRequest } from 'node:http';
 import { readFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { type CanActivate, type DynamicModule, Inject, Injectable, Module, Scope } from '@nestjs/common';
+import {
+  type CanActivate,
+  type DynamicModule,
+  type ExecutionContext,
+  Inject,
+  Injectable,
+  Module,
+  Scope,
+} from '@nestjs/common';
 import { REQUEST } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { DistributedLockModule, LockConfigurationError, type LockService } from 'nestjs-distributed-lock';
@@ -111,6 +119,19 @@ describe('a guard', () => {
     expect((await askAs('/locks/api/about')).status).toBe(200);
     expect((await askAs('/locks/api/about', { headers: {} })).status).toBe(403);
   });
+
+  it.each([Scope.DEFAULT, Scope.REQUEST])(
+    'may have its canActivate as a field, in the scope %s',
+    async (scope) => {
+      @Injectable({ scope })
+      class FieldGuard implements CanActivate {
+        readonly canActivate = (context: ExecutionContext) => new OperatorGuard().canActivate(context);
+      }
+      const { ask: askAs } = await startAdminApp({ admin: { guard: FieldGuard } });
+      expect((await askAs('/locks/api/about')).status).toBe(200);
+      expect((await askAs('/locks/api/about', { headers: {} })).status).toBe(403);
+    },
+  );
 
   it('may be an object', async () => {
     const { ask: askAs } = await startAdminApp({ admin: { guard: new OperatorGuard() } });

@@ -8,7 +8,12 @@ import {
   type INestApplication,
 } from '@nestjs/common';
 import { map } from 'rxjs';
-import { DistributedLockModule, getLockServiceToken, type LockService } from 'nestjs-distributed-lock';
+import {
+  DistributedLockModule,
+  getLockServiceToken,
+  type LockEvent,
+  type LockService,
+} from 'nestjs-distributed-lock';
 import { LockAdminModule } from 'nestjs-distributed-lock/admin';
 import { withoutList, withUnreadable } from './support/odd-lists.js';
 import { ADAPTERS, OperatorGuard, releaseOf, startAdminApp } from './support/admin-app.js';
@@ -124,20 +129,72 @@ describe.each(ADAPTERS)('the JSON API on %s', (adapter) => {
 
   it('releases by force, where the application allows it: the holder is told', async () => {
     const { locks, askJson } = await startAdminApp({ adapter, admin: { canRelease: true } });
-    const warnings: string[] = [];
-    locks.events$.subscribe((event) => event.type === 'warning' && warnings.push(event.message));
+    const forced: LockEvent[] = [];
+    locks.events$.subscribe((event) => event.type === 'forced' && forced.push(event));
     const lock = await locks.acquire('goods:42');
     const release = () => askJson('/locks/api/release', releaseOf('goods:42'));
     expect(await release()).toEqual({ key: 'goods:42', answer: 'released' });
     expect(await lock.release()).toBe('lost');
     expect(lock.signal.aborted).toBe(true);
     expect(await release()).toEqual({ key: 'goods:42', answer: 'not held' });
-    expect(warnings).toEqual([expect.stringContaining('"goods:42" was released by force')]);
+    expect(forced).toMatchObject([{ key: 'goods:42', by: 'an operator, over HTTP' }]);
+  });
+
+  it('takes the lock from the holder that was shown, and from nobody who got it since', async () => {
+    const { locks, askJson } = await startAdminApp({ adapter, admin: { canRelease: true } });
+    const shown = await locks.acquire('goods:42');
+    const { holders } = await askJson<LockView>('/locks/api/lock?key=goods:42');
+    const release = (owner: unknown) => askJson('/locks/api/release', releaseOf('goods:42', {}, { owner }));
+    const [{ owner }] = holders as [Holder];
+    await shown.release();
+    expect(await release(owner)).toEqual({ key: 'goods:42', answer: 'not held' });
+    const next = await locks.acquire('goods:42');
+    expect(await release(owner)).toEqual({ key: 'goods:42', answer: 'held by another' });
+    expect(await release([owner, 'somebody'])).toMatchObject({ answer: 'held by another' });
+    expect(next.signal.aborted).toBe(false);
+    const [now] = (await askJson<LockView>('/locks/api/lock?key=goods:42')).holders as [Holder];
+    expect(await release([owner, now.owner])).toEqual({ key: 'goods:42', answer: 'released' });
+    expect(await next.release()).toBe('lost');
+  });
+
+  it.each([
+    ['an owner that is none', { owner: null }],
+    ['a number as owner', { owner: 42 }],
+    ['a list with an empty owner', { owner: [''] }],
+    ['a misspelt owner, which would free everybody', { owners: ['a:1'] }],
+    ['a name in place of the actor', { by: 'mallory' }],
+  ])('refuses to release with %s', async (_, more) => {
+    const { locks, ask } = await startAdminApp({ adapter, admin: { canRelease: true } });
+    const lock = await locks.acquire('goods:42');
+    expect((await ask('/locks/api/release', releaseOf('goods:42', {}, more))).status).toBe(400);
+    expect(await lock.release()).toBe('released');
+  });
+
+  it('tells by the actor of the request who has released by force, and releases nothing without one', async () => {
+    const actor = async ({ headers }: { headers: Record<string, string> }) => {
+      if (headers['x-session'] === 'broken') throw new Error('no session');
+      return headers['x-session'];
+    };
+    const { locks, ask, askJson } = await startAdminApp({
+      adapter,
+      admin: { canRelease: true, actor },
+    });
+    const lock = await locks.acquire('goods:42');
+    const broken = await ask('/locks/api/release', releaseOf('goods:42', { 'x-session': 'broken' }));
+    expect([broken.status, lock.signal.aborted]).toEqual([500, false]);
+    const forced: LockEvent[] = [];
+    locks.events$.subscribe((event) => event.type === 'forced' && forced.push(event));
+    await askJson('/locks/api/release', releaseOf('goods:42', { 'x-session': 'ann@example.com' }));
+    expect(forced).toMatchObject([{ key: 'goods:42', by: 'ann@example.com, over HTTP' }]);
+    expect(await lock.release()).toBe('lost');
   });
 
   it.each([
     ['from another site', { 'sec-fetch-site': 'cross-site' }, 403],
     ['from another host of the same site', { 'sec-fetch-site': 'same-site' }, 403],
+    ['from another host over plain HTTP', { origin: 'http://evil.example' }, 403],
+    ['from another port over plain HTTP', { origin: 'http://127.0.0.1:1' }, 403],
+    ['from a page without an origin', { origin: 'null' }, 403],
     ['sent by a form', { 'content-type': 'application/x-www-form-urlencoded' }, 415],
     ['sent as plain text, which a browser sends to any site', { 'content-type': 'text/plain' }, 415],
   ])('refuses a release %s', async (_, headers, status) => {
@@ -146,6 +203,16 @@ describe.each(ADAPTERS)('the JSON API on %s', (adapter) => {
     const answer = await ask('/locks/api/release', releaseOf('goods:42', headers as Record<string, string>));
     expect(answer.status).toBe(status);
     expect(await lock.release()).toBe('released');
+  });
+
+  it('takes a release from its own page over plain HTTP, and behind a proxy that changes the host', async () => {
+    const { locks, url, ask } = await startAdminApp({ adapter, admin: { canRelease: true } });
+    const proxied = { 'sec-fetch-site': 'same-origin', origin: 'https://ops.example' };
+    for (const headers of [{ origin: url }, proxied]) {
+      const lock = await locks.acquire('goods:42');
+      expect((await ask('/locks/api/release', releaseOf('goods:42', headers))).status).toBe(200);
+      expect(await lock.release()).toBe('lost');
+    }
   });
 
   it('refuses to release what is no key', async () => {

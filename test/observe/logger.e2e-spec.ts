@@ -55,6 +55,15 @@ describe('the log of an application', () => {
     expect(paper.lines).toEqual([`error: ${(lock.signal.reason as Error).message}`]);
   });
 
+  it('has a warning for a lock that was released by force, with who has done it', async () => {
+    const paper = new Paper();
+    const { locks } = await given({}, paper);
+    const lock = await locks.acquire('goods:42');
+    await locks.forceRelease('goods:42', { owner: (await locks.inspect('goods:42'))!.holders, by: 'ann\n' });
+    await lock.release();
+    expect(paper.lines.join()).toMatch(/"goods:42" was released by force, by ann\\n; held by \S+:\d+/);
+  });
+
   it('has a warning for a lock that the end of the application took away', async () => {
     const paper = new Paper();
     const { locks } = await given({}, paper);

@@ -8,6 +8,7 @@ export type { LockLogLevel, LockLoggerOption } from './observe/lock.logger.js';
 export { LockService, type Work } from './lock/lock.service.js';
 export type {
   CallOptions,
+  ForceReleaseOptions,
   HoldSnapshot,
   Keys,
   ListOptions,
@@ -54,6 +55,8 @@ export type {
   Busy,
   ReleaseRequest,
   ReleaseReply,
+  Force,
+  ForceReply,
   Grant,
   InTheWay,
   Introduction,

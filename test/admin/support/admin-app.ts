@@ -70,8 +70,13 @@ export async function startAdminApp(options: AdminAppOptions = {}): Promise<Admi
   };
 }
 
-/** What a release by an operator sends. */
-export function releaseOf(key: unknown, headers: Record<string, string> = {}): RequestInit {
+/** What a release by an operator sends. @param more in the body */
+export function releaseOf(
+  key: unknown,
+  headers: Record<string, string> = {},
+  more: object = {},
+): RequestInit {
   const json = { 'content-type': 'application/json' };
-  return { method: 'POST', headers: { ...OPERATOR, ...json, ...headers }, body: JSON.stringify({ key }) };
+  const body = JSON.stringify({ key, ...more });
+  return { method: 'POST', headers: { ...OPERATOR, ...json, ...headers }, body };
 }

@@ -52,10 +52,16 @@ export async function runCli(words: readonly string[], options?: CliOptions): Pr
   return { code, out: run.out(), complaints: run.complaints() };
 }
 
-/** Runs a command in this process, which is sooner done. @param answer what a person says; without it nobody can answer */
+/** Runs a command in this process, which is sooner done. @param answer what a person says, maybe later; without it nobody can answer */
 export async function runHere(
   words: readonly string[],
-  { env = {}, answer }: { readonly env?: Record<string, string>; readonly answer?: boolean } = {},
+  {
+    env = {},
+    answer,
+  }: {
+    readonly env?: Record<string, string>;
+    readonly answer?: boolean | (() => Promise<boolean>);
+  } = {},
 ): Promise<CliOutcome> {
   let [out, complaints] = ['', ''];
   const terminal: Terminal = {
@@ -63,7 +69,7 @@ export async function runHere(
     canAsk: answer !== undefined,
     write: (text) => void (out += text),
     complain: (message) => void (complaints += `${message}\n`),
-    ask: async () => answer === true,
+    ask: async () => (typeof answer === 'function' ? answer() : answer === true),
     unlessInterrupted: async (work) => work,
     pause: async () => undefined,
   };

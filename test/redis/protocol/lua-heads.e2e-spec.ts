@@ -227,7 +227,7 @@ describe('the arguments of the scripts', () => {
     });
     expect(passed('release', 1)).toMatchObject({ owner: `${store.clientId}:2`, kind: 'lock', digit: '1' });
     expect(Number(passed('force')['min_token'])).toBeGreaterThanOrEqual(last);
-    expect(passed('force')).toMatchObject({ cluster: '0', publish: 'PUBLISH', owner: '' });
+    expect(passed('force')).toMatchObject({ cluster: '0', publish: 'PUBLISH', by: '', owners: '' });
   });
 });
 

@@ -213,6 +213,52 @@ describe('a read-write lock', () => {
   });
 });
 
+describe('a lock that is taken by force from the one holder that was seen', () => {
+  const seen = async () => (await redis.open().inspect(name))?.holders ?? [];
+
+  it('is free, also where a thread of Java writes and reads under one lock', async () => {
+    await redis.eyes.client.hset(name, { mode: 'write', [`${JAVA}:write`]: '1', [JAVA]: '1' });
+    await redis.eyes.client.pexpire(name, 30_000);
+    await redis.eyes.client.set(`{${name}}:${JAVA}:rwlock_timeout:1`, '1', 'PX', 30_000);
+    const locks = redis.open();
+    expect(await locks.forceRelease(name, { owner: await seen() })).toBe('released');
+    expect(await redis.eyes.client.exists(name, `{${name}}:${JAVA}:rwlock_timeout:1`)).toBe(0);
+    await (await locks.acquire(name, SHARED)).release();
+  });
+
+  it('stays with readers of Java that came since', async () => {
+    const locks = redis.open();
+    const lock = await locks.acquire(name, SHARED);
+    const owners = await seen();
+    await redis.eyes.client.hset(name, JAVA, '1');
+    await redis.eyes.client.set(`{${name}}:${JAVA}:rwlock_timeout:1`, '1', 'PX', 30_000);
+    expect(await locks.forceRelease(name, { owner: owners })).toBe('released');
+    expect(await lock.release()).toBe('lost');
+    expect(await fields()).toEqual({ mode: 'read', [JAVA]: '1' });
+    expect(await locks.forceRelease(name, { owner: owners })).toBe('held by another');
+    // Names of fields that are no owners.
+    expect(await locks.forceRelease(name, { owner: ['mode', `${JAVA}:write`, '\ud800'] })).toBe(
+      'held by another',
+    );
+    expect(await locks.forceRelease(name, { owner: JAVA })).toBe('released');
+    expect(await redis.eyes.client.exists(name)).toBe(0);
+  });
+
+  it('gives back the permit of Java that was seen, and leaves it the others', async () => {
+    const until30 = Date.now() + 30_000;
+    const ids = [Buffer.from('00ff0a2358'.repeat(3), 'hex'), Buffer.from('01ff0a2358'.repeat(3), 'hex')];
+    await redis.eyes.client.set(name, '1');
+    for (const id of ids) await redis.eyes.client.zadd(`{${name}}:timeout`, until30, id);
+    const locks = redis.open();
+    const holders = [...(await seen())].sort();
+    expect(holders).toEqual(ids.map((id) => `Redisson permit ${id.toString('hex')}`));
+    expect(await locks.forceRelease(name, { owner: holders.slice(1) })).toBe('released');
+    expect(await redis.eyes.client.get(name)).toBe('2');
+    expect(await locks.forceRelease(name, { owner: holders.slice(1) })).toBe('held by another');
+    expect(await seen()).toEqual(holders.slice(0, 1));
+  });
+});
+
 describe('permits', () => {
   const left = () => redis.eyes.client.get(name);
   const deadlines = () => redis.eyes.client.zrange(`{${name}}:timeout`, '0', '-1', 'WITHSCORES');

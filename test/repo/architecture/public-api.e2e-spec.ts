@@ -9,7 +9,7 @@ const source = (entry: string) => path(`libs/distributed-lock/src/${entry}`);
 /** What each path exports, those that are types only in angle brackets. A list that changes is a change for users. */
 const EXPORTS: Readonly<Record<string, string>> = {
   'index.ts': `
-    <AcquireReply> <AcquireRequest> <Busy> <BusyFallback> <CallOptions> <Chance> <Clock> <Grant>
+    <AcquireReply> <AcquireRequest> <Busy> <BusyFallback> <CallOptions> <Chance> <Clock> <Force> <ForceReleaseOptions> <ForceReply> <Grant>
     <HoldSnapshot> <InTheWay> <Introduction> <KeyPage> <KeyValue> <Keys> <ListOptions> <ListRequest> <Lock>
     <LockClient> <LockErrorCode> <LockEvent> <LockHolder> <LockHttpOptions> <LockInspection> <LockLogLevel>
     <LockLoggerOption> <LockModuleOptions> <LockOptionsFactory> <LockPage> <LockPredicate>

@@ -23,6 +23,7 @@ import { Faults } from './faults.js';
 import { History } from './history.js';
 import { readersInCalm } from './readers-in-calm.js';
 import { Program } from './program.js';
+import { seenInCalm } from './seen-in-calm.js';
 import { severalInCalm } from './several-in-calm.js';
 import { Stage, type Actor, type Parts } from './stage.js';
 
@@ -165,6 +166,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
     await crowdInCalm(stage);
     await limitInCalm(stage);
     await takeoverInCalm(stage);
+    await seenInCalm(stage);
     if (stage.parts.hasSessions) {
       await severalInCalm(stage);
       await askedOnceInCalm(stage);

@@ -1,70 +1,109 @@
 import type { ServerResponse } from 'node:http';
+import { Subscription } from 'rxjs';
+import type { LockEvent } from '../lock/events/lock.events.js';
 import type { LockService } from '../lock/lock.service.js';
 import { timeOfDay } from '../time/clock.js';
 import { eventView } from './event-view.js';
 
 /** Events that wait for a slow client. Later ones are counted and left out. */
-const MOST_WAITING = 500;
+const MAX_WAITING = 500;
 /** Events are sent together, because a key that many want makes thousands of them in a second. */
 const FLUSH_MS = 100;
 /** Often enough for proxies, which cut a connection that is silent for a minute. */
 const BEAT_MS = 15_000;
 /** The stream ends after this time. The client then asks again, and so the guard is asked again. */
-const LONGEST_MS = 10 * 60_000;
+const MAX_STREAM_MS = 10 * 60_000;
 
-/** Sends the events of one service to one client, as server-sent events, until either of them ends. */
+/** The stream ends when its client has read nothing for this long, because what is written waits in memory. */
+const MAX_UNREAD_MS = 30_000;
+/** The last bytes have this long to get out. A client that does not read would keep the server of a closing application open. */
+const MAX_ENDING_MS = 1000;
+
+/**
+ * Sends the events of one service to one client, as server-sent events, until either of them ends.
+ *
+ * Whether the client keeps up is known from what `write` returns and from `drain`. The response of Node's HTTP/2 has no
+ * `writableNeedDrain`.
+ */
 export class EventStream {
   private waiting: string[] = [];
   private missed = 0;
   private cancelFlush: (() => void) | undefined;
-  private isOver = false;
-  private readonly stops: readonly (() => void)[];
+  /** Set while the client does not keep up: nothing is written until it has read what is under way. */
+  private cancelPatience: (() => void) | undefined;
+  /** Closed when the stream has ended. What is added to it then stops at once. */
+  private readonly stops = new Subscription();
 
   constructor(
     private readonly response: ServerResponse,
     private readonly locks: LockService,
     private readonly onEnd: (stream: EventStream) => void,
-  ) {
+  ) {}
+
+  start(): void {
+    const { response, locks, stops } = this;
     const { clock } = locks.options;
     const end = () => this.end();
-    const events = locks.events$.subscribe({
-      next: (event) => this.add(eventView(event, timeOfDay(clock))),
-      complete: end,
-    });
-    const beat = clock.interval(BEAT_MS).subscribe(() => response.write(':\n\n'));
-    this.stops = [() => events.unsubscribe(), () => beat.unsubscribe(), clock.after(LONGEST_MS, end)];
-    response.on('close', end);
-    response.on('error', end);
-    response.write('retry: 2000\n\n');
+    response.on('close', () => this.onClosed());
+    response.on('error', () => this.onClosed());
+    response.on('drain', () => this.onDrained());
+    this.write('retry: 2000\n\n');
+    stops.add(clock.interval(BEAT_MS).subscribe(() => this.write(':\n\n')));
+    stops.add(clock.after(MAX_STREAM_MS, end));
+    // The last one: a service that is closed completes at once.
+    const next = (event: LockEvent) => this.add(eventView(event, timeOfDay(clock)));
+    stops.add(locks.events$.subscribe({ next, complete: end }));
   }
 
   end(): void {
-    if (this.isOver) return;
-    this.isOver = true;
-    for (const stop of this.stops) stop();
+    if (this.stops.closed) return;
+    const { response, cancelPatience } = this;
+    const { clock } = this.locks.options;
+    this.onClosed();
+    if (cancelPatience) {
+      response.destroy();
+      return;
+    }
+    const cancel = clock.after(MAX_ENDING_MS, () => response.destroy());
+    response.once('close', cancel);
+    response.end();
+  }
+
+  private onClosed(): void {
+    if (this.stops.closed) return;
+    this.stops.unsubscribe();
     this.cancelFlush?.();
-    this.response.end();
+    this.cancelPatience?.();
     this.onEnd(this);
+  }
+
+  private onDrained(): void {
+    this.cancelPatience?.();
+    this.cancelPatience = undefined;
+    if (this.waiting.length > 0) this.flush();
   }
 
   private add(view: object | undefined): void {
     if (!view) return;
-    if (this.waiting.length >= MOST_WAITING) this.missed += 1;
+    if (this.waiting.length >= MAX_WAITING) this.missed += 1;
     else this.waiting.push(messageOf(view));
     this.cancelFlush ??= this.locks.options.clock.after(FLUSH_MS, () => this.flush());
   }
 
   private flush(): void {
-    if (this.isOver) return;
-    if (this.response.writableNeedDrain) {
-      this.response.once('drain', () => this.flush());
-      return;
-    }
+    if (this.stops.closed || this.cancelPatience) return;
+    this.cancelFlush?.();
     this.cancelFlush = undefined;
     const missed = this.missed > 0 ? messageOf({ type: 'missed', count: this.missed }) : '';
-    this.response.write(this.waiting.join('') + missed);
+    const text = this.waiting.join('') + missed;
     this.waiting = [];
     this.missed = 0;
+    this.write(text);
+  }
+
+  private write(text: string): void {
+    if (this.cancelPatience || this.response.write(text)) return;
+    this.cancelPatience = this.locks.options.clock.after(MAX_UNREAD_MS, () => this.end());
   }
 }
 

@@ -20,9 +20,15 @@ export class EventStreams implements OnModuleDestroy {
       'X-Content-Type-Options': 'nosniff',
       // A kept-alive connection of a stream that has ended would keep the server of a closing application open.
       ...(response.req.httpVersionMajor === 1 && { Connection: 'close' }),
+      ...(this.isClosing && { 'Retry-After': '1' }),
     });
-    if (isOver) response.end();
-    else this.open.add(new EventStream(response, locks, (stream) => this.open.delete(stream)));
+    if (isOver) {
+      response.end();
+      return;
+    }
+    const stream = new EventStream(response, locks, () => this.open.delete(stream));
+    this.open.add(stream);
+    stream.start();
   }
 
   onModuleDestroy(): void {

@@ -67,18 +67,16 @@ class AdminRoutes {
 
   @Post('api/release')
   release(@Req() request: AdminRequest, @Res() reply: AdminReply): Promise<void> {
-    const { body } = request;
     return this.answer(
       reply,
-      () =>
-        refuseRelease(request, this.admin.canRelease) ??
-        this.admin.release((body as { key?: unknown } | undefined)?.key),
+      () => refuseRelease(request, this.admin.canRelease) ?? this.admin.release(request),
     );
   }
 
   private async answer(reply: AdminReply, work: () => AdminAnswer | Promise<AdminAnswer>): Promise<void> {
     const { status, body } = await answerOf(work);
-    this.send(reply, status, 'application/json; charset=utf-8', JSON.stringify(body));
+    const headers = status === 503 ? { 'Retry-After': '1' } : {};
+    this.send(reply, status, 'application/json; charset=utf-8', JSON.stringify(body), headers);
   }
 
   private send(reply: AdminReply, status: number, type: string, text: string, headers: object = {}): void {

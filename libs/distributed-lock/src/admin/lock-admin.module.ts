@@ -4,7 +4,7 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 import { EventStreams } from './event-streams.js';
 import { adminController } from './lock-admin.controller.js';
 import { ADMIN_OPTIONS, LockAdmin } from './lock-admin.js';
-import { checkAdmin, type LockAdminOptions } from './lock-admin.options.js';
+import { checkAdmin, isGuard, refuseGuard, type LockAdminOptions } from './lock-admin.options.js';
 
 /**
  * Serves a page and a JSON API, for operators who look for a lock that does not come free. Works on Express and on Fastify.
@@ -27,8 +27,8 @@ export class LockAdminModule implements OnModuleInit {
   ) {}
 
   /**
-   * @throws LockConfigurationError without a `guard` and for wrong options; at boot when the registration is missing, and when
-   * two of these modules have the same path
+   * @throws LockConfigurationError without a `guard` and for wrong options; at boot when the registration is missing, when the
+   * guard has no `canActivate`, and when two of these modules have the same path
    */
   static forRoot(options: LockAdminOptions): DynamicModule {
     checkAdmin(options);
@@ -41,6 +41,7 @@ export class LockAdminModule implements OnModuleInit {
   }
 
   onModuleInit(): void {
+    this.checkGuard();
     const twins = [...this.modules.values()].filter((module) => module.metatype === LockAdminModule);
     const paths = twins.map((it) => pathOf(it.getProviderByKey<LockAdminOptions>(ADMIN_OPTIONS).instance));
     const path = pathOf(this.options);
@@ -48,6 +49,19 @@ export class LockAdminModule implements OnModuleInit {
     throw new LockConfigurationError(
       `LockAdminModule.forRoot was called twice for the path "${path}". Give each registration a path of its own.`,
     );
+  }
+
+  /** Nest makes a guard of request scope at each request, and answers 500 for one that is none. */
+  private checkGuard(): void {
+    const { guard } = this.options;
+    if (typeof guard !== 'function') return;
+    const own = [...this.modules.values()].find(
+      (module) =>
+        module.metatype === LockAdminModule &&
+        module.getProviderByKey(ADMIN_OPTIONS).instance === this.options,
+    );
+    const made = own?.injectables.get(guard);
+    if (made?.isDependencyTreeStatic() && !isGuard(made.instance)) refuseGuard(guard);
   }
 }
 

@@ -16,6 +16,11 @@ export interface LockAdminOptions {
   readonly path?: string;
   /** Offers to take a lock from its holder; default `false`: operators only read. */
   readonly canRelease?: boolean;
+  /**
+   * Names the operator who sends a request, for the event and the log of a release, and for the holder that loses its lock. Gets
+   * the request of Express or Fastify, which the guard has passed. Default: `'an operator'`. If it throws, nothing is released.
+   */
+  readonly actor?: (request: any) => string | undefined | Promise<string | undefined>;
   /** The registration of `DistributedLockModule` to show; default: the one without a name. */
   readonly name?: string;
 }
@@ -25,32 +30,44 @@ const OPTION_NAMES: OptionNames<LockAdminOptions> = {
   imports: true,
   path: true,
   canRelease: true,
+  actor: true,
   name: true,
 };
 
 /** @throws LockConfigurationError without a guard, and for options that are unknown or of another type */
 export function checkAdmin(options: LockAdminOptions): void {
   checkOptionNames('LockAdminModule.forRoot', options, OPTION_NAMES);
-  const { guard, path, canRelease, name } = options;
-  if (!isGuard(guard)) {
-    refuse(
-      ` needs a guard, because its page names keys, hosts and processes; it was given ${describeGiven(guard)}. Pass a class or an object with canActivate(): guard: OpsGuard`,
-    );
-  }
+  const { guard, path, canRelease, actor, name } = options;
+  if (!mayBeGuard(guard)) refuseGuard(guard);
   if (path !== undefined && (typeof path !== 'string' || !/[^/\s]/.test(path))) {
     refuse(`: path must be a text such as 'locks'; it is ${describeGiven(path)}`);
   }
   if (canRelease !== undefined && typeof canRelease !== 'boolean') {
     refuse(`: canRelease must be true or false; it is ${describeGiven(canRelease)}`);
   }
+  if (actor !== undefined && typeof actor !== 'function') {
+    refuse(
+      `: actor must be a function of the request that names the operator; it is ${describeGiven(actor)}`,
+    );
+  }
   if (name !== undefined && (typeof name !== 'string' || name === '')) {
     refuse(`: name must be the name of a registration; it is ${describeGiven(name)}`);
   }
 }
 
-function isGuard(guard: unknown): boolean {
-  const holder: unknown = typeof guard === 'function' ? guard.prototype : guard;
-  return typeof (holder as CanActivate | null | undefined)?.canActivate === 'function';
+/** A class may make `canActivate` in its constructor, as a field does: its instance is looked at when the application boots. */
+function mayBeGuard(guard: unknown): boolean {
+  return typeof guard === 'function' ? guard.prototype !== undefined : isGuard(guard);
+}
+
+export function isGuard(guard: unknown): boolean {
+  return typeof (guard as CanActivate | null | undefined)?.canActivate === 'function';
+}
+
+export function refuseGuard(guard: unknown): never {
+  refuse(
+    ` needs a guard, because its page names keys, hosts and processes; it was given ${describeGiven(guard)}. Pass a class or an object with canActivate(): guard: OpsGuard`,
+  );
 }
 
 function refuse(what: string): never {

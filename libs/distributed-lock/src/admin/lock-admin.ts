@@ -1,14 +1,19 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { findLockService } from '../distributed-lock.tokens.js';
-import { warn } from '../lock/events/service-internals.js';
+import type { ForceReleaseOptions } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
+import { describeGiven } from '../options/describe-given.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { snapshotsOf } from '../port/snapshots-of.js';
 import { timeOfDay } from '../time/clock.js';
 import { refusal, type AdminAnswer } from './admin-answer.js';
 import type { LockAdminOptions } from './lock-admin.options.js';
 import { lockView } from './lock-view.js';
+import type { AdminRequest } from './request.js';
+
+const WHAT_TO_SEND =
+  'Send as JSON the key and the owner that you have seen, or a list of owners: { "key": "goods:42", "owner": "…" }. Without an owner, whoever holds the key loses it.';
 
 /** How many keys one request may name. */
 const MAX_KEYS = 200;
@@ -78,15 +83,24 @@ export class LockAdmin implements OnModuleInit {
     return { status: 200, body: { client: this.locks.client, holds: this.locks.held() } };
   }
 
-  async release(key: unknown): Promise<AdminAnswer> {
-    if (typeof key !== 'string' || key === '') {
-      return refusal(400, 'Send the key as JSON: { "key": "goods:42" }');
-    }
-    const answer = await this.locks.forceRelease(key);
-    if (answer === 'released') {
-      warn(this.locks, `"${key}" was released by force, by an operator over HTTP.`);
-    }
+  /** Takes the lock from the holders that the operator was shown. Without an `owner`, from whoever holds it. */
+  async release(request: AdminRequest): Promise<AdminAnswer> {
+    const body = (request.body ?? {}) as Readonly<Record<string, unknown>>;
+    const { key, ...options } = body;
+    if (typeof key !== 'string' || key === '') return refusal(400, WHAT_TO_SEND);
+    // A misspelt `owner` must not free everybody.
+    if (Object.keys(options).some((name) => name !== 'owner')) return refusal(400, WHAT_TO_SEND);
+    const by = `${await this.actorOf(request)}, over HTTP`;
+    const answer = await this.locks.forceRelease(key, { ...(options as ForceReleaseOptions), by });
     return { status: 200, body: { key, answer } };
+  }
+
+  private async actorOf(request: AdminRequest): Promise<string> {
+    const actor: unknown = await this.options.actor?.(request);
+    if (actor === undefined || (typeof actor === 'string' && actor !== '')) return actor ?? 'an operator';
+    throw new TypeError(
+      `LockAdminModule.forRoot: actor must return the name of the operator; it returned ${describeGiven(actor)}. Nothing was released.`,
+    );
   }
 
   private get now(): number {

@@ -6,6 +6,8 @@ export interface AdminRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
+  /** As the framework reads it, behind a proxy that it trusts. */
+  readonly host?: string;
   readonly body?: unknown;
 }
 
@@ -30,16 +32,29 @@ export function rawOf(reply: AdminReply): ServerResponse {
  * Refuses a release that this module does not offer, and one that another site may have sent with the cookies of an operator.
  * A browser sends a preflight request before JSON to another site, and says in `Sec-Fetch-Site` where a request comes from.
  */
-export function refuseRelease({ headers }: AdminRequest, canRelease: boolean): AdminAnswer | undefined {
+export function refuseRelease(request: AdminRequest, canRelease: boolean): AdminAnswer | undefined {
+  const { headers } = request;
   if (!canRelease)
     return refusal(
       403,
       'This page only reads. LockAdminModule.forRoot({ canRelease: true }) lets it release.',
     );
-  const from = headers['sec-fetch-site'] ?? 'same-origin';
-  if (from !== 'same-origin' && from !== 'none') return refusal(403, 'Another site has sent this request.');
+  if (isFromAnotherSite(request)) return refusal(403, 'Another site has sent this request.');
   if (!/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')) {
     return refusal(415, 'Send the key as JSON, with Content-Type: application/json.');
   }
   return undefined;
+}
+
+/**
+ * Browsers send no `Sec-Fetch-Site` to a page over plain HTTP. Then `Origin` must name the host that was asked: the one of the
+ * request, or the one that Express and Fastify read behind a proxy which they were told to trust.
+ */
+function isFromAnotherSite({ headers, host }: AdminRequest): boolean {
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined) return site !== 'same-origin' && site !== 'none';
+  const { origin } = headers;
+  if (origin === undefined) return false;
+  const hosts = [headers.host, headers[':authority'], host].map((it) => it?.toString().toLowerCase());
+  return !URL.canParse(origin) || !hosts.includes(new URL(origin).host);
 }

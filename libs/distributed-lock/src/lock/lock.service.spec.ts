@@ -325,6 +325,40 @@ describe('what the caller gives', () => {
     expect(opened).toBe(0);
   });
 
+  it.each([
+    [{ owner: undefined }, 'Leave it out to take the lock from whoever holds it'],
+    [{ owner: '' }, 'owner must be the id of a holder'],
+    [{ owner: ['a:1', 2] }, 'owner must be the id of a holder'],
+    [{ owners: ['a:1'] }, 'forceRelease has no option "owners"; did you mean owner?'],
+    [{ by: '' }, 'by must name who releases the lock'],
+    ['a:1', 'The options of forceRelease must be an object'],
+  ])('are not taken by force with wrong options: %j', async (options, message) => {
+    const lock = await locks.acquire('k');
+    await expect(locks.forceRelease('k', options as never)).rejects.toThrow(message);
+    await world.clock.settle();
+    expect(lock.signal.aborted).toBe(false);
+    await lock.release();
+  });
+
+  it('are taken by force from the holders that were seen, and the event tells from whom and by whom', async () => {
+    const events = eventsOf(locks);
+    const forced = () => events.filter(({ type }) => type === 'forced');
+    const seen = async () => (await locks.inspect('k'))?.holders ?? [];
+    const lock = await locks.acquire('k');
+    const owner = await seen();
+    await lock.release();
+    const next = await locks.acquire('k');
+    expect(await locks.forceRelease('k', { owner })).toBe('held by another');
+    expect(await locks.forceRelease('k', { owner: [] })).toBe('held by another');
+    expect(forced()).toEqual([]);
+    const [holder = ''] = await seen();
+    expect(await locks.forceRelease('k', { owner: holder })).toBe('released');
+    expect(await locks.forceRelease('k', { by: 'ann' })).toBe('not held');
+    const by = expect.stringMatching(/^forceRelease\(\) .*lock\.service\.spec\.ts:\d+$/);
+    expect(forced()).toEqual([{ type: 'forced', key: 'k', owner: undefined, holder, by }]);
+    expect(await next.release()).toBe('lost');
+  });
+
   it('may be a hundred keys in one call, and not one more', async () => {
     const keys = Array.from({ length: 101 }, (_, i) => `k${i}`);
     await expect(locks.acquire(keys)).rejects.toThrow('101 keys were given in one call; at most 100');

@@ -10,6 +10,7 @@ import { streamKindOf } from './streams/streams.js';
 import { Hold } from './context/hold.js';
 import { inspectByJson } from '../redaction/inspect-by-json.js';
 import {
+  holderName,
   LockConfigurationError,
   LockNotHeldError,
   LockShutdownError,
@@ -28,6 +29,7 @@ import {
   type ResolvedLockOptions,
 } from './request/lock-options.js';
 import { callSite, type CallSite } from './request/call-site.js';
+import { forceRequest } from './request/force-request.js';
 import { listRequest } from './request/list-request.js';
 import { checkGraces, checkKeys, lockRequest, type LockRequest } from './request/lock-request.js';
 import { inBackground } from '../async-context/in-background.js';
@@ -35,10 +37,11 @@ import { promiseOf } from '../async-context/promise-of.js';
 import type { LockClient } from '../port/lock-client.js';
 import { defaultApplication, thisProcess } from './request/this-process.js';
 import type { GuardedStore } from './runtime/guarded-store.js';
-import type { LockSnapshot } from '../port/lock-store.js';
+import type { ForceReply, LockSnapshot } from '../port/lock-store.js';
 import { checkOptionNames, overlay } from '../options/option-names.js';
 import type {
   CallOptions,
+  ForceReleaseOptions,
   HoldSnapshot,
   Keys,
   ListOptions,
@@ -54,6 +57,8 @@ import { RuntimeLifecycle } from './runtime/runtime-lifecycle.js';
 
 const NO_OPTIONS: WithLockOptions = {};
 const ONCE: CallOptions = { waitMs: 0 };
+/** Owners that a `forced` event names. */
+const MOST_NAMED = 3;
 
 /**
  * Acquires and releases locks. Each registration of the module has one service, which is one client of its store.
@@ -252,13 +257,31 @@ export class LockService {
 
   /**
    * Takes the lock from its holder, for an operator who knows that the holder is gone. A holder of this library loses its
-   * lock at once, and its work goes on without it. `not held`: nobody held the key.
+   * lock at once, and its work goes on without it. Name the holders that you have seen, so that nobody else loses the lock. One
+   * owner is all calls of one process that hand the lock to each other.
+   *
+   * `not held`: nobody held the key. `held by another`: none of the named owners holds it any more, and nothing was done.
    *
    * @throws LockStoreError when the store cannot be reached, does not answer or refuses
    * @throws LockShutdownError when the application closes
+   * @throws LockConfigurationError for wrong options
+   * @example
+   * ```ts
+   * const found = await locks.inspect('goods:42');
+   * if (found) await locks.forceRelease('goods:42', { owner: found.holders, by: 'alice' });
+   * ```
    */
-  async forceRelease(key: string): Promise<'released' | 'not held'> {
-    return this.send(key, (store) => store.forceRelease(key));
+  async forceRelease(key: string, options: ForceReleaseOptions = {}): Promise<ForceReply> {
+    const { owners, by = callSite('forceRelease').toString() } = forceRequest(options);
+    const { application } = this.options;
+    // A nameless process tells others no line of its code either.
+    const told = application === false ? options.by : `${by} (${holderName({ client: this.client })})`;
+    const force = { ...(owners && { owners }), ...(told !== undefined && { by: told }) };
+    const reply = await this.send(key, (store) => store.forceRelease(key, force));
+    if (reply === 'released') {
+      internalsOf(this).emit({ type: 'forced', key, owner: undefined, holder: owners && listed(owners), by });
+    }
+    return reply;
   }
 
   /** Opens the store unless it is open or closed, and emits one `opened` event. Does not wait for a connection. */
@@ -361,6 +384,12 @@ export class LockService {
 export type Work<T> = (lock: Lock) => T | Promise<T>;
 
 inspectByJson(LockService, 'LockService');
+
+/** A key may have thousands of readers. */
+function listed(owners: readonly string[]): string {
+  const more = owners.length > MOST_NAMED ? ` and ${owners.length - MOST_NAMED} more` : '';
+  return owners.slice(0, MOST_NAMED).join(', ') + more;
+}
 
 function checkNames(call: 'withLock' | 'acquire', options: WithLockOptions): void {
   if (call === 'acquire') return checkOptionNames(call, options, CALL_NAMES);

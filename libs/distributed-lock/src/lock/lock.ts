@@ -101,6 +101,20 @@ export interface ListOptions {
   readonly cursor?: string;
 }
 
+/** Whose lock `locks.forceRelease` takes, and who takes it. */
+export interface ForceReleaseOptions {
+  /**
+   * `owner` of the holders that `locks.inspect(key)` or a list has shown: only these lose the lock. The store checks it in the
+   * step that releases. Left out: whoever holds the lock by then.
+   */
+  readonly owner?: string | readonly string[];
+  /**
+   * Who releases the lock, for people to read, in the `forced` event and, on Redis, in the message of the holder's
+   * `LockLostError`. Default: the line of code that calls.
+   */
+  readonly by?: string;
+}
+
 /** A page of keys that are held or waited for. */
 export interface LockPage {
   /** About `limit` of them or fewer, also none. */

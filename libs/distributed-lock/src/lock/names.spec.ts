@@ -226,6 +226,20 @@ describe('the name of a holder', () => {
       expect((await settled(it.inspect('k')))?.heldBy).toEqual([{ owner: expect.any(String) }]);
   });
 
+  it.each([-1e306, 1e306, -1e12, -8.64e15, null, '2024'])(
+    'has no age where the start of the hold cannot be one: %p',
+    async (since) => {
+      const locks = open();
+      await settled(locks.acquire('k'));
+      const owner = locks.held()[0]?.owner;
+      const read = async () => [JSON.stringify(['shop', 'pod-7', 7, 1e12, [owner, since, 'nightly import']])];
+      const [holder] =
+        (await settled(open({}, () => ({ readIntroductions: read })).inspect('k')))?.heldBy ?? [];
+      expect(holder).toMatchObject({ client: { application: 'shop' }, site: 'nightly import' });
+      expect(holder).not.toHaveProperty('heldMs');
+    },
+  );
+
   it('is given up with one warning where the store refuses it, and the locks go on', async () => {
     const refused = new LockStoreError('no right to SET', undefined, 'refused');
     const locks = open({}, () => ({ introduce: () => Promise.reject(refused) }));

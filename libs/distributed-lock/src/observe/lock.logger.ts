@@ -69,7 +69,12 @@ export class LockLogger {
           return `${event.by} takes over "${event.key}": the work under it has ${round(event.graceMs)} ms to end`;
         });
       case 'forced':
-        return this.write('warn', () => `Took "${event.key}" by force from ${event.holder}`);
+        return this.write('warn', () => {
+          const { key, holder = 'whoever held it', by } = event;
+          return by === undefined
+            ? `Took "${key}" by force from ${holder}`
+            : `"${key}" was released by force, by ${by}; held by ${holder}`;
+        });
       case 'contended':
         return this.write('debug', () => `Others wait for "${event.key}"`);
       case 'abandoned':

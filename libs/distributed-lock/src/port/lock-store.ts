@@ -68,11 +68,10 @@ export interface LockStore {
   /** The holders and the queue of a key, or `null` when it has neither. */
   inspect(key: string): Promise<LockSnapshot | null>;
   /**
-   * Takes the lock from its holders and grants the next waiter. Holders of this library get a `lost` notification.
-   *
-   * @param owner only this holder loses the lock; default: all of them
+   * Takes the lock from its holders, or from some of them, and grants the next waiter. Holders of this library get a `lost`
+   * notification. The step that removes holders also finds out who holds, so that nobody else loses the lock.
    */
-  forceRelease(key: string, owner?: string): Promise<'released' | 'not held'>;
+  forceRelease(key: string, force?: Force): Promise<ForceReply>;
   /**
    * Tells a holder of this library by a `takeover` notification that it will lose the lock. Changes nothing else. The
    * notification may be lost, or come to an owner that holds no more.
@@ -271,6 +270,17 @@ export function placeholderOf(owner: string): string {
 /** `unknown`: released now, but an earlier reply was lost, so the store cannot tell whether the owner held until this call. */
 export type ReleaseReply = 'released' | 'not held' | 'unknown';
 
+/** From whom a lock is taken by force, and by whom. */
+export interface Force {
+  /** Only these owners lose the lock; absent: all holders. An empty list frees nobody. */
+  readonly owners?: readonly string[];
+  /** Who takes it, for people to read. The `lost` notification repeats it where the store has a place for it. */
+  readonly by?: string;
+}
+
+/** `held by another`: none of `Force.owners` holds the lock, and somebody else does. */
+export type ForceReply = 'released' | 'not held' | 'held by another';
+
 /** A store tells an owner this without being asked. */
 export type Notification =
   /** The owner waited, and holds the lock now. */
@@ -278,7 +288,7 @@ export type Notification =
   /** Other owners wait in the queue behind this holder. */
   | { readonly kind: 'contended'; readonly owner: string; readonly waiting: number }
   /** The lock was taken from this owner. */
-  | { readonly kind: 'lost'; readonly owner: string }
+  | { readonly kind: 'lost'; readonly owner: string; readonly by?: string }
   /** Another owner takes the lock over from this holder, `graceMs` from now. May come more than once. */
   | ({ readonly kind: 'takeover' } & Omit<TakeoverNotice, 'key'>)
   /** The owner rechecks after `afterMs`. Without an owner, all waiting owners do. */

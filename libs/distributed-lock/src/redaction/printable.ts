@@ -1,5 +1,8 @@
-/** Control characters, and those that end a line or turn the direction of writing. */
-const UNPRINTABLE = /[\p{Cc}\u2028\u2029\u200E\u200F\u202A-\u202E\u2066-\u2069]/gu;
+/**
+ * What nobody sees, or what a terminal obeys: control characters, those that end a line, turn the direction of writing, or are not
+ * shown, and halves of characters. With them a key may look like another one. `admin/page/dom.js` has the same list.
+ */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 /**
@@ -7,9 +10,10 @@ const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t'
  * outside, and must not write lines of their own into a log.
  */
 export function printable(text: string): string {
-  return text.replace(UNPRINTABLE, (char) => SHORT[char] ?? `\\u${hex(char)}`);
+  return text.replace(UNPRINTABLE, (char) => SHORT[char] ?? escaped(char));
 }
 
-function hex(char: string): string {
-  return char.charCodeAt(0).toString(16).padStart(4, '0');
+function escaped(char: string): string {
+  const hex = (char.codePointAt(0) as number).toString(16);
+  return hex.length > 4 ? `\\u{${hex}}` : `\\u${hex.padStart(4, '0')}`;
 }

@@ -5,6 +5,8 @@ import { LockStoreError } from '../port/lock.errors.js';
 import type {
   AcquireReply,
   AcquireRequest,
+  Force,
+  ForceReply,
   ReleaseRequest,
   ReleaseReply,
   LockSnapshot,
@@ -134,8 +136,8 @@ class FaultyClient implements LockStore {
     return this.inner.inspect(key);
   }
 
-  forceRelease(key: string, owner?: string): Promise<'released' | 'not held'> {
-    return this.inner.forceRelease(key, owner);
+  forceRelease(key: string, force?: Force): Promise<ForceReply> {
+    return this.inner.forceRelease(key, force);
   }
 
   announceTakeover(takeover: TakeoverNotice): Promise<void> {

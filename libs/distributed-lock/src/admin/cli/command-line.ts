@@ -15,6 +15,8 @@ export const USAGE = `nestjs-distributed-lock: finds and frees locks in the stor
   --root <path>     root of the locks in etcd or ZooKeeper, if the application names one
   --json            one JSON object a line
   --yes             releases without a question
+  --owner <id>      releases only if this owner still holds the key, as inspect --json shows it; may be repeated
+  --by <name>       who releases, for the message of the holder; default: the user of the system
   --timeout <ms>    how long the store may take to answer; default 2000
 
 WAITING counts one for each other process that waits. No store knows of callers in the holder's own process.
@@ -35,6 +37,9 @@ export interface Command {
   readonly root: string | undefined;
   readonly json: boolean;
   readonly yes: boolean;
+  /** The only owners that may lose the lock; `undefined`: those that are found. */
+  readonly owners: readonly string[] | undefined;
+  readonly by: string | undefined;
   readonly timeoutMs: number;
 }
 
@@ -52,6 +57,8 @@ const OPTIONS = {
   root: { type: 'string' },
   json: { type: 'boolean', default: false },
   yes: { type: 'boolean', default: false },
+  owner: { type: 'string', multiple: true },
+  by: { type: 'string' },
   timeout: { type: 'string' },
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
@@ -76,8 +83,24 @@ export function readCommandLine(
     throw new WrongUse(
       'The URL of the store has a % that begins no code of a character: write %25 for a percent sign.',
     );
-  const { prefix, table, root, json, yes } = values;
-  return { name, key, store, prefix, table, root, json, yes, timeoutMs: timeoutOf(values.timeout) };
+  const { prefix, table, root, json, yes, owner: owners, by } = values;
+  if (name !== 'release' && (owners || by !== undefined)) {
+    throw new WrongUse(`--owner and --by are for release, and ${name} releases nothing.`);
+  }
+  if (owners?.includes('') || by === '') throw new WrongUse('--owner and --by need a text.');
+  return {
+    name,
+    key,
+    store,
+    prefix,
+    table,
+    root,
+    json,
+    yes,
+    owners,
+    by,
+    timeoutMs: timeoutOf(values.timeout),
+  };
 }
 
 /** The clients decode the parts of a URL. The name of a file is taken as it is. */

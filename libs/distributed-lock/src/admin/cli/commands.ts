@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import type { LockInspection, LockPage } from '../../lock/lock.js';
 import type { LockService } from '../../lock/lock.service.js';
 import { LockStoreError } from '../../port/lock.errors.js';
@@ -14,6 +15,7 @@ const PAGE = 1000;
 const WATCH_EVERY_MS = 1000;
 /** How many keys `watch` reads again in one turn. */
 const MAX_READ_AGAIN = 200;
+const NAMELESS = 'the command line';
 
 const ls: Run = async (locks, command, terminal) => {
   const { found, unreadable, failure } = await findAll(locks, command, terminal);
@@ -110,20 +112,33 @@ function isPassing(error: unknown, hasAnswered: boolean): error is LockStoreErro
 }
 
 const release: Run = async (locks, command, terminal) => {
-  const { key, yes, json } = command;
+  const { key, yes, json, by = systemUser() } = command;
   const found = await findOne(locks, command, terminal);
   if (!found) return NOTHING;
-  if (!yes) {
+  // Whoever holds the key by the time of the answer was not in the question.
+  const { owners = found.holders } = command;
+  const losing = found.heldBy.filter(({ owner }) => owners.includes(owner));
+  if (!yes && (losing.length > 0 || command.owners === undefined)) {
     if (!terminal.canAsk) throw new WrongUse('release asks first, and nobody can answer here. Add --yes.');
     terminal.complain(
-      `"${printable(key)}" is ${stateText(found)}.\nA holder that is alive is told, and its work goes on until it looks. Then two may write, unless the resource refuses the smaller fencing token.`,
+      `"${printable(key)}" is ${stateText({ ...found, heldBy: losing })}.\nA holder that is alive is told, and its work goes on until it looks. Then two may write, unless the resource refuses the smaller fencing token.`,
     );
     if (!(await terminal.ask('Release it by force?'))) return NOTHING;
   }
-  const answer = await terminal.unlessInterrupted(locks.forceRelease(key));
-  terminal.write(json ? `${JSON.stringify({ key, answer })}\n` : `"${printable(key)}": ${answer}\n`);
+  const answer = await terminal.unlessInterrupted(locks.forceRelease(key, { owner: owners, by }));
+  const text = answer === 'held by another' ? 'held by another one by now: nothing was done' : answer;
+  terminal.write(json ? `${JSON.stringify({ key, answer })}\n` : `"${printable(key)}": ${text}\n`);
   return answer === 'released' ? FOUND : NOTHING;
 };
+
+function systemUser(): string {
+  try {
+    return userInfo().username || NAMELESS;
+  } catch {
+    // The user of a container may have no name.
+    return NAMELESS;
+  }
+}
 
 export const COMMANDS: Readonly<Record<CommandName, Run>> = { ls, inspect, watch, release };
 

@@ -1,11 +1,14 @@
 /** The element of the page with this id. */
 export const byId = (id) => document.getElementById(id);
 
-/** Control characters, and those that turn the direction of writing: a key may have them, and look like another one. */
-const UNPRINTABLE = /[\p{Cc}\u2028\u2029\u200E\u200F\u202A-\u202E\u2066-\u2069]/gu;
+/** What nobody sees: a key may have it, and look like another one. `redaction/printable.ts` has the same list. */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 export function visible(text) {
-  const codeOf = (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  const codeOf = (char) => {
+    const hex = char.codePointAt(0).toString(16);
+    return hex.length > 4 ? `\\u{${hex}}` : `\\u${hex.padStart(4, '0')}`;
+  };
   return String(text).replace(UNPRINTABLE, codeOf);
 }
 

@@ -4,6 +4,7 @@ import { watchEvents } from './events.js';
 import { Search } from './find.js';
 import { showLocks } from './list.js';
 import { confirmRelease, connectQuestion } from './question.js';
+import { releasedText } from './words.js';
 
 const EVERY_MS = 2000;
 const STEP = 50;
@@ -60,8 +61,12 @@ function startSearch() {
 async function askAndRelease(lock) {
   if (!(await confirmRelease(lock))) return;
   try {
-    const { answer } = await release(lock.key);
-    news = answer === 'released' ? `${lock.key} was released.` : `${lock.key} was not held any more.`;
+    // The holders of the question: others may hold it by now.
+    const answer = await release(
+      lock.key,
+      lock.holders.map(({ owner }) => owner),
+    );
+    news = releasedText(lock.key, answer);
   } catch (error) {
     news = `${lock.key} was not released: ${error.message}`;
   }

@@ -35,10 +35,17 @@ export function factsOf(lock, contentions) {
     .join(' · ');
 }
 
+export function releasedText(key, answer) {
+  if (answer === 'released') return `${key} was released.`;
+  if (answer === 'not held') return `${key} was not held any more.`;
+  return `${key} is held by another one by now: nothing was done.`;
+}
+
 const TELL = {
   contended: () => 'others wait for a lock that this process holds',
   takeover: ({ by, graceMs }) => `${by} takes it over: the work under it has ${duration(graceMs)} to end`,
-  forced: ({ holder }) => `taken by force from ${holder}`,
+  forced: ({ holder = 'whoever held it', by }) =>
+    by === undefined ? `taken by force from ${holder}` : `released by force, by ${by}; held by ${holder}`,
   abandoned: ({ message }) => message,
   lost: ({ message }) => message,
   suspended: ({ message, validForMs }) => `not renewed, valid for ${duration(validForMs)}: ${message}`,

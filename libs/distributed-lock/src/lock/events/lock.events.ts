@@ -55,15 +55,18 @@ export type LockEvent =
       readonly by: string;
     }
   /**
-   * A call of this process has taken the lock by force from a holder that had not released it within its grace. `acquired`
-   * follows.
+   * A call of this process has taken the lock by force: a takeover from a holder that had not released it within its grace, so that
+   * `acquired` follows; or `forceRelease`.
    */
   | {
       readonly type: 'forced';
       readonly key: string;
-      /** The owner that takes the lock over. */
-      readonly owner: string;
-      readonly holder: string;
+      /** The owner that takes the lock over; `undefined` after `forceRelease`. */
+      readonly owner: string | undefined;
+      /** Who had it; `undefined` after a `forceRelease` that names no owner. */
+      readonly holder: string | undefined;
+      /** Who has released it, after `forceRelease`: the option `by`, or the line that has called. */
+      readonly by?: string;
     }
   /** A renewal got no answer. The lease is valid for another `validForMs`. The watchdog tries again, unless the lease is fixed. */
   | {

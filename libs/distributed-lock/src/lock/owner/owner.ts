@@ -121,7 +121,10 @@ export class Owner {
       case 'lost':
         return this.takeover
           ? this.onGraceOver(this.takeover)
-          : this.onLost('taken', 'it was released by force');
+          : this.onLost(
+              'taken',
+              `it was released by force${notification.by ? `, by ${notification.by}` : ''}`,
+            );
       case 'takeover':
         return this.onTakeover(notification);
       case 'recheck':

@@ -61,7 +61,7 @@ export class Takeover {
   private force(holder: string): void {
     const { owner, request, runtime } = this;
     const { key } = request;
-    const forced = runtime.store.forceRelease(key, holder).then((reply) => {
+    const forced = runtime.store.forceRelease(key, { owners: [holder] }).then((reply) => {
       if (reply === 'released') runtime.emit({ type: 'forced', key, owner: owner.id, holder });
       else owner.askNow();
     });

@@ -84,7 +84,7 @@ export const checkRenewalReply = byKind({
 export const checkNotification = byKind({
   granted: { owner: isText, ...GRANT },
   contended: { owner: isText, waiting: isNumber },
-  lost: { owner: isText },
+  lost: { owner: isText, by: optional(isText) },
   takeover: { owner: isText, graceMs: isNumber, by: isText },
   recheck: { owner: optional(isText), afterMs: isNumber },
 });

@@ -138,8 +138,13 @@ export function guardedStore(store: LockStore, tell: (during: string, error: unk
         async () => (await store.inspect(key)) ?? null,
         (it) => (it === null ? undefined : checkSnapshot(it)),
       ),
-    forceRelease: (key, owner) =>
-      ask('forceRelease', key, () => store.forceRelease(key, owner), oneOf('released', 'not held')),
+    forceRelease: (key, force) =>
+      ask(
+        'forceRelease',
+        key,
+        () => store.forceRelease(key, force),
+        oneOf('released', 'not held', 'held by another'),
+      ),
     announceTakeover: (takeover) =>
       ask('announceTakeover', takeover.key, () => store.announceTakeover(takeover)),
     ...(store.introduce && {

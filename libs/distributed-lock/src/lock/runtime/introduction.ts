@@ -3,6 +3,10 @@ import type { LockClient, LockHolder } from '../../port/lock-client.js';
 
 /** An introduction names this many holds at most. People look for the longest-held ones. */
 const MOST_HOLDS = 20;
+/** The farthest moment that a `Date` can name, in ms. */
+const MAX_DATE = 8.64e15;
+/** Ten years. A longer age was made up, or counts from a clock that was not set. */
+const MAX_HELD_MS = 3650 * 86_400_000;
 
 /** Which process a client is, and for each hold its owner, its start, and the method or site that acquired it. */
 type Text = readonly [application: string, host: string, process: number, since: number, ...HoldText[]];
@@ -34,8 +38,8 @@ export interface IntroducedHolder {
 export function holderIn(text: string | undefined, owner: string, timeOfDay: number): IntroducedHolder {
   const [application, host, process, since, ...holds] = listIn(text);
   if (typeof application !== 'string' || typeof host !== 'string') return { holder: { owner } };
-  if (typeof process !== 'number' || typeof since !== 'number') return { holder: { owner } };
-  const client = { application, host, process, since: new Date(since) };
+  if (!Number.isSafeInteger(process) || !isMoment(since)) return { holder: { owner } };
+  const client = { application, host, process: process as number, since: new Date(since) };
   // The rest of a minimum hold is held under a placeholder of the owner.
   const id = owner.replace(':-', ':');
   const [, heldSince, site, leaseMs] = (holds.find((it) => Array.isArray(it) && it[0] === id) ??
@@ -44,9 +48,14 @@ export function holderIn(text: string | undefined, owner: string, timeOfDay: num
     owner,
     client,
     ...(typeof site === 'string' && { site }),
-    ...(typeof heldSince === 'number' && { heldMs: Math.max(0, timeOfDay - heldSince) }),
+    ...(isMoment(heldSince) &&
+      timeOfDay - heldSince <= MAX_HELD_MS && { heldMs: Math.max(0, timeOfDay - heldSince) }),
   };
   return typeof leaseMs === 'number' ? { holder, leaseMs } : { holder };
+}
+
+function isMoment(value: unknown): value is number {
+  return typeof value === 'number' && Math.abs(value) <= MAX_DATE;
 }
 
 function listIn(text: string | undefined): readonly unknown[] {

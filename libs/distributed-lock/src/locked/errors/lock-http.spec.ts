@@ -60,6 +60,14 @@ describe('a lock error for HTTP clients', () => {
     expect(retryAfterSeconds(new LockWaitTimeoutError('a', 0, 'b', Infinity), 30_000)).toBe(30);
     expect(retryAfterSeconds(lost)).toBeUndefined();
   });
+
+  it('asks to come back when the store or the instance is away, and not where the store will refuse again', () => {
+    const storeError = (reason: LockStoreError['reason']) => new LockStoreError('away', 'k', reason);
+    expect(retryAfterSeconds(storeError('unreachable'), 30_000)).toBe(1);
+    expect(retryAfterSeconds(storeError('unknown'))).toBe(1);
+    expect(retryAfterSeconds(storeError('refused'))).toBeUndefined();
+    expect(retryAfterSeconds(new LockShutdownError('closing', 'k'))).toBe(1);
+  });
 });
 
 it('the filter throws a transport that it does not know the error itself', () => {

@@ -86,14 +86,23 @@ export function toHttpException(error: unknown, options?: LockHttpOptions): unkn
 }
 
 /**
- * Seconds for `Retry-After`; `undefined` where a client must not repeat by itself, because the work may have been done.
- * The holder's remaining lease counts only for fixed leases, because a watchdog renews the others.
+ * Seconds for `Retry-After`; `undefined` where a client must not repeat by itself, because the work may have been done, and where
+ * the store will refuse again. The holder's remaining lease counts only for fixed leases, because a watchdog renews the others.
  */
 export function retryAfterSeconds(error: unknown, leaseMs?: number): number | undefined {
-  if (!isLockError(error) || error.code !== 'LOCK_WAIT_TIMEOUT') return undefined;
-  const { remainingMs } = error as { readonly remainingMs?: number };
-  if (leaseMs === undefined || remainingMs === undefined) return 1;
-  return Math.max(1, Math.ceil(Math.min(remainingMs, leaseMs) / 1000));
+  if (!isLockError(error)) return undefined;
+  const { reason, remainingMs } = error as { readonly reason?: string; readonly remainingMs?: number };
+  switch (error.code) {
+    case 'LOCK_STORE':
+      return reason === 'refused' ? undefined : 1;
+    case 'LOCK_SHUTDOWN':
+      return 1;
+    case 'LOCK_WAIT_TIMEOUT':
+      if (leaseMs === undefined || remainingMs === undefined) return 1;
+      return Math.max(1, Math.ceil(Math.min(remainingMs, leaseMs) / 1000));
+    default:
+      return undefined;
+  }
 }
 
 /** The reason for which a call leaves the queue when its client has gone. No client sees it. */

@@ -6,6 +6,8 @@ import {
   placeholderOf,
   type AcquireReply,
   type AcquireRequest,
+  type Force,
+  type ForceReply,
   type Introduction,
   type KeyPage,
   type ListRequest,
@@ -156,10 +158,10 @@ export class DocumentStore implements LockStore {
     });
   }
 
-  forceRelease(key: string, owner?: string): Promise<'released' | 'not held'> {
+  forceRelease(key: string, { owners }: Force = {}): Promise<ForceReply> {
     return this.laneOf(key).run((state) => {
-      const wasHeld = state.forceRelease(owner);
-      return () => (wasHeld ? 'released' : 'not held');
+      const reply = state.forceRelease(owners);
+      return () => reply;
     });
   }
 

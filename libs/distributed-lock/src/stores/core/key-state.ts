@@ -3,6 +3,7 @@ import {
   placeholderOf,
   type AcquireReply,
   type AcquireRequest,
+  type ForceReply,
   type Grant,
   type LockSnapshot,
   type ReleaseRequest,
@@ -141,14 +142,17 @@ export class KeyState {
     return held !== undefined;
   }
 
-  /** @param owner the one holder that loses the lock; default: all holders @returns whether a holder lost it */
-  forceRelease(owner?: string): boolean {
-    const losing = this.holders.filter((holder) => owner === undefined || holder.owner === owner);
+  /** @param owners the only ones that lose the lock; default: all holders */
+  forceRelease(owners: readonly string[] = this.holders.map(({ owner }) => owner)): ForceReply {
+    const named = new Set(owners);
+    const losing = this.holders.filter(({ owner }) => named.has(owner));
+    const others = this.holders.filter(({ owner }) => !named.has(owner));
     this.notifyClientsOf(losing);
-    this.holders = this.holders.filter((holder) => !losing.includes(holder));
+    this.holders = others;
     if (losing.length > 0) this.isChangedNow = true;
     this.grantNext();
-    return losing.length > 0;
+    if (losing.length > 0) return 'released';
+    return others.length > 0 ? 'held by another' : 'not held';
   }
 
   /** The first takeover of a holder counts. */

@@ -24,16 +24,18 @@ export function onNotification(
       if (leases.isHeld()) context.notify({ ...notification, owner: name });
       return;
     case 'lost':
-      return onForced(owner, node);
+      return onForced(owner, node, notification);
     case 'recheck':
       return context.notify({ ...notification, owner: name });
   }
 }
 
-function onForced({ leases, context, name }: QuorumOwner, node: NodeOwner): void {
+function onForced({ leases, context, name }: QuorumOwner, node: NodeOwner, lost: Lost): void {
   const wasHeld = leases.isHeld();
   node.lease = undefined;
   if (!wasHeld || leases.isHeld()) return;
   leases.drop();
-  context.notify({ kind: 'lost', owner: name });
+  context.notify({ ...lost, owner: name });
 }
+
+type Lost = Extract<Notification, { readonly kind: 'lost' }>;

@@ -4,6 +4,8 @@ import { inBackground } from '../../async-context/in-background.js';
 import type {
   AcquireReply,
   AcquireRequest,
+  Force,
+  ForceReply,
   ReleaseRequest,
   ReleaseReply,
   Introduction,
@@ -152,8 +154,8 @@ class QuorumStore implements LockStore {
     return introductionsAt(this.stores, clientIds);
   }
 
-  forceRelease(key: string, owner?: string): Promise<'released' | 'not held'> {
-    return forceRelease(this.context, key, owner);
+  forceRelease(key: string, force?: Force): Promise<ForceReply> {
+    return forceRelease(this.context, key, force);
   }
 
   announceTakeover(takeover: TakeoverNotice): Promise<void> {

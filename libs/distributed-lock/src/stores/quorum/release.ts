@@ -1,5 +1,12 @@
 import { randomMs } from '../../time/chance.js';
-import type { LockStore, ReleaseReply, ReleaseRequest, TakeoverNotice } from '../../port/lock-store.js';
+import type {
+  Force,
+  ForceReply,
+  LockStore,
+  ReleaseReply,
+  ReleaseRequest,
+  TakeoverNotice,
+} from '../../port/lock-store.js';
 import { answersOf, gather, type Outcomes } from './majority.js';
 import type { NodeRelease, NodeOwner } from './node-owner.js';
 import { ownerOf } from './owner-ids.js';
@@ -30,34 +37,37 @@ export async function releaseAtNodes(owner: QuorumOwner, request: ReleaseRequest
   return countOf('not held') > nodes.length - majority ? 'not held' : 'unknown';
 }
 
-/** Takes the lock at all nodes from its holders, or from this one. */
+/** Takes the lock at all nodes from its holders, or from those that `force` names. */
 export async function forceRelease(
   context: QuorumContext,
   key: string,
-  owner?: string,
-): Promise<'released' | 'not held'> {
+  { owners, ...force }: Force = {},
+): Promise<ForceReply> {
   const replies = await askNodes(context, key, async (store) => {
-    if (owner === undefined) return store.forceRelease(key);
-    const attempt = await attemptAt(store, key, owner);
-    return attempt === undefined ? 'not held' : store.forceRelease(key, attempt);
+    if (!owners) return store.forceRelease(key, force);
+    // An attempt is never used again, so a node frees nobody who got the lock after this reading.
+    return store.forceRelease(key, { ...force, owners: await attemptsAt(store, key, owners) });
   });
-  const released = replies.filter((reply) => reply === 'released').length;
-  return released >= context.majority ? 'released' : 'not held';
+  const isOfMajority = (wanted: ForceReply): boolean =>
+    replies.filter((reply) => reply === wanted).length >= context.majority;
+  if (isOfMajority('released')) return 'released';
+  return isOfMajority('held by another') ? 'held by another' : 'not held';
 }
 
 /** Asks each node to notify the holder, because one notification is enough and any of them may be lost. */
 export async function announceTakeover(context: QuorumContext, takeover: TakeoverNotice): Promise<void> {
   const { key, owner } = takeover;
   await askNodes(context, key, async (store) => {
-    const attempt = await attemptAt(store, key, owner);
+    const [attempt] = await attemptsAt(store, key, [owner]);
     if (attempt !== undefined) await store.announceTakeover({ ...takeover, owner: attempt });
   });
 }
 
-/** @returns the id under which the node knows this holder */
-async function attemptAt(store: LockStore, key: string, owner: string): Promise<string | undefined> {
+/** @returns the ids under which the node knows these holders */
+async function attemptsAt(store: LockStore, key: string, owners: readonly string[]): Promise<string[]> {
+  const named = new Set(owners);
   const snapshot = await store.inspect(key);
-  return snapshot?.holders.find((attempt) => ownerOf(attempt) === owner);
+  return snapshot?.holders.filter((attempt) => named.has(ownerOf(attempt))) ?? [];
 }
 
 /** @param needed how many answers are enough once the nodes have had their time */

@@ -5,6 +5,8 @@ import { promiseOf } from '../../async-context/promise-of.js';
 import type {
   AcquireReply,
   AcquireRequest,
+  Force,
+  ForceReply,
   Grant,
   InTheWay,
   Introduction,
@@ -142,8 +144,8 @@ export class RedisLocks implements LockStore {
     return this.run(() => new InspectCommand(key, this.scripts));
   }
 
-  forceRelease(key: string, owner = ''): Promise<'released' | 'not held'> {
-    return this.run(() => new ForceCommand(key, owner, this.scripts));
+  forceRelease(key: string, force: Force = {}): Promise<ForceReply> {
+    return this.run(() => new ForceCommand(key, force, this.scripts));
   }
 
   /** A foreign client does not subscribe to such a channel, so it is not told of a takeover. */

@@ -32,6 +32,8 @@ export class SqlDocuments {
 
   /** Looks through rows in order of their names, which the index gives, and picks those that are not free. */
   async list({ prefix, after, most }: NameRequest): Promise<NamePage> {
+    checkRowName(prefix);
+    checkRowName(after ?? '');
     const first = after === undefined && prefix !== '' ? [prefix] : [];
     const { last, held } = await this.scan({ after: after ?? prefix, most });
     const names = [...first, ...held].filter((name) => name.startsWith(prefix) && !isIntroduction(name));

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { isLockError } from '../../port/lock.errors.js';
 import type { LockSnapshot } from '../../port/lock-store.js';
 import type { ContractGroup } from './stage.js';
 
@@ -84,6 +85,24 @@ export const inspection = {
       const page = await client.list?.({ prefix: key, limit: 1 });
       const found = page?.entries.map((entry) => entry.key);
       assert.ok(found?.includes(key), `${key}: ${found?.join(' ')}`);
+    }
+  },
+
+  'a prefix or a cursor that no key can have lists nothing, or is refused as such a key is': async (
+    stage,
+  ) => {
+    const client = stage.client();
+    await stage.owner({ client }).acquire();
+    const isRefusedAsKey = (error: unknown) =>
+      isLockError(error) && (error.code === 'LOCK_KEY' || error.code === 'LOCK_CONFIGURATION');
+    for (const request of [
+      { prefix: `${stage.key}\0` },
+      { prefix: `${stage.key}\0`, cursor: `${stage.key}\0` },
+    ]) {
+      const page = await client.list?.({ ...request, limit: 2 }).catch((error: unknown) => {
+        if (!isRefusedAsKey(error)) throw error;
+      });
+      assert.deepEqual(page?.entries ?? [], []);
     }
   },
 

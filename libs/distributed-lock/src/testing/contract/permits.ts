@@ -128,4 +128,16 @@ export const permits = {
     await two.expectLost();
     await stage.owner().acquire(of(5, 5));
   },
+
+  'a forced release of one owner takes its permits, and no others': async (stage) => {
+    const [one, two] = await stage.held(2, of(5, 3));
+    await two.acquire(of(5));
+    const next = stage.owner();
+    assert.equal(await next.store.forceRelease(stage.key, { owners: [one.owner] }), 'released');
+    await one.expectLost();
+    await two.expectRenewed();
+    assert.equal(await next.store.forceRelease(stage.key, { owners: [one.owner] }), 'held by another');
+    await next.acquire(of(5, 4));
+    assert.equal((await stage.owner().tryAcquire(of(5))).kind, 'busy');
+  },
 } satisfies ContractGroup;

@@ -50,7 +50,7 @@ export const takeover = {
     await holder.acquire({ tokens: 100 });
     await next.queue();
     await announce(next, holder);
-    assert.equal(await next.store.forceRelease(stage.key, holder.owner), 'released');
+    assert.equal(await next.store.forceRelease(stage.key, { owners: [holder.owner] }), 'released');
     const { token } = await next.notified('granted');
     assert.ok(token > holder.grant.lastToken);
     await holder.notified('lost');
@@ -61,11 +61,33 @@ export const takeover = {
   'a forced release of an owner that holds no more takes the lock from nobody': async (stage) => {
     const [former, holder, taker] = await stage.held(3);
     await former.release();
-    assert.equal(await taker.store.forceRelease(stage.key, former.owner), 'not held');
+    assert.equal(await taker.store.forceRelease(stage.key, { owners: [former.owner] }), 'not held');
     await holder.acquire();
-    assert.equal(await taker.store.forceRelease(stage.key, former.owner), 'not held');
+    await taker.queue();
+    for (const owners of [[former.owner], [former.owner, taker.owner], []]) {
+      assert.equal(await taker.store.forceRelease(stage.key, { owners }), 'held by another');
+    }
     assert.ok(await holder.isHolder());
     await holder.expectRenewed();
+    await holder.release();
+    await taker.waitForGrant();
+  },
+
+  'a forced release of owners that were seen leaves the lock to readers that came since': async (stage) => {
+    const [one, two, since, writer] = stage.owners(4);
+    const claim = { kind: 'shared' } as const;
+    await one.acquire({ claim });
+    await two.acquire({ claim });
+    const seen = (await one.store.inspect(stage.key))?.holders ?? [];
+    assert.deepEqual([...seen].sort(), [one.owner, two.owner].sort());
+    await since.acquire({ claim });
+    assert.equal(await writer.store.forceRelease(stage.key, { owners: seen }), 'released');
+    await one.expectLost({ claim });
+    await two.expectLost({ claim });
+    await since.expectRenewed();
+    assert.equal(await writer.store.forceRelease(stage.key, { owners: seen }), 'held by another');
+    await since.release();
+    await writer.acquire({ claim: { kind: 'exclusive' } });
   },
 
   'a forced release of one reader leaves the others their lock': async (stage) => {
@@ -74,10 +96,10 @@ export const takeover = {
     await one.acquire({ claim });
     await two.acquire({ claim });
     await writer.queue({ claim: { kind: 'exclusive' } });
-    assert.equal(await writer.store.forceRelease(stage.key, one.owner), 'released');
+    assert.equal(await writer.store.forceRelease(stage.key, { owners: [one.owner] }), 'released');
     await one.expectLost();
     await two.expectRenewed();
-    assert.equal(await writer.store.forceRelease(stage.key, two.owner), 'released');
+    assert.equal(await writer.store.forceRelease(stage.key, { owners: [two.owner] }), 'released');
     await writer.waitForGrant();
   },
 } satisfies ContractGroup;

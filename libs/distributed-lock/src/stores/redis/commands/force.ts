@@ -1,16 +1,21 @@
+import type { Force, ForceReply } from '../../../port/lock-store.js';
 import type { Arguments } from '../redis.client.js';
 import { type ScriptContext, ScriptCommand } from '../scripts/script-command.js';
 import { forceScript, type ReplyOf } from '../scripts/scripts.js';
 
 type Reply = ReplyOf<typeof forceScript>;
 
-export class ForceCommand extends ScriptCommand<Reply, 'released' | 'not held'> {
+/** In the order in which the script numbers them. */
+const REPLIES: readonly ForceReply[] = ['not held', 'released', 'held by another'];
+/** Each name of an owner, in Redis or in a snapshot. Others hold nothing, and the script could not read all of them. */
+const OWNER_NAME = /^[\x20-\x7e]+$/;
+
+export class ForceCommand extends ScriptCommand<Reply, ForceReply> {
   readonly priority = 'release';
 
-  /** @param owner the only holder to lose the lock; `''`: all of them */
   constructor(
     key: string,
-    private readonly owner: string,
+    private readonly force: Force,
     context: ScriptContext,
   ) {
     super(forceScript, context, key, 'lock');
@@ -18,10 +23,12 @@ export class ForceCommand extends ScriptCommand<Reply, 'released' | 'not held'> 
 
   protected args(): Arguments {
     const { minToken, isCluster, connection } = this.context;
-    return [minToken, isCluster ? 1 : 0, connection.publish, this.owner];
+    const { owners, by = '' } = this.force;
+    const named = owners ? JSON.stringify(owners.filter((owner) => OWNER_NAME.test(owner))) : '';
+    return [minToken, isCluster ? 1 : 0, connection.publish, by, named];
   }
 
-  protected onReply([wasHeld]: Reply): 'released' | 'not held' {
-    return wasHeld === 1 ? 'released' : 'not held';
+  protected onReply([outcome]: Reply): ForceReply {
+    return REPLIES[outcome] as ForceReply;
   }
 }

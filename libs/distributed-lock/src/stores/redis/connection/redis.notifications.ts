@@ -11,6 +11,7 @@ import type { Chance } from '../../../time/chance.js';
 const OWNER = String.raw`([0-9a-f-]{36}:\d+)`;
 const CONTENDED = new RegExp(`^contended ${OWNER} ([1-9]\\d{0,8})$`);
 const LOST = new RegExp(`^lost ${OWNER}$`);
+const FORCED = new RegExp(`^forced ${OWNER} (.+)$`, 's');
 const TAKEOVER = new RegExp(`^takeover ${OWNER} ([1-9]\\d{0,10}) (.+)$`, 's');
 
 /**
@@ -183,6 +184,9 @@ export class RedisNotifications {
     const [, holder = '', graceMs, by = ''] = TAKEOVER.exec(message) ?? [];
     if (holder.startsWith(this.clientId))
       return this.listener.onNotification({ kind: 'takeover', owner: holder, graceMs: Number(graceMs), by });
+    const [, loser = '', forcedBy = ''] = FORCED.exec(message) ?? [];
+    if (loser.startsWith(this.clientId))
+      return this.listener.onNotification({ kind: 'lost', owner: loser, by: forcedBy });
     const [, owner = '', ...numbers] =
       granted.exec(message) ?? CONTENDED.exec(message) ?? LOST.exec(message) ?? recheck.exec(message) ?? [];
     if (!owner.startsWith(this.clientId)) return;

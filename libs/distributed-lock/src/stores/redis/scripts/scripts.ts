@@ -42,7 +42,7 @@ export const renewScript = script<
 export const renewAllScript = script<
   readonly [tooLate: 0, now: number] | readonly [answered: 1, now: number, ...waitingOrLost: number[]]
 >(lua.renewAll);
-export const forceScript = script<readonly [wasHeld: 0 | 1, now: number]>(lua.force);
+export const forceScript = script<readonly [outcome: 0 | 1 | 2, now: number]>(lua.force);
 export const inspectScript = script<
   readonly [
     mode: LockMode | '',

@@ -1,11 +1,14 @@
--- force.lua: takes the lock from its holders, tells those that are ours, and grants it to the next waiters. With an owner, takes
--- it from this holder only, and no permits from it. An empty owner stands for all holders.
+-- force.lua: takes the lock from its holders, tells those that are ours, and grants it to the next waiters.
 --
 -- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel
--- ARGV  1 min_token  2 cluster  3 publish  4 owner
--- Reply  {was held (0 or 1), now}
+-- ARGV  1 min_token  2 cluster  3 publish  4 by  5 owners
+-- Reply  {outcome, now}
+--
+-- owners is a JSON list of the only holders that lose the lock, or '' for all of them. outcome is 1 if a holder lost it, 2 if
+-- others hold it, and 0 if nobody does. by says to people who takes the lock: a holder of ours gets a message "forced" with it,
+-- if it is not '', and then "lost", which is all that releases before it understand.
 
-local min_token, cluster, publish, owner = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[3], ARGV[4]
+local min_token, cluster, publish, by = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[3], ARGV[4]
 
 --@include lib/time.lua
 --@include lib/tokens.lua
@@ -22,19 +25,45 @@ if not refused and found == 'string' and type_of_permits() == 'none' then refuse
 if refused then return redis.error_reply(refused) end
 KEYS[5] = channel_of(kind)
 
-local inside, was_held = { owner }, nil
-if owner ~= '' then
-  was_held = kind == 'permits' and 0 or leave(owner, kind)
-  if was_held == 0 then return { 0, now } end
-else
-  inside = holders()
+-- Returns 1 if the owner of permits had some.
+local function take_permits(owner)
+  local entry, weight = permit_of(owner), 0
+  if not entry or type_of_permits() ~= 'zset' then return 0 end
+  while redis.call('ZSCORE', permits_key, permit(entry, weight + 1)) do weight = weight + 1 end
+  return leave(entry, kind, weight)
+end
+
+-- Returns 1 if the owner had the lock. A writer of Redisson may have a hold as a reader, too.
+local function take_lock(owner)
+  if not string.find(owner, OWNER) then return 0 end
+  redis.call('HDEL', holders_key, owner)
+  return math.min(1, redis.call('HDEL', KEYS[1], owner, owner .. ':write'))
+end
+
+local losers, was_held = {}, 0
+if ARGV[5] == '' then
+  losers = holders()
   was_held = redis.call('DEL', KEYS[1])
   if kind == 'permits' then was_held = math.max(was_held, redis.call('DEL', permits_key)) end
   redis.call('DEL', holders_key)
+else
+  local take = kind == 'permits' and take_permits or take_lock
+  for _, owner in ipairs(cjson.decode(ARGV[5])) do
+    if take(owner) == 1 then
+      losers[#losers + 1] = owner
+      was_held = 1
+    end
+  end
+  if kind ~= 'permits' and redis.call('HLEN', KEYS[1]) == redis.call('HEXISTS', KEYS[1], 'mode') then redis.call('DEL', KEYS[1])
+  elseif kind == 'shared' and was_held == 1 then sweep_readers() end
+  if was_held == 0 and #holders() > 0 then return { 2, now } end
 end
-for _, holder in ipairs(inside) do
-  if kind == 'shared' then redis.call('DEL', reader_key(holder, 1)) end
-  if is_ours(holder) then notify(holder, 'lost ' .. holder) end
+for _, loser in ipairs(losers) do
+  if kind == 'shared' or kind == 'exclusive' then redis.call('DEL', reader_key(loser, 1)) end
+  if is_ours(loser) then
+    if by ~= '' then notify(loser, 'forced ' .. loser .. ' ' .. by) end
+    notify(loser, 'lost ' .. loser)
+  end
 end
 redis.call('HDEL', KEYS[3], 'granted')
 if was_held == 1 or redis.call('EXISTS', KEYS[2]) == 1 then hand_off(kind) end

@@ -21,6 +21,7 @@ local twin = string.match(KEYS[1], '^{([^{]+)}$') or braced ~= KEYS[1] and brace
 local MOST_FIELDS = 10000 -- of a hash that is read as a whole, and leases of readers that one script looks at
 local MANY_FIELDS = 30 -- of a hash whose fields are counted instead, if that will do
 local OWNER = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x:%-?%d+$'
+local FOREIGN_PERMIT = 'Redisson permit '
 local NUMBER = '^%-?%d+$'
 local LONGEST_NUMBER = 20 -- characters; a longer string is data, which may be too long to be read
 local MODES = { read = 'shared', write = 'exclusive' }
@@ -38,6 +39,18 @@ end
 
 local function reader_key(owner, hold)
   return braced .. ':' .. owner .. ':rwlock_timeout:' .. hold
+end
+
+-- A permit of Redisson has bytes for a name, which people and requests write in hexadecimal digits, as Redisson does.
+local function named_permit(entry)
+  return FOREIGN_PERMIT .. string.gsub(entry, '.', function(byte) return string.format('%02x', string.byte(byte)) end)
+end
+
+-- The first entry of the owner of permits, by the name that holders() gives it.
+local function permit_of(owner)
+  local digits = string.match(owner, '^' .. FOREIGN_PERMIT .. '(%x+)$')
+  if not digits then return string.find(owner, OWNER) and owner end
+  return (string.gsub(digits, '%x%x', function(byte) return string.char(tonumber(byte, 16)) end))
 end
 
 local function permit(owner, i)
@@ -263,7 +276,7 @@ local function holders()
     local entries =
       redis.call('ZRANGEBYSCORE', permits_key, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, MOST_FIELDS)
     for i = 1, #entries, 2 do
-      local owner = is_ours(entries[i]) and entries[i] or 'foreign client'
+      local owner = is_ours(entries[i]) and entries[i] or named_permit(entries[i])
       if not string.find(owner, '#', 1, true) then found[#found + 1] = owner end
     end
     return found, entries[2] and tonumber(entries[2]) - now or 0
