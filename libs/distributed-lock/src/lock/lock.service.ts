@@ -27,7 +27,7 @@ import {
   type LockServiceOptions,
   type ResolvedLockOptions,
 } from './request/lock-options.js';
-import { callSite, type CallSite } from './request/call-site.js';
+import { callSite, noCallSite, type CallSite } from './request/call-site.js';
 import { listRequest } from './request/list-request.js';
 import { checkGraces, checkKeys, lockRequest, type LockRequest } from './request/lock-request.js';
 import { inBackground } from '../async-context/in-background.js';
@@ -77,8 +77,7 @@ export class LockService {
   private readonly events = new Subject<LockEvent>();
   private readonly lifecycle: RuntimeLifecycle;
   private readonly acquirer: Acquirer;
-  /** Absent in production, since it takes some µs. */
-  private readonly noteLine = process.env['NODE_ENV'] === 'production' ? undefined : callSite;
+  private readonly noteLine = process.env['NODE_ENV'] === 'production' ? noCallSite : callSite;
   private calls = 0;
   private isOpen = false;
   private closing: Promise<void> | undefined;
@@ -167,7 +166,7 @@ export class LockService {
    * ```
    */
   acquire(key: Keys, options: CallOptions = NO_OPTIONS): Promise<Lock> {
-    return this.holdsFor(key, options, 'acquire', this.noteLine?.()).then(asLock);
+    return this.holdsFor(key, options, 'acquire', this.noteLine()).then(asLock);
   }
 
   /**
@@ -182,7 +181,7 @@ export class LockService {
    * ```
    */
   async tryAcquire(key: Keys, options: CallOptions = {}): Promise<Lock | null> {
-    const line = this.noteLine?.();
+    const line = this.noteLine();
     try {
       checkOptionNames('tryAcquire', options, CALL_NAMES);
       return asLock(await this.holdsFor(key, overlay(ONCE, options), 'acquire', line));

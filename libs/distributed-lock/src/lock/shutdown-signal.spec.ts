@@ -158,3 +158,44 @@ describe('a listener of lock.shutdownSignal', () => {
     expect(closed.state).toBe('resolved');
   });
 });
+
+describe('a service that waits with closing', () => {
+  const warningOf = async (): Promise<string> => {
+    const warnings: string[] = [];
+    locks.events$.subscribe((event) => event.type === 'warning' && warnings.push(event.message));
+    const closed = follow(locks.close());
+    await world.clock.advance(GRACE_MS);
+    expect(closed.state).toBe('resolved');
+    expect(warnings).toHaveLength(1);
+    return warnings[0] ?? '';
+  };
+  beforeEach(startService);
+
+  it('tells which methods still hold a lock and for how long, and suspects none of a forgotten release', async () => {
+    await world.take(locks, 'goods:42', { site: 'Goods.import' });
+    void locks.withLock('goods:43', () => new Promise(() => undefined)).catch(() => undefined);
+    await world.clock.advance(11_000);
+    expect(await warningOf()).toBe(
+      'The application waits with closing, 5000 ms at most, for locks that are still held: "goods:42" (Goods.import, for 12 s), "goods:43" (for 12 s). Long work should end by lock.shutdownSignal.',
+    );
+  });
+
+  it.each(['test', 'production'])(
+    'asks about a release for a lock of acquire() alone, and names that one first, in %s',
+    async (environment) => {
+      const before = process.env['NODE_ENV'];
+      process.env['NODE_ENV'] = environment;
+      startService();
+      process.env['NODE_ENV'] = before;
+      for (let i = 0; i < 10; i++) await world.take(locks, `job:${i}`, { site: 'Jobs.run' });
+      await world.take(locks, 'goods:42');
+      const warning = await warningOf();
+      const site = environment === 'test' ? String.raw`acquire\(\) .*lock-world\.ts:\d+, ` : '';
+      expect(warning).toMatch(
+        new RegExp(
+          String.raw`^.* still held: "goods:42" \(${site}for 1 s\), "job:0" \(Jobs\.run, for 1 s\),.*, 6 more\. Was a lock of acquire\(\) never released\?`,
+        ),
+      );
+    },
+  );
+});

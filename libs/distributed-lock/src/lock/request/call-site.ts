@@ -17,19 +17,46 @@ export function callSite(): CallSite {
   return new CallSite(trace);
 }
 
-/** A line of code. Node makes its text when it is read. */
+/** The call of `acquire` that has no `site`. */
 export class CallSite {
   private text: string | undefined;
 
-  constructor(private readonly trace: Error) {}
+  /** @param trace absent in production, where the line is not noted */
+  constructor(private readonly trace: Error | undefined) {}
 
-  /** As in `acquire() in GoodsService.buy, goods.service.ts:42`; `acquire()` where Node tells no stack. */
-  toString(): string {
-    return (this.text ??= lineOf(this.trace.stack));
+  get isNoted(): boolean {
+    return this.trace !== undefined;
+  }
+
+  /**
+   * As in `acquire() in GoodsService.buy, goods.service.ts:42`; `acquire()` where Node tells no stack; `undefined` where the line was
+   * not noted. Node makes the stack when it is read.
+   */
+  get line(): string | undefined {
+    return this.trace && (this.text ??= lineOf(stackOf(this.trace)));
   }
 }
 
-function lineOf(stack = ''): string {
+/** For production, since a stack takes some µs. */
+export const noCallSite = (): CallSite => UNNOTED;
+const UNNOTED = new CallSite(undefined);
+
+/** A site as people read it. */
+export function siteText(site: string | CallSite | undefined): string | undefined {
+  return typeof site === 'object' ? site.line : site;
+}
+
+/** Empty where an `Error.prepareStackTrace` of the application makes something else of it, or throws. */
+function stackOf(trace: Error): string {
+  try {
+    const stack: unknown = trace.stack;
+    return typeof stack === 'string' ? stack : '';
+  } catch {
+    return '';
+  }
+}
+
+function lineOf(stack: string): string {
   const frames = stack.split('\n').filter((line) => /^\s*at /.test(line));
   const { caller, file } = FRAME.exec(frames[FRAMES - 1] ?? '')?.groups ?? {};
   if (file === undefined) return 'acquire()';

@@ -1,21 +1,52 @@
 import type { HoldSnapshot } from '../lock.js';
 import type { LockClient, LockHolder } from '../../port/lock-client.js';
 
-/** An introduction names this many holds at most. People look for the longest-held ones. */
-const MOST_HOLDS = 20;
+/** An introduction names this many holds that others wait for, and this many others, those that are held longest. */
+export const MAX_AWAITED = 200;
+export const MAX_LONGEST = 20;
 
 /** Which process a client is, and for each hold its owner, its start, and the method or site that acquired it. */
 type Text = readonly [application: string, host: string, process: number, since: number, ...HoldText[]];
 type HoldText = readonly [owner: string, since: number, site?: string];
 
-/** At most 20 holds, each text of 100 characters: some kilobytes. */
+/** For 20 holds at most some kilobytes, for each further one that others wait for at most 160 bytes. */
 export function introductionText(client: LockClient, holds: readonly HoldSnapshot[]): string {
   const { application, host, process, since } = client;
-  const longest = holds.toSorted((a, b) => b.heldMs - a.heldMs).slice(0, MOST_HOLDS);
-  const held = longest.map(({ owner, since, site }): HoldText => {
+  const held = holds.map(({ owner, since, site }): HoldText => {
     return site === undefined ? [owner, +since] : [owner, +since, site];
   });
   return JSON.stringify([application, host.slice(0, 100), process, +since, ...held] satisfies Text);
+}
+
+/**
+ * The holds that an introduction names. Looks at each hold once and describes none, because a process may hold 100 000 locks.
+ */
+export function holdsToName<H extends NameableHold>(holds: Iterable<H>): readonly H[] {
+  const awaited = new LongestHeld<H>(MAX_AWAITED);
+  const others = new LongestHeld<H>(MAX_LONGEST);
+  for (const hold of holds) (hold.owner.isContended ? awaited : others).add(hold);
+  return [...awaited.holds, ...others.holds];
+}
+
+/** The longest-held ones of all that were added, the longest-held one first. */
+class LongestHeld<H extends NameableHold> {
+  readonly holds: H[] = [];
+
+  constructor(private readonly size: number) {}
+
+  add(hold: H): void {
+    const { holds, size } = this;
+    const last = holds[size - 1];
+    if (last && last.acquiredAt <= hold.acquiredAt) return;
+    holds.splice(holds.findLastIndex(({ acquiredAt }) => acquiredAt <= hold.acquiredAt) + 1, 0, hold);
+    if (holds.length > size) holds.pop();
+  }
+}
+
+/** Implemented by `Hold`. */
+export interface NameableHold {
+  readonly acquiredAt: number;
+  readonly owner: { readonly isContended: boolean };
 }
 
 /**
@@ -27,8 +58,7 @@ export function holderIn(text: string | undefined, owner: string, timeOfDay: num
   if (typeof application !== 'string' || typeof host !== 'string') return { owner };
   if (typeof process !== 'number' || typeof since !== 'number') return { owner };
   const client = { application, host, process, since: new Date(since) };
-  // The rest of a minimum hold is held under a placeholder of the owner.
-  const id = owner.replace(':-', ':');
+  const id = requestedId(owner);
   const [, heldSince, site] = (holds.find((it) => Array.isArray(it) && it[0] === id) ?? []) as unknown[];
   return {
     owner,
@@ -36,6 +66,11 @@ export function holderIn(text: string | undefined, owner: string, timeOfDay: num
     ...(typeof site === 'string' && { site }),
     ...(typeof heldSince === 'number' && { heldMs: Math.max(0, timeOfDay - heldSince) }),
   };
+}
+
+/** The rest of a minimum hold is held under a placeholder of its owner. @returns the id with which the owner has asked */
+export function requestedId(owner: string): string {
+  return owner.replace(':-', ':');
 }
 
 function listIn(text: string | undefined): readonly unknown[] {
