@@ -3,6 +3,7 @@ import { isLockError, type LockStoreError } from '../port/lock.errors.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
 import { printable } from '../redaction/printable.js';
 import type { LockService } from '../lock/lock.service.js';
+import { minOf } from '../collections/extremes.js';
 
 const LEVELS: readonly LockLogLevel[] = ['error', 'warn', 'log', 'debug'];
 /** One line names at most this many keys. */
@@ -125,7 +126,7 @@ export class LockLogger {
   private writeSuspended(): void {
     const events = this.suspended.splice(0);
     this.write('warn', () => {
-      const validForMs = round(Math.min(...events.map((event) => event.validForMs)));
+      const validForMs = round(minOf(events.map((event) => event.validForMs)));
       const until = events.length === 1 ? 'Valid for' : 'The first is valid for';
       return `No answer to the renewal of ${keysOf(events)}: ${textOf(events[0]?.error)}. ${until} another ${validForMs} ms; trying again until then.`;
     });

@@ -3,7 +3,7 @@ import type { LockClient, LockHolder } from '../../port/lock-client.js';
 
 /** An introduction names this many holds that others wait for, and this many others, those that are held longest. */
 export const MAX_AWAITED = 200;
-export const MAX_LONGEST = 20;
+const MAX_LONGEST = 20;
 
 /** Which process a client is, and for each hold its owner, its start, and the method or site that acquired it. */
 type Text = readonly [application: string, host: string, process: number, since: number, ...HoldText[]];

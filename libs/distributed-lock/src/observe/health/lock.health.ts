@@ -4,6 +4,7 @@ import { getLockServiceToken } from '../../distributed-lock.tokens.js';
 import type { LockEvent } from '../../lock/events/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
 import { KnownLeaders } from './known-leaders.js';
+import { minOf } from '../../collections/extremes.js';
 
 /** A key that is inspected and never locked. */
 const PROBE = 'nestjs-distributed-lock:probe';
@@ -82,7 +83,7 @@ export class LockHealthIndicator {
     for (const [id, until] of this.suspended) if (until <= this.now) this.suspended.delete(id);
     const { size } = this.suspended;
     if (size === 0) return undefined;
-    const ms = Math.round(Math.min(...this.suspended.values()) - this.now);
+    const ms = Math.round(minOf(this.suspended.values()) - this.now);
     return `${size} held ${size === 1 ? 'lock is' : 'locks are'} not renewed; the first is lost in ${ms} ms.`;
   }
 
