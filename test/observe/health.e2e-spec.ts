@@ -2,7 +2,13 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Controller, Get, type INestApplication, Injectable, Module, Param } from '@nestjs/common';
 import { HealthCheck, HealthCheckService, TerminusModule } from '@nestjs/terminus';
 import { Test } from '@nestjs/testing';
-import { DistributedLockModule, type HoldSnapshot, Locked, LockService } from 'nestjs-distributed-lock';
+import {
+  type CallOptions,
+  DistributedLockModule,
+  type HoldSnapshot,
+  Locked,
+  LockService,
+} from 'nestjs-distributed-lock';
 import { LockHealthIndicator } from 'nestjs-distributed-lock/health';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { startRedisServer } from '#redis-server';
@@ -137,6 +143,28 @@ describe('the health of held locks', () => {
     await readers[0]?.release();
     expect(await health.check()).toMatchObject({ locks: { status: 'down' } });
     await readers[1]?.release();
+    expect(await health.check()).toEqual({ locks: { status: 'up' } });
+  });
+
+  it.each<[string, CallOptions]>([
+    ['begin to wait for it', {}],
+    ['take it over', { onBusy: 'takeover', graceMs: 5000, waitMs: 10_000 }],
+  ])('stays down while a lock is not renewed and others %s', async (_, options) => {
+    const { app, clock, locks, health } = await started();
+    await locks.acquire('k');
+    const events: string[] = [];
+    locks.events$.subscribe(({ type }) => events.push(type));
+    app.cutRenewals();
+    await clock.advance(11_200);
+    const next = locks.acquire('k', options).catch(() => undefined);
+    await clock.advance(100);
+    expect(events).toContain('contended');
+    expect(events.includes('takeover')).toBe(options.onBusy === 'takeover');
+    expect(await health.check()).toMatchObject({
+      locks: { status: 'down', message: expect.stringMatching(/^1 held lock is not renewed/) },
+    });
+    await clock.advance(20_000);
+    await (await next)?.release();
     expect(await health.check()).toEqual({ locks: { status: 'up' } });
   });
 

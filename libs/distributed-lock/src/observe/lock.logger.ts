@@ -86,6 +86,8 @@ export class LockLogger {
       case 'asked':
       case 'candidate':
         return;
+      default:
+        event satisfies never;
     }
   }
 

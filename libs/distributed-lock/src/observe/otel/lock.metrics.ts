@@ -125,7 +125,11 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
       case 'contended':
       case 'takeover':
       case 'forced':
+      case 'opened':
+      case 'warning':
         return;
+      default:
+        event satisfies never;
     }
   };
 }
