@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { eventsOf, typesOf } from '../../../../test/support/events.js';
 import { follow } from '../../../../test/support/lock-world.js';
+import { warningsDuring } from '../../../../test/support/warnings.js';
 import { world } from '../../../../test/support/world-per-test.js';
 import { LockLostError, LockShutdownError } from '../port/lock.errors.js';
 import type { LockService } from './lock.service.js';
@@ -124,6 +125,19 @@ describe('lock.shutdownSignal', () => {
     expect(closed.state).toBe('resolved');
     expect(made).not.toHaveBeenCalled();
     made.mockRestore();
+  });
+});
+
+describe('the signals of a lock', () => {
+  beforeEach(startService);
+
+  it('take any number of listeners without a warning of Node, as each query under the lock may add one', async () => {
+    const [one, two] = [await world.take(locks, 'k'), await world.take(locks, ['a', 'b'])];
+    const signals = [one.signal, one.shutdownSignal, two.signal, two.shutdownSignal];
+    const warnings = await warningsDuring(async () => {
+      for (const signal of signals) for (let i = 0; i < 20; i++) signal.addEventListener('abort', () => i);
+    });
+    expect([new Set(signals).size, warnings]).toEqual([4, []]);
   });
 });
 
