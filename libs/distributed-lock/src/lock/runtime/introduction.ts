@@ -49,17 +49,31 @@ export interface NameableHold {
   readonly owner: { readonly isContended: boolean };
 }
 
-/**
- * @param text of the owner's client, which any client may have written: what does not read as an introduction is ignored
- * @param timeOfDay in ms
- */
-export function holderIn(text: string | undefined, owner: string, timeOfDay: number): LockHolder {
+/** What a client has told of itself. */
+export interface Introduction {
+  /** Absent where the client has told nothing. */
+  readonly client?: LockClient;
+  /** The start and the site of the holds that it names, by owner. What another client has written may be of any type. */
+  readonly holds: ReadonlyMap<unknown, readonly unknown[]>;
+}
+
+/** @param text which any client may have written: what does not read as an introduction is ignored */
+export function introductionIn(text: string | undefined): Introduction {
   const [application, host, process, since, ...holds] = listIn(text);
-  if (typeof application !== 'string' || typeof host !== 'string') return { owner };
-  if (typeof process !== 'number' || typeof since !== 'number') return { owner };
+  const isKnown = typeof application === 'string' && typeof host === 'string';
+  if (!isKnown || typeof process !== 'number' || typeof since !== 'number') return { holds: new Map() };
   const client = { application, host, process, since: new Date(since) };
-  const id = requestedId(owner);
-  const [, heldSince, site] = (holds.find((it) => Array.isArray(it) && it[0] === id) ?? []) as unknown[];
+  // The first of several holds of one owner is held longest.
+  const byOwner = new Map<unknown, readonly unknown[]>();
+  for (const hold of holds as unknown[])
+    if (Array.isArray(hold) && !byOwner.has(hold[0])) byOwner.set(hold[0], hold.slice(1));
+  return { client, holds: byOwner };
+}
+
+/** @param timeOfDay in ms */
+export function holderIn({ client, holds }: Introduction, owner: string, timeOfDay: number): LockHolder {
+  if (!client) return { owner };
+  const [heldSince, site] = holds.get(requestedId(owner)) ?? [];
   return {
     owner,
     client,

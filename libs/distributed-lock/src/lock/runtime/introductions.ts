@@ -4,7 +4,14 @@ import { inBackground } from '../../async-context/in-background.js';
 import { holderName, LockStoreError } from '../../port/lock.errors.js';
 import type { LockClient, LockHolder } from '../../port/lock-client.js';
 import type { GuardedStore } from './guarded-store.js';
-import { holderIn, introductionText, MAX_AWAITED, requestedId } from './introduction.js';
+import {
+  holderIn,
+  introductionIn,
+  introductionText,
+  MAX_AWAITED,
+  requestedId,
+  type Introduction,
+} from './introduction.js';
 import type { OwnerRegistry } from './owner-registry.js';
 
 /**
@@ -29,7 +36,7 @@ export class Introductions {
   /** The owners in the last introduction. */
   private named: ReadonlySet<string> = new Set();
   /** The readings under way, by client. */
-  private readonly readings = new Map<string, Promise<string | undefined>>();
+  private readonly readings = new Map<string, Promise<Introduction>>();
   private isRefused = false;
   private isStopped = false;
 
@@ -89,8 +96,8 @@ export class Introductions {
 
   private async holderOf(owner: string): Promise<LockHolder> {
     if (this.isOwn(owner)) return this.ownHolder(owner);
-    const text = await this.textOf(clientOf(owner));
-    return holderIn(text, owner, timeOfDay(this.parts.clock));
+    const introduction = await this.introductionOf(clientOf(owner));
+    return holderIn(introduction, owner, timeOfDay(this.parts.clock));
   }
 
   /** Looks at this one owner, however many locks this process holds. */
@@ -107,12 +114,14 @@ export class Introductions {
   }
 
   /** Callers whose waits end together, and the keys of a page, share one reading of a client. */
-  private textOf(clientId: string): Promise<string | undefined> {
+  private introductionOf(clientId: string): Promise<Introduction> {
     const shared = this.readings.get(clientId);
     if (shared) return shared;
-    const text = this.readText(clientId).finally(() => this.readings.delete(clientId));
-    this.readings.set(clientId, text);
-    return text;
+    const reading = this.readText(clientId)
+      .then(introductionIn)
+      .finally(() => this.readings.delete(clientId));
+    this.readings.set(clientId, reading);
+    return reading;
   }
 
   private async readText(clientId: string): Promise<string | undefined> {
