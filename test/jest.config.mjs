@@ -62,8 +62,7 @@ export default {
   // Two more than there are cores, as many suites mostly wait.
   maxWorkers: availableParallelism() + 2,
   testSequencer: '<rootDir>/test/support/longest-first.mjs',
-  // A worker keeps something of each suite. To start another one costs as much CPU as a suite. Four of 600 MB need longer to
-  // end than the 500 ms that Jest gives them: "failed to exit gracefully" is true only of suites that say so when run alone.
+  // A worker keeps something of each suite. To start another one costs as much CPU as a suite.
   workerIdleMemoryLimit: '1GB',
   coverageProvider: 'v8',
   coverageDirectory: 'coverage',

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { LoggerService } from '@nestjs/common';
-import type { LockModuleOptions } from 'nestjs-distributed-lock';
+import { LockStoreError, type LockModuleOptions } from 'nestjs-distributed-lock';
 import { WatchedApp } from './watched-app.js';
 
 /** Keeps what our part of the application has written. */
@@ -19,6 +19,10 @@ class Paper implements LoggerService {
 
 /** Nest's own lines about our modules are not. */
 const isOurs = (context: unknown): boolean => /^DistributedLock\b(?!Module)/.test(String(context));
+
+/** Of how many keys a line tells. */
+const keysIn = (line: string): number =>
+  new Set(line.match(/"job:\d+"/g)).size + Number(/ and (\d+) more\b/.exec(line)?.[1] ?? 0);
 
 let watched: WatchedApp | undefined;
 const started = async (options: LockModuleOptions, logger: LoggerService): Promise<WatchedApp> =>
@@ -52,6 +56,7 @@ describe('the log of an application', () => {
     const lock = await locks.acquire('short', { leaseMs: 1000 });
     await clock.advance(1000);
     expect(() => lock.assertHeld()).toThrow('Lost "short"');
+    await clock.settle();
     expect(paper.lines).toEqual([`error: ${(lock.signal.reason as Error).message}`]);
   });
 
@@ -70,6 +75,59 @@ describe('the log of an application', () => {
     await locks.acquire('slow');
     await watched?.close();
     expect(paper.lines).toEqual([expect.stringMatching(/^warn: Lost "slow" .* grace of 0 ms is over/)]);
+  });
+
+  it('has one line for all locks that the end of the application took away', async () => {
+    const paper = new Paper();
+    const { locks } = await given({}, paper);
+    for (let i = 0; i < 500; i++) await locks.acquire(`job:${i}`);
+    await watched?.close();
+    expect(paper.lines).toEqual([
+      expect.stringMatching(
+        /^warn: Lost "job:0" .* without the fencing token\. Lost likewise: "job:1", "job:2", "job:3" and 496 more\.$/,
+      ),
+    ]);
+  });
+
+  it('has a line a second at most for the locks that an outage ends, and two for their releases', async () => {
+    const paper = new Paper();
+    const { locks, clock, ...app } = await given({}, paper);
+    const held = [];
+    for (let i = 0; i < 80; i++) {
+      held.push(await locks.acquire(`job:${i}`));
+      await clock.advance(100);
+    }
+    app.cut();
+    const settled = Promise.all(held.slice(60).map((lock) => lock.release()));
+    await clock.advance(40_000);
+    expect(new Set(await settled)).toEqual(new Set(['unknown']));
+    const lost = paper.lines.filter((line) => line.startsWith('error: Lost'));
+    expect(lost.map(keysIn).reduce((sum, keys) => sum + keys)).toBe(60);
+    // The last ones end 6 s after the first ones.
+    expect(lost.length).toBeLessThanOrEqual(8);
+    const failed = paper.lines.filter((line) => line.startsWith('warn: Failed during release of'));
+    expect(failed.map(keysIn)).toEqual([1, 19]);
+  });
+
+  it('has one line for a fault that comes again and again, and a line for each other fault, in their order', async () => {
+    const paper = new Paper();
+    const { locks, clock } = await given({}, paper);
+    const listening = locks.events$.subscribe(({ type }) => {
+      if (type === 'asked') throw new Error('boom');
+    });
+    for (let i = 0; i < 100; i++) await locks.withLock(`k${i}`, () => undefined);
+    listening.unsubscribe();
+    const { storeContext: store } = watched!;
+    store?.onError?.('notification', new LockStoreError('bad bytes', undefined, 'unknown'));
+    store?.onState?.({ isUp: true, afterMs: 70 });
+    expect(paper.lines).toEqual([
+      'warn: Failed during listener: boom',
+      'warn: Failed during listener, 99 times: boom',
+      'warn: Failed during notification: bad bytes',
+      'log: The store can be reached again, after 70 ms',
+    ]);
+    await clock.advance(10_000);
+    expect(paper.lines).toHaveLength(4);
   });
 
   it('has nothing about locks that are acquired, waited for and released', async () => {

@@ -8,6 +8,7 @@ import {
   memoryStore,
   type LockService,
 } from 'nestjs-distributed-lock';
+import { LeaderModule } from 'nestjs-distributed-lock/leader';
 import { LockMetricsModule, measureLocks, type LockMetricsModuleOptions } from 'nestjs-distributed-lock/otel';
 import { WatchedApp } from './watched-app.js';
 
@@ -92,6 +93,44 @@ describe('the metrics of locks', () => {
     await holder.release();
     await (await patient).release();
     expect(await gauges()).toEqual({ waiting: 0, held: 0 });
+  });
+
+  it('show how long the oldest lock is held, and nothing of locks that are released or lost', async () => {
+    const { read, locks, clock } = await measured();
+    const oldest = () => read.points('hold.oldest');
+    expect(await oldest()).toEqual([[{}, 0]]);
+    const first = await locks.acquire('first');
+    await clock.advance(5000);
+    const second = await locks.acquire('second');
+    await locks.acquire('short', { leaseMs: 1000 });
+    await clock.advance(1000);
+    expect(await oldest()).toEqual([[{}, 6]]);
+    await first.release();
+    expect(await oldest()).toEqual([[{}, 1]]);
+    await second.release();
+    expect(await oldest()).toEqual([[{}, 0]]);
+  });
+
+  it('leave the locks of leaders out of the oldest one, and tell it for each label of keys', async () => {
+    const { reader: read, meterProvider } = reader();
+    const metricsOf = { meterProvider, keyLabel: (key: string) => key.split(':')[0] };
+    const imports = [LockMetricsModule.forRoot(metricsOf), LeaderModule.forFeature('poller')];
+    app = await WatchedApp.start({}, { imports });
+    const { locks, clock } = app;
+    await clock.advance(60_000);
+    expect(await read.sum('leader')).toBe(1);
+    await locks.acquire('goods:1');
+    await clock.advance(2000);
+    const order = await locks.acquire('order:1');
+    await locks.acquire('goods:2');
+    await clock.advance(1000);
+    expect(await read.points('hold.oldest')).toEqual([
+      [{}, 0],
+      [{ 'distributed_lock.key': 'goods' }, 3],
+      [{ 'distributed_lock.key': 'order' }, 1],
+    ]);
+    await order.release();
+    expect(await read.points('hold.oldest')).toContainEqual([{ 'distributed_lock.key': 'order' }, 0]);
   });
 
   it('show why callers left the queue', async () => {

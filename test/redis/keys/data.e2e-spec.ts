@@ -4,11 +4,11 @@ import fc from 'fast-check';
 import type { CallOptions, LockService } from 'nestjs-distributed-lock';
 import { redisKeys, permitsKey } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
 import { ownRedis } from '../../support/own-redis.js';
-import { elapsed, failureOf } from '../../support/lock-services.js';
+import { failureOf } from '../../support/lock-services.js';
 
 const JAVA = 'b2b1a0d2-7c1f-4a8e-9d3a-000000000001:1';
-/** Of a script that is not to be noticed. */
-const AT_ONCE_MS = 400;
+/** Longer than a test may take, so that a call that waits fails its test. */
+const FOREVER_MS = 3_600_000;
 
 type Fields = Readonly<Record<string, string | number>>;
 
@@ -38,13 +38,13 @@ beforeEach(() => {
 
 const untouched = async () => [await redis.eyes.client.hgetall(key), await redis.eyes.client.pttl(key)];
 /** All that anybody can ask for a key. */
-const everything = () => [
+const everything = (waitMs = 200) => [
   ...WAYS.map(
     ([, options]) =>
       () =>
         locks.acquire(key, options),
   ),
-  () => locks.acquire(key, { waitMs: 200 }),
+  () => locks.acquire(key, { waitMs }),
   () => locks.acquire([key, `${key}:other`]),
   () => locks.inspect(key),
   () => locks.forceRelease(key),
@@ -106,13 +106,12 @@ describe('a hash of the application with the name of a lock', () => {
   it.each(DATA)('is refused as what it is, and left as it is: %s', async (_what, fields) => {
     await redis.eyes.client.hset(key, fields);
     const before = await untouched();
-    for (const ask of everything()) {
-      const failure = failureOf(ask());
-      expect(await elapsed(failure)).toBeLessThan(AT_ONCE_MS);
-      expect(await failure).toMatchObject({ code: 'LOCK_STORE', reason: 'refused' });
-      expect(String(await failure)).toContain(`"${key}" is a hash in Redis, not a lock of this kind`);
+    for (const ask of everything(FOREVER_MS)) {
+      const failure = await failureOf(ask());
+      expect(failure).toMatchObject({ code: 'LOCK_STORE', reason: 'refused' });
+      expect(String(failure)).toContain(`"${key}" is a hash in Redis, not a lock of this kind`);
       for (const field of Object.keys(fields).filter((it) => it.length > 4))
-        expect(String(await failure)).not.toContain(field);
+        expect(String(failure)).not.toContain(field);
     }
     expect(await untouched()).toEqual(before);
     const [, line, info] = redisKeys(key, 'lock');
@@ -145,7 +144,7 @@ describe('a hash of the application with the name of a lock', () => {
       await redis.eyes.client.hset(key, { mode: 'read', stock: 3 });
       await new Promise((resolve) => lock.signal.addEventListener('abort', resolve, { once: true }));
       expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST' });
-      expect(await elapsed(lock.release())).toBeLessThan(AT_ONCE_MS);
+      expect(await lock.release()).toBe('lost');
       expect(await untouched()).toEqual([{ mode: 'read', stock: '3' }, -1]);
     },
   );
@@ -206,7 +205,7 @@ describe('other data with the name of a lock', () => {
   });
 
   it.each(['string', 'list'])(
-    'that replace a lock end it, and its release at once: a %s',
+    'that replace a lock end it, and its release, which is not repeated until the lease is over: a %s',
     async (type) => {
       for (const [, options] of WAYS) {
         const lock = await locks.acquire(key, options);
@@ -215,8 +214,8 @@ describe('other data with the name of a lock', () => {
           ? redis.eyes.client.set(key, 'chair')
           : redis.eyes.client.rpush(key, 'chair'));
         const before = await redis.eyes.client.dump(key);
-        const release = lock.release();
-        expect(await elapsed(release)).toBeLessThan(5 * AT_ONCE_MS);
+        // Unknown would be a release that was repeated until the lease was over.
+        expect(await lock.release()).not.toBe('unknown');
         expect(await redis.eyes.client.dump(key)).toBe(before);
         await redis.eyes.client.del(key);
       }
@@ -243,13 +242,17 @@ describe('a lock with as many readers as a script reads', () => {
 describe('a reader of Java with more holds than a script looks at', () => {
   it('keeps writers out for as long as its lock lasts, and holds up nobody else', async () => {
     await redis.eyes.client.hset(key, { mode: 'read', [JAVA]: 2_000_000 });
-    await redis.eyes.client.pexpire(key, 1500);
-    const failure = failureOf(locks.acquire(key, { mode: 'exclusive' }));
-    expect(await elapsed(failure)).toBeLessThan(AT_ONCE_MS);
-    expect(await failure).toMatchObject({ code: 'LOCK_WAIT_TIMEOUT' });
+    await redis.eyes.client.pexpire(key, 60_000);
+    await redis.eyes.client.config('RESETSTAT');
+    const failure = await failureOf(locks.acquire(key, { mode: 'exclusive' }));
+    expect(failure).toMatchObject({ code: 'LOCK_WAIT_TIMEOUT' });
+    const stats = await redis.eyes.client.info('commandstats');
+    const looks = /cmdstat_pttl:calls=(\d+)/.exec(stats)?.[1] ?? '0';
+    expect(Number(looks)).toBeLessThan(100);
     const reader = await locks.acquire(key, { mode: 'shared', leaseMs: 100 });
     expect(await reader.release()).toBe('released');
     expect(await redis.eyes.client.hget(key, JAVA)).toBe('2000000');
+    await redis.eyes.client.pexpire(key, 100);
     const writer = await locks.acquire(key, { mode: 'exclusive', waitMs: 5000 });
     expect(await writer.release()).toBe('released');
   });

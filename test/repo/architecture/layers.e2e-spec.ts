@@ -74,9 +74,12 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
     'fencing/',
     'lock/lock|stores/(core/document|sql/[^/]+)|(redaction|options|port)/.*|@nestjs/(common|core)',
   ],
-  ['observe/otel/', 'lock/.*|(options|port)/.*|distributed-lock.tokens|@nestjs/.*|@opentelemetry/api'],
-  ['observe/health/', 'lock/.*|distributed-lock.tokens|@nestjs/.*'],
-  ['observe/', 'lock/.*|(redaction|port)/.*|@nestjs/common'],
+  [
+    'observe/otel/',
+    'lock/.*|(collections|options|port)/.*|distributed-lock.tokens|@nestjs/.*|@opentelemetry/api',
+  ],
+  ['observe/health/', 'lock/.*|collections/.*|distributed-lock.tokens|@nestjs/.*'],
+  ['observe/', 'lock/.*|(collections|redaction|port|async-context|time)/.*|@nestjs/common'],
   ['leader/', `lock/.*|locked/nest/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
   [
     'admin/cli/',

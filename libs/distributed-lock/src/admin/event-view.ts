@@ -1,7 +1,25 @@
 import type { LockEvent } from '../lock/events/lock.events.js';
 
-/** Events of every call, of which an application has thousands in a second, and those of the boot. */
-const LEFT_OUT: ReadonlySet<LockEvent['type']> = new Set(['asked', 'acquired', 'released', 'opened']);
+/** Not those of every call, of which an application has thousands in a second, and not those of the boot. */
+const IS_SHOWN: Readonly<Record<LockEvent['type'], boolean>> = {
+  asked: false,
+  acquired: false,
+  released: false,
+  abandoned: true,
+  contended: true,
+  takeover: true,
+  forced: true,
+  suspended: true,
+  resumed: true,
+  lost: true,
+  candidate: true,
+  elected: true,
+  demoted: true,
+  opened: false,
+  store: true,
+  warning: true,
+  error: true,
+};
 
 /**
  * An event as JSON tells of it; `undefined` for one that is left out.
@@ -9,7 +27,7 @@ const LEFT_OUT: ReadonlySet<LockEvent['type']> = new Set(['asked', 'acquired', '
  * @param now the time of day in ms
  */
 export function eventView(event: LockEvent, now: number): object | undefined {
-  if (LEFT_OUT.has(event.type)) return undefined;
+  if (!IS_SHOWN[event.type]) return undefined;
   const at = new Date(now);
   if (event.type === 'store') {
     const { state, ...rest } = event;

@@ -3,6 +3,7 @@ import { LockService } from '../lock/lock.service.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
 import { ManualClock } from '../testing/manual-clock.js';
+import { warningsDuring } from '../../../../test/support/warnings.js';
 import { Candidate, FIRST_PAUSE_MS, LONGEST_PAUSE_MS, type TermHandlers } from './candidate.js';
 
 const NONE: TermHandlers = { elected: [], demoted: [] };
@@ -45,6 +46,17 @@ describe('a candidate', () => {
     expect([candidate.isLeader, term?.signal.aborted]).toEqual([true, false]);
     clock.stall(locks.options.watchdogTimeoutMs);
     expect([candidate.isLeader, candidate.term, term?.signal.aborted]).toEqual([false, undefined, true]);
+    await candidate.close();
+    await locks.close();
+  });
+
+  it('has terms whose signal takes any number of listeners without a warning of Node', async () => {
+    const { clock, candidate, locks } = stage();
+    await clock.advance(1000);
+    const warnings = await warningsDuring(async () => {
+      for (let i = 0; i < 20; i++) candidate.term?.signal.addEventListener('abort', () => i);
+    });
+    expect([candidate.isLeader, warnings]).toEqual([true, []]);
     await candidate.close();
     await locks.close();
   });

@@ -28,7 +28,7 @@ import {
   type LockServiceOptions,
   type ResolvedLockOptions,
 } from './request/lock-options.js';
-import { callSite, type CallSite } from './request/call-site.js';
+import { callSite, noCallSite, type CallSite } from './request/call-site.js';
 import { forceRequest } from './request/force-request.js';
 import { listRequest } from './request/list-request.js';
 import { checkGraces, checkKeys, lockRequest, type LockRequest } from './request/lock-request.js';
@@ -82,8 +82,7 @@ export class LockService {
   private readonly events = new Subject<LockEvent>();
   private readonly lifecycle: RuntimeLifecycle;
   private readonly acquirer: Acquirer;
-  /** Absent in production, since it takes some µs. */
-  private readonly noteLine = process.env['NODE_ENV'] === 'production' ? undefined : callSite;
+  private readonly noteLine = process.env['NODE_ENV'] === 'production' ? noCallSite : callSite;
   private calls = 0;
   private isOpen = false;
   private closing: Promise<void> | undefined;
@@ -172,7 +171,7 @@ export class LockService {
    * ```
    */
   acquire(key: Keys, options: CallOptions = NO_OPTIONS): Promise<Lock> {
-    return this.holdsFor(key, options, 'acquire', this.noteLine?.()).then(asLock);
+    return this.holdsFor(key, options, 'acquire', this.noteLine()).then(asLock);
   }
 
   /**
@@ -187,7 +186,7 @@ export class LockService {
    * ```
    */
   async tryAcquire(key: Keys, options: CallOptions = {}): Promise<Lock | null> {
-    const line = this.noteLine?.();
+    const line = this.noteLine();
     try {
       checkOptionNames('tryAcquire', options, CALL_NAMES);
       return asLock(await this.holdsFor(key, overlay(ONCE, options), 'acquire', line));
@@ -272,7 +271,7 @@ export class LockService {
    * ```
    */
   async forceRelease(key: string, options: ForceReleaseOptions = {}): Promise<ForceReply> {
-    const { owners, by = callSite('forceRelease').toString() } = forceRequest(options);
+    const { owners, by = callSite('forceRelease').line ?? 'forceRelease()' } = forceRequest(options);
     const { application } = this.options;
     // A nameless process tells others no line of its code either.
     const told = application === false ? options.by : `${by} (${holderName({ client: this.client })})`;

@@ -1,10 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { follow } from '../../../../test/support/lock-world.js';
 import type { LockServiceOptions } from './request/lock-options.js';
 import type { LockStore, LockStoreContext, LockStoreFactory } from '../port/lock-store.js';
 import { LockConfigurationError, LockStoreError, LockWaitTimeoutError } from '../port/lock.errors.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
 import { ManualClock } from '../testing/manual-clock.js';
+import { Hold } from './context/hold.js';
+import { MAX_AWAITED } from './runtime/introduction.js';
 import { FIRST_INTRODUCTION_MS, NAME_WITHIN_MS } from './runtime/introductions.js';
 import type { Lock } from './lock.js';
 import { LockService } from './lock.service.js';
@@ -185,6 +187,75 @@ describe('the name of a holder', () => {
     expect(text.match(/site \d+/g)).toHaveLength(20);
     expect(text).toContain('site 0');
     expect(text).not.toContain('site 24');
+  });
+
+  it('is told soon for a lock that others begin to wait for, however many locks its process has held for longer', async () => {
+    const [locks, other] = [open(), open()];
+    for (let i = 0; i < 300; i++) await settled(locks.acquire(`k${i}`, { site: `site ${i}` }));
+    await clock.advance(FIRST_INTRODUCTION_MS);
+    expect((await settled(other.inspect('k299')))?.heldBy[0]).not.toHaveProperty('site');
+    const waits = ['k298', 'k299'].map((key) => follow(other.acquire(key, { waitMs: 3000 })));
+    await clock.advance(FIRST_INTRODUCTION_MS);
+    expect((await settled(other.inspect('k299')))?.heldBy).toMatchObject([
+      { site: 'site 299', heldMs: 2000 },
+    ]);
+    await clock.advance(2000);
+    const messages = waits.map(({ error }) => (error as Error).message);
+    expect(messages).toEqual([
+      expect.stringContaining('(site 298) for 4 s'),
+      expect.stringContaining('(site 299) for 4 s'),
+    ]);
+    expect(told.filter((text) => text.includes('site'))).toHaveLength(2);
+  });
+
+  it('is told soon for a lock that was acquired while another one was waited for already', async () => {
+    const [locks, other] = [open(), open()];
+    for (let i = 0; i < 30; i++) await settled(locks.acquire(`k${i}`));
+    await clock.advance(FIRST_INTRODUCTION_MS);
+    const waiting = [follow(other.acquire('k29'))];
+    await clock.advance(FIRST_INTRODUCTION_MS / 2);
+    await settled(locks.acquire('late', { site: 'late' }));
+    waiting.push(follow(other.acquire('late')));
+    await clock.advance(2 * FIRST_INTRODUCTION_MS);
+    expect((await settled(other.inspect('late')))?.heldBy).toMatchObject([{ site: 'late' }]);
+  });
+
+  it('is told for 200 locks at most that others wait for, and not more often for more of them', async () => {
+    const [locks, other] = [open(), open()];
+    const keys = Array.from({ length: 250 }, (_, i) => `k${i}`);
+    for (const key of keys) await settled(locks.acquire(key, { site: `of ${key}` }));
+    const waits = keys.map((key) => follow(other.acquire(key)));
+    await clock.advance(9 * FIRST_INTRODUCTION_MS);
+    expect(waits.every(({ state }) => state === 'pending')).toBe(true);
+    const named = told.map((text) => text.match(/of k\d+/g)?.length).filter((it) => it !== undefined);
+    expect(named).toEqual([MAX_AWAITED]);
+    expect(Math.max(...told.map(({ length }) => length))).toBeLessThan(40_000);
+  });
+
+  it('is not told early for locks that others wait for and get soon', async () => {
+    const [locks, other] = [open({ application: 'hot' }), open()];
+    await settled(locks.acquire('long'));
+    for (let i = 0; i < 25; i++) {
+      const lock = await settled(locks.acquire('hot'));
+      const next = follow(other.acquire('hot'));
+      await clock.advance(FIRST_INTRODUCTION_MS / 5);
+      await settled(lock.release());
+      await settled(next.value.release());
+    }
+    expect(told.filter((text) => text.includes('hot'))).toHaveLength(1);
+  });
+
+  it('of the own process costs a call whose wait is over one look at one lock', async () => {
+    const locks = open();
+    for (let i = 0; i < 1000; i++) await settled(locks.acquire(`k${i}`, { site: 'Goods.buy' }));
+    const looks = jest.spyOn(Hold.prototype, 'describe');
+    for (let i = 0; i < 10; i++) {
+      const call = follow(locks.acquire(`k${i}`, { waitMs: 5 }));
+      await clock.advance(5);
+      expect((call.error as Error).message).toContain('(Goods.buy)');
+    }
+    expect(looks).toHaveBeenCalledTimes(10);
+    looks.mockRestore();
   });
 
   it('is neither told nor asked for with application: false', async () => {

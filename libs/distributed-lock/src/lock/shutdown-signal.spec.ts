@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { eventsOf, typesOf } from '../../../../test/support/events.js';
 import { follow } from '../../../../test/support/lock-world.js';
+import { warningsDuring } from '../../../../test/support/warnings.js';
 import { world } from '../../../../test/support/world-per-test.js';
 import { LockLostError, LockShutdownError } from '../port/lock.errors.js';
 import type { LockService } from './lock.service.js';
@@ -127,6 +128,19 @@ describe('lock.shutdownSignal', () => {
   });
 });
 
+describe('the signals of a lock', () => {
+  beforeEach(startService);
+
+  it('take any number of listeners without a warning of Node, as each query under the lock may add one', async () => {
+    const [one, two] = [await world.take(locks, 'k'), await world.take(locks, ['a', 'b'])];
+    const signals = [one.signal, one.shutdownSignal, two.signal, two.shutdownSignal];
+    const warnings = await warningsDuring(async () => {
+      for (const signal of signals) for (let i = 0; i < 20; i++) signal.addEventListener('abort', () => i);
+    });
+    expect([new Set(signals).size, warnings]).toEqual([4, []]);
+  });
+});
+
 describe('a listener of lock.shutdownSignal', () => {
   beforeEach(startService);
 
@@ -157,4 +171,45 @@ describe('a listener of lock.shutdownSignal', () => {
     await inner;
     expect(closed.state).toBe('resolved');
   });
+});
+
+describe('a service that waits with closing', () => {
+  const warningOf = async (): Promise<string> => {
+    const warnings: string[] = [];
+    locks.events$.subscribe((event) => event.type === 'warning' && warnings.push(event.message));
+    const closed = follow(locks.close());
+    await world.clock.advance(GRACE_MS);
+    expect(closed.state).toBe('resolved');
+    expect(warnings).toHaveLength(1);
+    return warnings[0] ?? '';
+  };
+  beforeEach(startService);
+
+  it('tells which methods still hold a lock and for how long, and suspects none of a forgotten release', async () => {
+    await world.take(locks, 'goods:42', { site: 'Goods.import' });
+    void locks.withLock('goods:43', () => new Promise(() => undefined)).catch(() => undefined);
+    await world.clock.advance(11_000);
+    expect(await warningOf()).toBe(
+      'The application waits with closing, 5000 ms at most, for locks that are still held: "goods:42" (Goods.import, for 12 s), "goods:43" (for 12 s). Long work should end by lock.shutdownSignal.',
+    );
+  });
+
+  it.each(['test', 'production'])(
+    'asks about a release for a lock of acquire() alone, and names that one first, in %s',
+    async (environment) => {
+      const before = process.env['NODE_ENV'];
+      process.env['NODE_ENV'] = environment;
+      startService();
+      process.env['NODE_ENV'] = before;
+      for (let i = 0; i < 10; i++) await world.take(locks, `job:${i}`, { site: 'Jobs.run' });
+      await world.take(locks, 'goods:42');
+      const warning = await warningOf();
+      const site = environment === 'test' ? String.raw`acquire\(\) .*lock-world\.ts:\d+, ` : '';
+      expect(warning).toMatch(
+        new RegExp(
+          String.raw`^.* still held: "goods:42" \(${site}for 1 s\), "job:0" \(Jobs\.run, for 1 s\),.*, 6 more\. Was a lock of acquire\(\) never released\?`,
+        ),
+      );
+    },
+  );
 });

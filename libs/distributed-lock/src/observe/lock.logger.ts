@@ -1,61 +1,60 @@
 import { Logger } from '@nestjs/common';
 import { isLockError, type LockStoreError } from '../port/lock.errors.js';
+import type { Clock } from '../time/clock.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
 import { printable } from '../redaction/printable.js';
 import type { LockService } from '../lock/lock.service.js';
+import { minOf } from '../collections/extremes.js';
 
 const LEVELS: readonly LockLogLevel[] = ['error', 'warn', 'log', 'debug'];
 /** One line names at most this many keys. */
 const NAMED = 3;
+/** After a line about locks that were in use, further events of their kinds are gathered for this long. */
+const GATHERED_FOR_MS = 1000;
 
 /**
  * Writes the events of one service to Nest's own logger, until the service closes.
  *
- * An outage suspends all locks at once, so the locks of one round of renewals make one line. In an outage the first call
- * without an answer makes a line, and so does the first answer after it.
+ * An outage suspends and ends all locks, each at its own moment, and fails their releases. So events of one kind and cause make one
+ * line together: those of one turn of the event loop, and then those of each second. In an outage the first call without an answer makes
+ * a line, and so does the first answer after it. What was gathered is written before any other line.
  */
 export class LockLogger {
   private readonly logger: Logger;
-  private readonly suspended: Suspended[] = [];
-  private readonly resumed: Resumed[] = [];
+  /** What is not written yet, by kind and cause. Empty while no flush is scheduled. */
+  private readonly gathered = new Map<string, Gathered[]>();
+  private isFlushDue = false;
+  private cancelFlush: (() => void) | undefined;
   /** The number of calls in a row without an answer of the store. */
   private unanswered = 0;
 
   private constructor(
     name: string,
     private readonly level: LockLogLevel,
+    private readonly clock: Clock,
   ) {
     this.logger = new Logger(name === 'default' ? 'DistributedLock' : `DistributedLock ${name}`);
   }
 
   static listen(service: LockService, option: LockLoggerOption): void {
     if (option === false) return;
-    const logger = new LockLogger(service.name, option === true ? 'log' : option);
-    service.events$.subscribe((event) => logger.onEvent(event));
+    const logger = new LockLogger(service.name, option === true ? 'log' : option, service.options.clock);
+    service.events$.subscribe({ next: (event) => logger.onEvent(event), complete: () => logger.stop() });
   }
 
   private onEvent(event: LockEvent): void {
     switch (event.type) {
       case 'lost':
-        // At shutdown the application takes the lock from its holder, after the grace that it has chosen.
-        return this.write(event.error.reason === 'shutdown' ? 'warn' : 'error', () => event.error.message);
       case 'error':
-        return this.write('warn', () => {
-          const about = event.key === undefined ? '' : ` of "${event.key}"`;
-          return `Failed during ${event.during}${about}: ${textOf(event.error)}`;
-        });
+      case 'suspended':
+      case 'resumed':
+        return this.gather(event);
       case 'opened':
         return this.writeOpened(event);
       case 'store':
         return this.writeStore(event);
       case 'warning':
         return this.write('warn', () => event.message);
-      case 'suspended':
-        if (this.suspended.push(event) === 1) queueMicrotask(() => this.writeSuspended());
-        return;
-      case 'resumed':
-        if (this.resumed.push(event) === 1) queueMicrotask(() => this.writeResumed());
-        return;
       case 'acquired':
         if (event.by === 'store') this.onAnswer();
         return this.write('debug', () => {
@@ -90,13 +89,15 @@ export class LockLogger {
       case 'asked':
       case 'candidate':
         return;
+      default:
+        event satisfies never;
     }
   }
 
   /** Warns of the first call in a row without an answer. Warns of every refusal, which is about one key or one command. */
   private levelOf(error: unknown): LockLogLevel {
-    if (!isLockError(error) || error.code !== 'LOCK_STORE') return 'debug';
-    if ((error as LockStoreError).reason === 'refused') return 'warn';
+    if (!isStoreError(error)) return 'debug';
+    if (error.reason === 'refused') return 'warn';
     this.unanswered += 1;
     return this.unanswered === 1 ? 'warn' : 'debug';
   }
@@ -127,22 +128,48 @@ export class LockLogger {
     this.write('warn', () => `${what} cannot be used: ${error.message}. Trying again until it can be.`);
   }
 
-  private writeSuspended(): void {
-    const events = this.suspended.splice(0);
-    this.write('warn', () => {
-      const validForMs = round(Math.min(...events.map((event) => event.validForMs)));
-      const until = events.length === 1 ? 'Valid for' : 'The first is valid for';
-      return `No answer to the renewal of ${keysOf(events)}: ${textOf(events[0]?.error)}. ${until} another ${validForMs} ms; trying again until then.`;
-    });
+  // --- gathered events ------------------------------------------------------------------------------------------
+
+  private gather(event: Gathered): void {
+    if (!this.shows(levelOfGathered(event))) return;
+    const kind = kindOf(event);
+    const events = this.gathered.get(kind);
+    if (events) events.push(event);
+    else this.gathered.set(kind, [event]);
+    if (this.isFlushDue) return;
+    this.isFlushDue = true;
+    queueMicrotask(() => this.flush());
   }
 
-  private writeResumed(): void {
-    const events = this.resumed.splice(0);
-    this.write('log', () => `Renewed after all: ${keysOf(events)}`);
+  /** Writes what was gathered, and then gathers for a while, as long as there is something to gather. */
+  private flush(): void {
+    const isEmpty = this.gathered.size === 0;
+    this.writeGathered();
+    this.isFlushDue = !isEmpty;
+    if (!isEmpty) this.cancelFlush = this.clock.after(GATHERED_FOR_MS, () => this.flush());
+  }
+
+  private stop(): void {
+    this.cancelFlush?.();
+    this.writeGathered();
+  }
+
+  private writeGathered(): void {
+    const groups = [...this.gathered.values()];
+    this.gathered.clear();
+    for (const events of groups) {
+      const [first] = events;
+      if (first) this.write(levelOfGathered(first), () => gatheredText(first, events));
+    }
+  }
+
+  private shows(level: LockLogLevel): boolean {
+    return LEVELS.indexOf(level) <= LEVELS.indexOf(this.level);
   }
 
   private write(level: LockLogLevel, text: () => string): void {
-    if (LEVELS.indexOf(level) > LEVELS.indexOf(this.level)) return;
+    if (!this.shows(level)) return;
+    if (this.gathered.size > 0) this.writeGathered();
     try {
       this.logger[level](printable(text()));
     } catch {
@@ -157,19 +184,69 @@ export type LockLogLevel = 'error' | 'warn' | 'log' | 'debug';
 /** `true` is `'log'`, which writes nothing for a lock that is acquired and released. */
 export type LockLoggerOption = boolean | LockLogLevel;
 
-type Suspended = Extract<LockEvent, { readonly type: 'suspended' }>;
 type Opened = Extract<LockEvent, { readonly type: 'opened' }>;
 type StoreChanged = Extract<LockEvent, { readonly type: 'store' }>;
-type Resumed = Extract<LockEvent, { readonly type: 'resumed' }>;
+type Failed = Extract<LockEvent, { readonly type: 'error' }>;
+/** Events of which an outage may cause one for each lock. */
+type Gathered = Extract<LockEvent, { readonly type: 'lost' | 'error' | 'suspended' | 'resumed' }>;
 
 export function isLockLoggerOption(option: unknown): option is LockLoggerOption {
   return typeof option === 'boolean' || LEVELS.includes(option as LockLogLevel);
 }
 
-function keysOf(events: readonly { readonly key: string }[]): string {
-  const names = events.slice(0, NAMED).map(({ key }) => `"${key}"`);
-  const more = events.length - names.length;
+function levelOfGathered(event: Gathered): LockLogLevel {
+  // At shutdown the application takes the lock from its holder, after the grace that it has chosen.
+  if (event.type === 'lost') return event.error.reason === 'shutdown' ? 'warn' : 'error';
+  return event.type === 'resumed' ? 'log' : 'warn';
+}
+
+/** The same for events that one line can tell of. */
+function kindOf(event: Gathered): string {
+  if (event.type === 'lost') return `lost ${event.error.reason}`;
+  return event.type === 'error' ? `error ${event.during} ${causeOf(event)}` : event.type;
+}
+
+/** All requests of an outage fail for one reason. Another error is told apart by its text. */
+function causeOf({ key, error }: Failed): string {
+  if (isStoreError(error) && error.reason !== 'refused') return error.reason;
+  return key === undefined ? textOf(error) : textOf(error).replaceAll(`"${key}"`, '');
+}
+
+/** @param events of the kind of `first`, which is one of them */
+function gatheredText(first: Gathered, events: readonly Gathered[]): string {
+  switch (first.type) {
+    case 'lost': {
+      const others = keysOf(events, first.key);
+      return others === '' ? first.error.message : `${first.error.message} Lost likewise: ${others}.`;
+    }
+    case 'error': {
+      const keys = keysOf(events);
+      const times = keys === '' && events.length > 1 ? `, ${events.length} times` : '';
+      return `Failed during ${first.during}${keys === '' ? times : ` of ${keys}`}: ${textOf(first.error)}`;
+    }
+    case 'suspended': {
+      const validForMs = round(minOf((events as readonly (typeof first)[]).map((event) => event.validForMs)));
+      const until = events.length === 1 ? 'Valid for' : 'The first is valid for';
+      return `No answer to the renewal of ${keysOf(events)}: ${textOf(first.error)}. ${until} another ${validForMs} ms; trying again until then.`;
+    }
+    case 'resumed':
+      return `Renewed after all: ${keysOf(events)}`;
+  }
+}
+
+/** @param except a key that is told elsewhere */
+function keysOf(events: readonly Gathered[], except?: string): string {
+  const keys = new Set(events.map(({ key }) => key));
+  keys.delete(except);
+  keys.delete(undefined);
+  const names = [...keys].slice(0, NAMED).map((key) => `"${key}"`);
+  const more = keys.size - names.length;
   return more > 0 ? `${names.join(', ')} and ${more} more` : names.join(', ');
+}
+
+/** Compares the code, because an application may load both builds of this package. */
+function isStoreError(error: unknown): error is LockStoreError {
+  return isLockError(error) && error.code === 'LOCK_STORE';
 }
 
 function textOf(error: unknown): string {

@@ -1,13 +1,15 @@
+import { maxOf } from '../../collections/extremes.js';
+
 const GAP = '  ';
 /** A column is not made narrower than this. */
 const LEAST = 6;
 
 /** Rows as lines with columns one below the other. The widest columns are cut until a line fits. */
 export function tableOf(rows: readonly (readonly string[])[], width: number): string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const widths = (rows[0] ?? []).map((_, column) => maxOf(rows.map((row) => row[column]?.length ?? 0)));
   let over = widths.reduce((sum, it) => sum + it + GAP.length, -GAP.length) - width;
-  while (over > 0 && Math.max(...widths) > LEAST) {
-    const widest = widths.indexOf(Math.max(...widths));
+  while (over > 0 && maxOf(widths) > LEAST) {
+    const widest = widths.indexOf(maxOf(widths));
     widths[widest] = (widths[widest] ?? 0) - 1;
     over -= 1;
   }

@@ -11,6 +11,7 @@ import type { ReleaseReply } from '../../port/lock-store.js';
 import type { Lock } from '../lock.js';
 import { runHolding } from './async-context.js';
 import { LossController } from './loss-controller.js';
+import { minOf } from '../../collections/extremes.js';
 
 /** The `Lock` that callers get: one share of the holds of one or several keys. */
 export class HeldLock implements Lock {
@@ -103,7 +104,7 @@ export class HeldLock implements Lock {
 
   get validForMs(): number {
     if (!this.isHeld()) return 0;
-    return Math.min(...this.holds.map((hold) => hold.owner.validForMs));
+    return minOf(this.holds.map((hold) => hold.owner.validForMs));
   }
 
   get fencingToken(): number {

@@ -5,7 +5,7 @@ import type { HoldSnapshot } from '../lock.js';
 import type { NeverRejects } from '../../async-context/in-background.js';
 import { LockLostError, type LockShutdownError } from '../../port/lock.errors.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
-import type { CallSite } from '../request/call-site.js';
+import { siteText, type CallSite } from '../request/call-site.js';
 import { LossController } from './loss-controller.js';
 
 /** The reply to a release that needs no request. */
@@ -126,7 +126,7 @@ export class Hold {
   /** @param timeOfDay in ms, of the same moment as `now` */
   describe(now: number, timeOfDay: number): HoldSnapshot {
     const { key, claim, fencingToken, count: calls } = this;
-    const site = this.site?.toString();
+    const site = siteText(this.site);
     const { id: owner, validForMs, leaseMs } = this.owner;
     const heldMs = now - this.acquiredAt;
     const since = new Date(timeOfDay - heldMs);

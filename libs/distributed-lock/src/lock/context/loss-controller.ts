@@ -1,4 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
+import { setMaxListeners } from 'node:events';
 import { bindListeners } from '../../async-context/bound-listeners.js';
 
 /**
@@ -11,10 +12,20 @@ export class LossController extends AsyncResource {
 
   constructor() {
     super('nestjs-distributed-lock.signal');
+    allowManyListeners(this.signal);
   }
 
   /** A second call does nothing. */
   abort(reason: Error): void {
     this.runInAsyncScope(() => this.controller.abort(reason));
+  }
+}
+
+/** Node warns of a leak at the 11th listener. Work under a lock may add one for each of its requests. */
+function allowManyListeners(signal: AbortSignal): void {
+  try {
+    setMaxListeners(0, signal);
+  } catch {
+    // A signal of jsdom, as in the tests of an application, has no limit.
   }
 }

@@ -70,6 +70,11 @@ export class OwnerHolds {
     for (const hold of this.holds) hold.tellTakeover();
   }
 
+  /** In the order in which they were admitted. */
+  all(): Iterable<Hold> {
+    return this.holds;
+  }
+
   describe(now: number, timeOfDay: number): readonly HoldSnapshot[] {
     return Array.from(this.holds, (hold) => hold.describe(now, timeOfDay));
   }
@@ -78,7 +83,7 @@ export class OwnerHolds {
   waitedFor(now: number): readonly WaitedFor[] {
     const { key } = this.owner;
     return Array.from(this.holds).flatMap(({ site, acquiredAt }) =>
-      site instanceof CallSite ? [{ key, site, heldMs: now - acquiredAt }] : [],
+      site instanceof CallSite && site.isNoted ? [{ key, site, heldMs: now - acquiredAt }] : [],
     );
   }
 }

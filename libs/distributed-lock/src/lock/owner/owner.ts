@@ -87,7 +87,11 @@ export class Owner {
   }
 
   get validForMs(): number {
-    return this.keeper?.lease.measureValidity() ?? 0;
+    return this.measureValidity(this.readClocks());
+  }
+
+  measureValidity(at: ClockReading): number {
+    return this.keeper?.lease.measureValidity(at) ?? 0;
   }
 
   get leaseMs(): number {
@@ -266,6 +270,10 @@ export class Owner {
     return this.runtime.owners.shutdownErrorOf?.(this.key);
   }
 
+  allHolds(): Iterable<Hold> {
+    return this.holds.all();
+  }
+
   describeHolds(now: number, timeOfDay: number): readonly HoldSnapshot[] {
     return this.holds.describe(now, timeOfDay);
   }
@@ -378,18 +386,19 @@ export class Owner {
     if (waiting <= (this.callers.isInStoreQueue ? 1 : 0)) return false;
     const isNews = !this.isContended;
     this.budget.start(this.now);
-    if (isNews) this.tellContended();
+    if (isNews) this.onContended();
     return true;
   }
 
   /** A caller of this process begins to wait, and no other waits. */
   onFirstWaiter(): void {
-    if (!this.budget.isRunning) this.tellContended();
+    if (!this.budget.isRunning) this.onContended();
     if (this.waitedFor().length > 0) this.runtime.forgottenReleases.onWaiter();
   }
 
-  private tellContended(): void {
+  private onContended(): void {
     const { key, id: owner, runtime } = this;
+    runtime.introductions.onContended();
     if (this.isHeld) runtime.emit({ type: 'contended', key, owner });
   }
 

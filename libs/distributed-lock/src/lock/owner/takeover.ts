@@ -1,5 +1,6 @@
 import { inBackground } from '../../async-context/in-background.js';
 import { timeOfDay } from '../../time/clock.js';
+import { siteText } from '../request/call-site.js';
 import type { LockRequest } from '../request/lock-request.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 
@@ -50,7 +51,7 @@ export class Takeover {
 
   private announce(owner: string): void {
     const { graceMs, request, runtime } = this;
-    const by = runtime.introductions.nameOf(this.owner.id, request.site?.toString());
+    const by = runtime.introductions.nameOf(this.owner.id, siteText(request.site));
     const { key } = request;
     inBackground(runtime.store.announceTakeover({ key, owner, graceMs, by }), (error) =>
       this.onFailed(error),

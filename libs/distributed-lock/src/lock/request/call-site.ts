@@ -17,22 +17,49 @@ export function callSite(method: 'acquire' | 'forceRelease' = 'acquire'): CallSi
   return new CallSite(trace, method);
 }
 
-/** A line of code. Node makes its text when it is read. */
+/** A call that has no `site`. */
 export class CallSite {
   private text: string | undefined;
 
+  /** @param trace absent in production, where the line is not noted */
   constructor(
-    private readonly trace: Error,
+    private readonly trace: Error | undefined,
     private readonly method: string,
   ) {}
 
-  /** As in `acquire() in GoodsService.buy, goods.service.ts:42`; `acquire()` where Node tells no stack. */
-  toString(): string {
-    return (this.text ??= lineOf(this.method, this.trace.stack));
+  get isNoted(): boolean {
+    return this.trace !== undefined;
+  }
+
+  /**
+   * As in `acquire() in GoodsService.buy, goods.service.ts:42`; `acquire()` where Node tells no stack; `undefined` where the line was
+   * not noted. Node makes the stack when it is read.
+   */
+  get line(): string | undefined {
+    return this.trace && (this.text ??= lineOf(this.method, stackOf(this.trace)));
   }
 }
 
-function lineOf(method: string, stack = ''): string {
+/** For production, since a stack takes some µs. */
+export const noCallSite = (): CallSite => UNNOTED;
+const UNNOTED = new CallSite(undefined, 'acquire');
+
+/** A site as people read it. */
+export function siteText(site: string | CallSite | undefined): string | undefined {
+  return typeof site === 'object' ? site.line : site;
+}
+
+/** Empty where an `Error.prepareStackTrace` of the application makes something else of it, or throws. */
+function stackOf(trace: Error): string {
+  try {
+    const stack: unknown = trace.stack;
+    return typeof stack === 'string' ? stack : '';
+  } catch {
+    return '';
+  }
+}
+
+function lineOf(method: string, stack: string): string {
   const frames = stack.split('\n').filter((line) => /^\s*at /.test(line));
   const { caller, file } = FRAME.exec(frames[FRAMES - 1] ?? '')?.groups ?? {};
   if (file === undefined) return `${method}()`;

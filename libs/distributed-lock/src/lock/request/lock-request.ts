@@ -19,7 +19,7 @@ export interface LockRequest {
   readonly watched: boolean;
   readonly fair: boolean;
   readonly holdAtLeastMs: number;
-  /** The method that asks, the name that its caller gives, or the line that has called `acquire`, for people to read. */
+  /** The method that asks, the name that its caller gives, or the call of `acquire`, for people to read. */
   readonly site: string | CallSite | undefined;
   readonly signal: AbortSignal | undefined;
 }

@@ -99,6 +99,22 @@ describe('a lock of acquire() that is never released', () => {
     await taken(work.promise);
   });
 
+  it.each([
+    ['makes an array of a stack', () => []],
+    [
+      'throws',
+      () => {
+        throw new Error('no stack today');
+      },
+    ],
+  ])('is told of without its line where the application %s', async (_, prepareStackTrace) => {
+    await taken(new Goods(locks).buy());
+    const before: unknown = Reflect.get(Error, 'prepareStackTrace');
+    Reflect.set(Error, 'prepareStackTrace', prepareStackTrace);
+    await waitFor(FORGOTTEN_AFTER_MS).finally(() => Reflect.set(Error, 'prepareStackTrace', before));
+    expect(warnings).toEqual([expect.stringContaining('by acquire(). Was that lock never released?')]);
+  });
+
   it('costs production nothing: no stack is read, and nothing is told', async () => {
     const before = process.env['NODE_ENV'];
     process.env['NODE_ENV'] = 'production';

@@ -26,7 +26,7 @@ export class ForgottenReleases {
   private onTime(): void {
     this.cancel = undefined;
     for (const { key, heldMs, site } of this.parts.waitedFor()) {
-      const line = String(site);
+      const line = site.line ?? 'acquire()';
       if (this.named.has(line)) continue;
       if (heldMs < FORGOTTEN_AFTER_MS) this.onWaiter();
       else this.name(key, heldMs, line);

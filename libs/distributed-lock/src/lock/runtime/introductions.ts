@@ -4,12 +4,23 @@ import { inBackground } from '../../async-context/in-background.js';
 import { holderName, LockStoreError } from '../../port/lock.errors.js';
 import type { LockClient, LockHolder } from '../../port/lock-client.js';
 import type { GuardedStore } from './guarded-store.js';
-import { holderIn, introductionText, type IntroducedHolder } from './introduction.js';
+import {
+  holderIn,
+  introductionIn,
+  introductionText,
+  MAX_AWAITED,
+  requestedId,
+  type IntroducedHolder,
+  type Introduction,
+} from './introduction.js';
 import type { LockInspection } from '../lock.js';
 import type { LockSnapshot } from '../../port/lock-store.js';
 import type { OwnerRegistry } from './owner-registry.js';
 
-/** Short locks cost no introduction: the first one is written for an owner that has waited or held for this long. */
+/**
+ * Short locks cost no introduction: the first one is written for an owner that has waited or held for this long, and an early one
+ * for a lock that has been held for this long when others begin to wait for it.
+ */
 export const FIRST_INTRODUCTION_MS = 1000;
 /** A call whose wait is over waits this long at most for the name of the holder. */
 export const NAME_WITHIN_MS = 100;
@@ -19,15 +30,18 @@ const MAX_NAMED_WAITERS = 20;
 /**
  * Tells the store who this client is and what it holds, and asks it who holds a lock.
  *
- * The client writes one entry for all its locks, while it holds or waits, three times in each `watchdogTimeoutMs`. The entry ends
- * by itself, no sooner than the locks that it names.
+ * The client writes one entry for all its locks, while it holds or waits, three times in each `watchdogTimeoutMs`, and earlier for a
+ * lock that others begin to wait for. The entry ends by itself, no sooner than the locks that it names.
  */
 export class Introductions {
   private cancel: (() => void) | undefined;
+  private cancelEarly: (() => void) | undefined;
   /** How many owners there had been when the first introduction was scheduled; absent once it is written. */
   private ownersBefore: number | undefined;
+  /** The owners in the last introduction. */
+  private named: ReadonlySet<string> = new Set();
   /** The readings under way, by client. */
-  private readonly readings = new Map<string, Promise<string | undefined>>();
+  private readonly readings = new Map<string, Promise<Introduction>>();
   private isRefused = false;
   private isStopped = false;
 
@@ -35,8 +49,7 @@ export class Introductions {
 
   /** True if the name of this owner can be found: in the store, or because it is an owner of this process. */
   mayKnow(owner: string): boolean {
-    const { client, store } = this.parts;
-    return this.areKept || (client !== undefined && clientOf(owner) === store.clientId);
+    return this.areKept || (this.parts.client !== undefined && this.isOwn(owner));
   }
 
   /** The store keeps introductions, and this client has one. */
@@ -45,14 +58,28 @@ export class Introductions {
     return client !== undefined && store.introduce !== undefined;
   }
 
+  private get isOff(): boolean {
+    return this.isRefused || this.isStopped || !this.areKept;
+  }
+
+  private isOwn(owner: string): boolean {
+    return clientOf(owner) === this.parts.store.clientId;
+  }
+
   /** An owner has begun to wait for a lock. */
   onOwner(): void {
-    if (this.cancel === undefined && this.areKept && !this.isRefused && !this.isStopped) this.scheduleFirst();
+    if (this.cancel === undefined && !this.isOff) this.scheduleFirst();
+  }
+
+  /** Others begin to wait for a lock of this process. They can be told who holds it only if the next introduction comes soon. */
+  onContended(): void {
+    if (this.cancelEarly !== undefined || this.ownersBefore !== undefined || this.isOff) return;
+    this.cancelEarly = this.parts.clock.after(FIRST_INTRODUCTION_MS, () => this.onEarly());
   }
 
   stop(): void {
     this.isStopped = true;
-    this.cancel?.();
+    this.cancelAll();
   }
 
   /** How an owner of this client is called in messages to other processes: by its id, if the store is told no names. */
@@ -81,10 +108,8 @@ export class Introductions {
     return { ...snapshot, heldBy, waiters: [...waiters, ...unnamed], ...renewed };
   }
 
-  private async introduced(owners: readonly string[]): Promise<readonly IntroducedHolder[]> {
-    const texts = await Promise.all(owners.map((owner) => this.textOf(clientOf(owner))));
-    const now = timeOfDay(this.parts.clock);
-    return owners.map((owner, i) => holderIn(texts[i], owner, now));
+  private introduced(owners: readonly string[]): Promise<readonly IntroducedHolder[]> {
+    return Promise.all(owners.map((owner) => this.holderOf(owner)));
   }
 
   /** Who one owner is. Resolves within `NAME_WITHIN_MS`, then with the owner id alone. */
@@ -93,20 +118,40 @@ export class Introductions {
     return within(this.parts.clock, NAME_WITHIN_MS, found, { owner });
   }
 
+  private async holderOf(owner: string): Promise<IntroducedHolder> {
+    if (this.isOwn(owner)) return this.ownHolder(owner);
+    const introduction = await this.introductionOf(clientOf(owner));
+    return holderIn(introduction, owner, timeOfDay(this.parts.clock));
+  }
+
+  /** Looks at this one owner, however many locks this process holds. */
+  private ownHolder(owner: string): IntroducedHolder {
+    const { client, owners } = this.parts;
+    if (!client) return { holder: { owner } };
+    const { site, heldMs, leaseMs } = owners.describeHoldOf(requestedId(owner)) ?? {};
+    const holder = {
+      owner,
+      client,
+      ...(site !== undefined && { site }),
+      ...(heldMs !== undefined && { heldMs: Math.round(heldMs) }),
+    };
+    return leaseMs === undefined ? { holder } : { holder, leaseMs };
+  }
+
   /** Callers whose waits end together, and the keys of a page, share one reading of a client. */
-  private textOf(clientId: string): Promise<string | undefined> {
+  private introductionOf(clientId: string): Promise<Introduction> {
     const shared = this.readings.get(clientId);
     if (shared) return shared;
-    const text = this.readText(clientId).finally(() => this.readings.delete(clientId));
-    this.readings.set(clientId, text);
-    return text;
+    const reading = this.readText(clientId)
+      .then(introductionIn)
+      .finally(() => this.readings.delete(clientId));
+    this.readings.set(clientId, reading);
+    return reading;
   }
 
   private async readText(clientId: string): Promise<string | undefined> {
-    const { store } = this.parts;
-    if (clientId === store.clientId) return this.text();
     if (!this.areKept) return undefined;
-    const found = await store.readIntroductions?.([clientId]).catch(() => []);
+    const found = await this.parts.store.readIntroductions?.([clientId]).catch(() => []);
     return found?.[0];
   }
 
@@ -116,40 +161,59 @@ export class Introductions {
   }
 
   private schedule(ms: number): void {
+    this.cancel?.();
     this.cancel = this.parts.clock.after(ms, () => this.onTime());
   }
 
   private onTime(): void {
     this.cancel = undefined;
-    const { store, watchdogTimeoutMs, owners } = this.parts;
-    if (owners.isEmpty || this.isStopped) return;
+    const { owners } = this.parts;
+    if (owners.isEmpty) return;
     // All owners from then are gone, so no introduction is needed.
-    if (this.ownersBefore !== undefined && !owners.hasOneOf(this.ownersBefore)) return this.scheduleFirst();
+    if (this.ownersBefore !== undefined && !owners.hasOneOf(this.ownersBefore)) this.scheduleFirst();
+    else this.write();
+  }
+
+  private onEarly(): void {
+    this.cancelEarly = undefined;
+    // A full introduction names the same holds again.
+    if (this.named.size >= MAX_AWAITED) return;
+    const heldMs = this.parts.owners.longestAwaitedBeside(this.named);
+    if (heldMs === undefined) return;
+    if (heldMs >= FIRST_INTRODUCTION_MS) this.write();
+    else this.onContended();
+  }
+
+  private write(): void {
+    const { client, store, watchdogTimeoutMs, owners } = this.parts;
+    if (!client || !store.introduce) return;
     this.ownersBefore = undefined;
-    const text = this.text();
-    const longest = Math.max(0, ...owners.describeHolds().map(({ validForMs }) => validForMs));
-    const leaseMs = Math.ceil(Math.max(watchdogTimeoutMs, longest));
+    // Scheduled before anything that may fail.
     this.schedule(watchdogTimeoutMs / 3);
-    if (text === undefined || !store.introduce) return;
-    inBackground(store.introduce({ clientId: store.clientId, text, leaseMs }), (error) =>
-      this.onFailed(error),
-    );
+    const holds = owners.describeHoldsToName();
+    this.named = new Set(holds.map(({ owner }) => owner));
+    const introduction = {
+      clientId: store.clientId,
+      text: introductionText(client, holds),
+      leaseMs: Math.ceil(Math.max(watchdogTimeoutMs, owners.longestValidityMs)),
+    };
+    inBackground(store.introduce(introduction), (error) => this.onFailed(error));
   }
 
   /** A store that cannot be reached is told the next time. One that refuses will refuse again. */
   private onFailed(error: unknown): void {
     if (!(error instanceof LockStoreError) || error.reason !== 'refused' || this.isRefused) return;
     this.isRefused = true;
-    this.cancel?.();
-    this.cancel = undefined;
+    this.cancelAll();
     this.parts.warn(
       `This process could not tell the store who it is, so nobody sees the names of what holds its locks. Locks work. Give application: false to stop that. ${error.message}`,
     );
   }
 
-  private text(): string | undefined {
-    const { client, owners } = this.parts;
-    return client && introductionText(client, owners.describeHolds());
+  private cancelAll(): void {
+    this.cancel?.();
+    this.cancelEarly?.();
+    this.cancel = this.cancelEarly = undefined;
   }
 }
 

@@ -2,12 +2,14 @@ import { Observable } from 'rxjs';
 import { detached } from '../../async-context/detached.js';
 import { DeadlineTimer } from '../../time/deadline-timer.js';
 import type { Chance } from '../../time/chance.js';
-import { READ, readClocks, type Clock, type ClockReading } from '../../time/clock.js';
+import { READ, readClocks, timeOfDay, type Clock, type ClockReading } from '../../time/clock.js';
 import { within } from '../../time/within.js';
 import { guardedStore, type GuardedStore } from './guarded-store.js';
 import { FairQueues } from './fair-queues.js';
 import { ForgottenReleases } from './forgotten-releases.js';
 import type { LockEvent } from '../events/lock.events.js';
+import type { HoldSnapshot } from '../lock.js';
+import { CallSite } from '../request/call-site.js';
 import { LockShutdownError } from '../../port/lock.errors.js';
 import type { LockClient } from '../../port/lock-client.js';
 import { Introductions } from './introductions.js';
@@ -24,6 +26,8 @@ const MOST_KEYS_NAMED = 5;
 export class LockRuntime {
   readonly scope: symbol;
   readonly clock: Clock;
+  /** For timers that only tell people something. */
+  private readonly naming: Clock;
   readonly chance: Chance;
   readonly store: GuardedStore;
   readonly deadlines: DeadlineTimer;
@@ -62,16 +66,17 @@ export class LockRuntime {
     this.deadlines = new DeadlineTimer(clock);
     this.watchdog = new Watchdog(this.store, clock, watchdogTimeoutMs, emit);
     this.owners = new OwnerRegistry(this.store.clientId, clock, () => this.introductions.onOwner());
+    const naming = (this.naming = guardedClock(clock, (error) => onError('naming', error)));
     this.introductions = new Introductions({
       store: this.store,
-      clock,
+      clock: naming,
       watchdogTimeoutMs,
       client,
       owners: this.owners,
       warn,
     });
     this.forgottenReleases = new ForgottenReleases({
-      clock,
+      clock: naming,
       waitedFor: () => this.owners.waitedFor(),
       warn,
     });
@@ -94,7 +99,7 @@ export class LockRuntime {
       owners.loseAll(`the application closes and its grace of ${graceMs} ms is over`);
       onLost();
     });
-    const cancelWarning = clock.after(SILENT_CLOSE_MS, () => this.warnOfHolders(graceMs));
+    const cancelWarning = this.naming.after(SILENT_CLOSE_MS, () => this.warnOfHolders(graceMs));
     owners.beginShutdown((key) => closing(key, graceMs));
     await owners.whenEmpty();
     cancelGrace();
@@ -104,11 +109,18 @@ export class LockRuntime {
   }
 
   private warnOfHolders(graceMs: number): void {
-    const keys = this.owners.keysHeld;
-    if (keys.length === 0 || graceMs <= SILENT_CLOSE_MS) return;
-    const named = keys.slice(0, MOST_KEYS_NAMED).map((key) => `"${key}"`);
-    if (keys.length > named.length) named.push(`${keys.length - named.length} more`);
-    const message = `The application waits with closing, ${graceMs} ms at most, for locks that are still held: ${named.join(', ')}. Was a lock of acquire() never released? Use withLock or await using. Long work should end by lock.shutdownSignal.`;
+    // Only the caller of acquire() can forget a release. Other work releases when it ends.
+    const isSuspect = ({ site }: { readonly site: unknown }) => site instanceof CallSite;
+    const holds = [...this.owners.allHolds()].sort((a, b) => +isSuspect(b) - +isSuspect(a));
+    const [first] = holds;
+    if (!first || graceMs <= SILENT_CLOSE_MS) return;
+    const [now, time] = [this.clock.now(), timeOfDay(this.clock)];
+    const named = holds.slice(0, MOST_KEYS_NAMED).map((hold) => holdText(hold.describe(now, time)));
+    if (holds.length > named.length) named.push(`${holds.length - named.length} more`);
+    const question = isSuspect(first)
+      ? ' Was a lock of acquire() never released? Use withLock or await using.'
+      : '';
+    const message = `The application waits with closing, ${graceMs} ms at most, for locks that are still held: ${named.join(', ')}.${question} Long work should end by lock.shutdownSignal.`;
     this.emit({ type: 'warning', key: undefined, message });
   }
 
@@ -131,9 +143,27 @@ interface Service {
   readonly emit: (event: LockEvent) => boolean;
 }
 
+/** As in `"goods:42" (GoodsController.purchase, for 12 s)`. */
+function holdText({ key, site, heldMs }: HoldSnapshot): string {
+  const since = `for ${Math.round(heldMs / 1000)} s`;
+  return `"${key}" (${site === undefined ? since : `${site}, ${since}`})`;
+}
+
 function closing(key: string, graceMs: number): LockShutdownError {
   const message = `The application is closing: end the work under "${key}" within ${graceMs} ms, or the lock is taken from it.`;
   return new LockShutdownError(message, key);
+}
+
+/** The same clock, for timers that only tell people something. An error in them goes to `onError` and does not end the process. */
+function guardedClock(clock: Clock, onError: (error: unknown) => void): Clock {
+  const guarded = (task: () => void) => (): void => {
+    try {
+      task();
+    } catch (error) {
+      onError(error);
+    }
+  };
+  return { ...clock, after: (ms, task) => clock.after(ms, guarded(task)) };
 }
 
 /** The same clock. Its timers run outside of every async context. */

@@ -2,8 +2,10 @@ import { RebuiltMap } from '../../collections/rebuilt-map.js';
 import type { HoldSnapshot } from '../lock.js';
 import type { LockLostError, LockShutdownError } from '../../port/lock.errors.js';
 import type { Notification } from '../../port/lock-store.js';
-import { timeOfDay, type Clock } from '../../time/clock.js';
+import { readClocks, timeOfDay, type Clock, type ClockReading } from '../../time/clock.js';
+import type { CallSite } from '../request/call-site.js';
 import type { WaitedFor } from './forgotten-releases.js';
+import { holdsToName, type NameableHold } from './introduction.js';
 
 /**
  * The owners of one service by id, each from before its first request until it has ended.
@@ -35,13 +37,37 @@ export class OwnerRegistry {
     return oldest !== undefined && Number(oldest.id.slice(this.clientId.length + 1)) <= count;
   }
 
-  get keysHeld(): readonly string[] {
-    return this.holders().map(({ key }) => key);
-  }
-
   describeHolds(): readonly HoldSnapshot[] {
     const [now, time] = [this.clock.now(), timeOfDay(this.clock)];
     return [...this.byId.values()].flatMap((owner) => owner.describeHolds(now, time));
+  }
+
+  /** The holds that people look for: those that others wait for, and those that are held longest. */
+  describeHoldsToName(): readonly HoldSnapshot[] {
+    const [now, time] = [this.clock.now(), timeOfDay(this.clock)];
+    return holdsToName(this.allHolds()).map((hold) => hold.describe(now, time));
+  }
+
+  /** The first hold of one owner, which is its longest-held one. Looks at no other. */
+  describeHoldOf(owner: string): HoldSnapshot | undefined {
+    const [hold] = this.byId.get(owner)?.allHolds() ?? [];
+    return hold?.describe(this.clock.now(), timeOfDay(this.clock));
+  }
+
+  /** How long the longest-held lock is held, in ms, that others wait for and whose owner is not among `named`. */
+  longestAwaitedBeside(named: ReadonlySet<string>): number | undefined {
+    let first = Infinity;
+    for (const { acquiredAt, owner } of this.allHolds())
+      if (acquiredAt < first && owner.isContended && !named.has(owner.id)) first = acquiredAt;
+    return first === Infinity ? undefined : this.clock.now() - first;
+  }
+
+  /** How much longer the lease that ends last is valid, in ms. */
+  get longestValidityMs(): number {
+    const at = readClocks(this.clock);
+    let longest = 0;
+    for (const owner of this.byId.values()) longest = Math.max(longest, owner.measureValidity(at));
+    return longest;
   }
 
   waitedFor(): readonly WaitedFor[] {
@@ -80,6 +106,10 @@ export class OwnerRegistry {
     return new Promise((resolve) => (this.onEmpty = resolve));
   }
 
+  *allHolds(): Generator<RegisteredHold> {
+    for (const owner of this.byId.values()) yield* owner.allHolds();
+  }
+
   private holders(): RegisteredOwner[] {
     return [...this.byId.values()].filter((owner) => owner.isHeld);
   }
@@ -94,5 +124,14 @@ interface RegisteredOwner {
   onLost(reason: LockLostError['reason'], detail: string): void;
   tellShutdown(): void;
   waitedFor(): readonly WaitedFor[];
+  allHolds(): Iterable<RegisteredHold>;
   describeHolds(now: number, timeOfDay: number): readonly HoldSnapshot[];
+  measureValidity(at: ClockReading): number;
+}
+
+/** Implemented by `Hold`. */
+interface RegisteredHold extends NameableHold {
+  readonly site: string | CallSite | undefined;
+  readonly owner: NameableHold['owner'] & { readonly id: string };
+  describe(now: number, timeOfDay: number): HoldSnapshot;
 }

@@ -118,7 +118,7 @@ export class KeyPlan {
       const reads = template.placeholders.map((p) => this.valueInRequest(p, context, values));
       const read = await Promise.all(reads);
       template.placeholders.forEach((p, i) => this.isPart(p) && parts.set(p, read[i]));
-      keys.push(...template.render(read, (p) => this.partName(p)));
+      for (const it of template.render(read, (p) => this.partName(p))) keys.push(it);
     }
     if (parts.size > 0) this.parts.set(context, parts);
     return keys;

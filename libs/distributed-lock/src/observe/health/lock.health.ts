@@ -4,6 +4,7 @@ import { getLockServiceToken } from '../../distributed-lock.tokens.js';
 import type { LockEvent } from '../../lock/events/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
 import { KnownLeaders } from './known-leaders.js';
+import { minOf } from '../../collections/extremes.js';
 
 /** A key that is inspected and never locked. */
 const PROBE = 'nestjs-distributed-lock:probe';
@@ -54,17 +55,48 @@ export class LockHealthIndicator {
 
   private onEvent(event: LockEvent): void {
     this.leaders.onEvent(event);
-    if (!('owner' in event)) return;
-    const lease = `${event.owner} ${event.key}`;
-    const holders = this.holders.get(lease) ?? 0;
-    if (event.type === 'suspended') this.suspended.set(lease, this.now + event.validForMs);
-    else if (event.type === 'resumed') this.suspended.delete(lease);
-    else if (event.type === 'acquired') this.holders.set(lease, holders + 1);
-    else if (holders > 1) this.holders.set(lease, holders - 1);
-    else {
-      this.holders.delete(lease);
-      this.suspended.delete(lease);
+    switch (event.type) {
+      case 'acquired':
+        return this.onAcquired(leaseOf(event));
+      case 'released':
+      case 'lost':
+        return this.onEnded(leaseOf(event));
+      case 'suspended':
+        this.suspended.set(leaseOf(event), this.now + event.validForMs);
+        return;
+      case 'resumed':
+        this.suspended.delete(leaseOf(event));
+        return;
+      case 'asked':
+      case 'abandoned':
+      case 'contended':
+      case 'takeover':
+      case 'forced':
+      case 'candidate':
+      case 'elected':
+      case 'demoted':
+      case 'opened':
+      case 'store':
+      case 'warning':
+      case 'error':
+        return;
+      default:
+        event satisfies never;
     }
+  }
+
+  private onAcquired(lease: string): void {
+    this.holders.set(lease, (this.holders.get(lease) ?? 0) + 1);
+  }
+
+  private onEnded(lease: string): void {
+    const others = (this.holders.get(lease) ?? 1) - 1;
+    if (others > 0) {
+      this.holders.set(lease, others);
+      return;
+    }
+    this.holders.delete(lease);
+    this.suspended.delete(lease);
   }
 
   private async storeProblem(details: boolean): Promise<string | undefined> {
@@ -82,11 +114,15 @@ export class LockHealthIndicator {
     for (const [id, until] of this.suspended) if (until <= this.now) this.suspended.delete(id);
     const { size } = this.suspended;
     if (size === 0) return undefined;
-    const ms = Math.round(Math.min(...this.suspended.values()) - this.now);
+    const ms = Math.round(minOf(this.suspended.values()) - this.now);
     return `${size} held ${size === 1 ? 'lock is' : 'locks are'} not renewed; the first is lost in ${ms} ms.`;
   }
 
   private get now(): number {
     return this.locks.options.clock.now();
   }
+}
+
+function leaseOf({ owner, key }: { readonly owner: string; readonly key: string }): string {
+  return `${owner} ${key}`;
 }

@@ -1,8 +1,15 @@
-import { metrics, type Attributes, type Meter, type MeterProvider } from '@opentelemetry/api';
+import {
+  metrics,
+  type Attributes,
+  type Meter,
+  type MeterProvider,
+  type ObservableResult,
+} from '@opentelemetry/api';
 import { isLockError } from '../../port/lock.errors.js';
 import type { LockEvent } from '../../lock/events/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
 import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
+import { KEY_LABEL, OldestHolds } from './oldest-hold.js';
 
 /** Options of `measureLocks` and of `LockMetricsModule`. */
 export interface LockMetricsOptions {
@@ -36,6 +43,7 @@ export const METRICS_NAMES: OptionNames<LockMetricsOptions> = { keyLabel: true, 
  * | `distributed_lock.errors`        | counter           | `distributed_lock.during`: `release`, `renewal`, …                 |
  * | `distributed_lock.waiting`       | up-down counter   |                                                                    |
  * | `distributed_lock.held`          | up-down counter   |                                                                    |
+ * | `distributed_lock.hold.oldest`   | observable gauge, s | how long the oldest lock is held; not counting those of leaders  |
  * | `distributed_lock.store.down`    | up-down counter   | servers that cannot be reached: 0, or 1 (in a quorum, up to all)   |
  * | `distributed_lock.leader`        | up-down counter   | `distributed_lock.leader.name`: 1 while this instance leads, or 0  |
  *
@@ -44,15 +52,28 @@ export const METRICS_NAMES: OptionNames<LockMetricsOptions> = { keyLabel: true, 
 export function measureLocks(service: LockService, options: LockMetricsOptions = {}): void {
   checkOptionNames('measureLocks', options, METRICS_NAMES);
   const { meterProvider = metrics.getMeterProvider(), keyLabel } = options;
-  const record = recorder(meterProvider.getMeter('nestjs-distributed-lock'), (key) => {
+  const meter = meterProvider.getMeter('nestjs-distributed-lock');
+  const attributesOf = (key: string | undefined): Attributes => {
     const label = key === undefined ? undefined : keyLabel?.(key);
     const common: Attributes = { 'distributed_lock.registration': service.name };
-    return label === undefined ? common : { ...common, 'distributed_lock.key': label };
+    return label === undefined ? common : { ...common, [KEY_LABEL]: label };
+  };
+  const { clock } = service.options;
+  const holds = new OldestHolds(attributesOf(undefined), () => clock.now());
+  const record = recorder(meter, attributesOf, holds);
+  const oldest = meter.createObservableGauge('distributed_lock.hold.oldest', {
+    description: 'How long the oldest lock is held now, those of leaders left out',
+    unit: 's',
   });
-  service.events$.subscribe((event) => record(event));
+  const observe = (result: ObservableResult): void => holds.observe(result);
+  oldest.addCallback(observe);
+  service.events$.subscribe({
+    next: (event) => record(event),
+    complete: () => oldest.removeCallback(observe),
+  });
 }
 
-function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attributes) {
+function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attributes, holds: OldestHolds) {
   const duration = (name: string, description: string) =>
     meter.createHistogram(`distributed_lock.${name}.duration`, {
       description,
@@ -79,6 +100,8 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
   // So that the time series exists before the first outage: an alert on a series that is absent says nothing.
   storeDown.add(0, attributesOf(undefined));
   const downNodes = new Set<number>();
+  /** Leaders hold their locks for days. */
+  const keysOfLeaders = new Set<string>();
 
   return (event: LockEvent): void => {
     const common = attributesOf(event.key);
@@ -89,6 +112,7 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
       case 'acquired':
         waiting.add(-1, common);
         held.add(1, common);
+        if (!keysOfLeaders.has(event.key)) holds.add(event.call, common);
         acquired.add(1, { ...common, 'distributed_lock.by': event.by });
         return wait.record(event.waitedMs / 1000, outcome);
       case 'abandoned': {
@@ -99,10 +123,12 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
       }
       case 'released':
         held.add(-1, common);
+        holds.delete(event.call, common);
         released.add(1, common);
         return hold.record(event.heldMs / 1000, outcome);
       case 'lost':
         held.add(-1, common);
+        holds.delete(event.call, common);
         lost.add(1, { ...common, 'distributed_lock.reason': event.error.reason });
         return hold.record(event.error.heldMs / 1000, outcome);
       case 'suspended':
@@ -116,6 +142,7 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
       case 'candidate':
       case 'elected':
       case 'demoted': {
+        keysOfLeaders.add(event.key);
         const change = { candidate: 0, elected: 1, demoted: -1 }[event.type];
         return leader.add(change, { ...common, 'distributed_lock.leader.name': event.name });
       }
@@ -125,7 +152,11 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
       case 'contended':
       case 'takeover':
       case 'forced':
+      case 'opened':
+      case 'warning':
         return;
+      default:
+        event satisfies never;
     }
   };
 }

@@ -109,7 +109,12 @@ class Tracing {
       case 'candidate':
       case 'elected':
       case 'demoted':
+      case 'opened':
+      case 'store':
+      case 'warning':
         return;
+      default:
+        event satisfies never;
     }
   }
 

@@ -25,6 +25,7 @@ import {
 } from './document.js';
 import { checkKind, isOtherKind, mayEnter } from './may-enter.js';
 import { noteOf } from './waiter-note.js';
+import { maxOf, minOf } from '../../collections/extremes.js';
 
 /** With more notes than this beside a document, the next reader writes them into it. */
 const MOST_NOTES = 32;
@@ -175,7 +176,7 @@ export class KeyState {
       holders: this.holders.map(({ owner }) => owner),
       remainingMs: this.remainingMs(),
       pending: waiting.map(({ owner }) => owner),
-      fencingToken: first && Math.max(...this.holders.map(({ token }) => token)),
+      fencingToken: first && maxOf(this.holders.map(({ token }) => token)),
     };
   }
 
@@ -338,7 +339,7 @@ export class KeyState {
   /** The remaining time of the lease that ends first. */
   private remainingMs(): number {
     if (this.holders.length === 0) return 0;
-    return Math.min(...this.holders.map((holder) => remainingOf(holder, this.now)));
+    return minOf(this.holders.map((holder) => remainingOf(holder, this.now)));
   }
 
   /** The claim that decides whether the key is in use as a lock or as permits. */

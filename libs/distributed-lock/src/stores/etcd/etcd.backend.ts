@@ -124,7 +124,7 @@ export class EtcdBackend implements SessionBackend {
       key: name,
       session: session as EtcdSession,
       txn,
-      bytes: bytesOf(name, text, ...notes),
+      bytes: bytesOf(name, [text, ...notes]),
       toReply: (reply, revision) => this.writeReply(name, text, reply, revision),
     });
   }
@@ -149,7 +149,7 @@ export class EtcdBackend implements SessionBackend {
       session: swap.session as EtcdSession,
       txn: { compare, success: [write, ...deletions, failure[1]], failure },
       messages,
-      bytes: bytesOf(name, text) + messages.clients.length * 3 * length,
+      bytes: bytesOf(name, [text]) + messages.clients.length * 3 * length,
       toReply: (reply, revision) => this.writeReply(name, mayDelete ? null : text, reply, revision),
     });
   }
@@ -271,7 +271,7 @@ function deleted(requestDeleteRange: NonNullable<RequestOp['requestDeleteRange']
 }
 
 /** About how many bytes a transaction has, at most. Each of its operations names the document. */
-function bytesOf(name: string, ...texts: readonly string[]): number {
+function bytesOf(name: string, texts: readonly string[] = []): number {
   const ofNames = 8 * (Buffer.byteLength(name) + 60);
   return texts.reduce((bytes, text) => bytes + Buffer.byteLength(text) + 150, ofNames);
 }

@@ -2,6 +2,7 @@ import type { LockSnapshot } from '../../port/lock-store.js';
 import { reachedBy } from './majority.js';
 import { ownerOf } from './owner-ids.js';
 import { askNodes, type QuorumContext } from './quorum.context.js';
+import { minOf } from '../../collections/extremes.js';
 
 /**
  * Merges what the nodes know of a key. An owner that a majority names holds it. An owner with fewer node leases still waits.
@@ -30,7 +31,7 @@ export async function inspect(context: QuorumContext, key: string): Promise<Lock
     key,
     mode: modeOf(holders.slice(0, 1).flatMap(heldBy)),
     holders,
-    remainingMs: holders.length === 0 ? 0 : Math.min(...remaining),
+    remainingMs: holders.length === 0 ? 0 : minOf(remaining),
     pending: owners.filter((owner) => !holders.includes(owner)),
     fencingToken: undefined,
   };

@@ -2,6 +2,7 @@ import type { Grant, ReleaseRequest } from '../../port/lock-store.js';
 import { reachedBy } from './majority.js';
 import type { NodeOwner } from './node-owner.js';
 import type { QuorumContext } from './quorum.context.js';
+import { maxOf } from '../../collections/extremes.js';
 
 /**
  * How many fencing tokens each node reserves beyond those asked for. Nodes whose counters differ by less, which is 10 ms of
@@ -32,7 +33,7 @@ export class NodeLeases {
 
   /** The largest of the nodes' first tokens, or one more than the largest token that this process knows to be used. */
   nextToken(granted: readonly NodeOwner[]): number {
-    return Math.max(this.context.minToken + 1, ...leasesOf(granted).map((lease) => lease.token));
+    return Math.max(this.context.minToken + 1, maxOf(leasesOf(granted).map((lease) => lease.token)));
   }
 
   /**
@@ -84,7 +85,7 @@ export class NodeLeases {
     const { token, lastToken } = this.held as Held;
     const counted = this.counted();
     const validUntil = this.validUntil(counted);
-    const waiting = Math.max(...leasesOf(counted).map((lease) => lease.waiting));
+    const waiting = maxOf(leasesOf(counted).map((lease) => lease.waiting));
     return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
   }
 

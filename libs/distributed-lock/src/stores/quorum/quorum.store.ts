@@ -40,6 +40,7 @@ import { announceTakeover, forceRelease, releaseAtNodes } from './release.js';
 import { renew } from './renew.js';
 import { systemChance } from '../../time/chance.js';
 import { nextMicros } from '../../time/micros.js';
+import { maxOf } from '../../collections/extremes.js';
 
 /**
  * One store made of several independent ones (Redlock). An owner holds a lock if a majority of the stores has granted it.
@@ -93,7 +94,7 @@ class QuorumStore implements LockStore {
       if (!this.isClosed) tellSafely(onNode, state);
     };
     const nodes = openAll(factories, context).map((store, i) => new QuorumNode(store, i + 1, onState));
-    const nodeTimeoutMs = Math.max(...nodes.map(({ store }) => store.commandTimeoutMs));
+    const nodeTimeoutMs = maxOf(nodes.map(({ store }) => store.commandTimeoutMs));
     // An acquire that does not wait may be attempted again for as long as one node takes.
     this.commandTimeoutMs = 2 * nodeTimeoutMs;
     let attempts = 0;

@@ -1,6 +1,7 @@
 import type { AcquireReply, Busy, Queued } from '../../port/lock-store.js';
 import { recheckAfter } from '../../port/recheck-interval.js';
 import { ownerOf } from './owner-ids.js';
+import { minOf } from '../../collections/extremes.js';
 
 /** The holder that a majority of nodes names. With fewer, owners have split the nodes. */
 export function holderOf(replies: readonly AcquireReply[], majority: number): string | undefined {
@@ -20,7 +21,7 @@ export function busyReply(replies: readonly AcquireReply[], majority: number): B
 export function queuedReply(replies: readonly AcquireReply[], ticket: number, majority: number): Queued {
   const { holder, remainingMs, waiting } = busyReply(replies, majority);
   const rechecks = replies.flatMap((reply) => (reply.kind === 'queued' ? [reply.recheckAfterMs] : []));
-  const recheckAfterMs = Math.min(recheckAfter(remainingMs), ...rechecks);
+  const recheckAfterMs = Math.min(recheckAfter(remainingMs), minOf(rechecks));
   const counted = waiting !== undefined && { waiting };
   return { kind: 'queued', ticket, holder, remainingMs, recheckAfterMs, ...counted };
 }

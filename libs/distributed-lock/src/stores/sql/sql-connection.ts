@@ -152,9 +152,8 @@ export class SqlConnection {
     if (isSplit) for (const request of requests) request.isAlone = true;
     const failed = requests.filter((request) => !again.includes(request));
     this.reject(failed, failure, error);
-    if (failure.isBlocked)
-      this.waiting.push(...again.map((request) => (isSplit ? request : this.paused(request, now))));
-    else this.waiting.putBack(again);
+    if (!failure.isBlocked) this.waiting.putBack(again);
+    else for (const request of again) this.waiting.push(isSplit ? request : this.paused(request, now));
     if (failure.isFatal) this.kept.lose(link, error);
     this.pipe.sendNext();
   }

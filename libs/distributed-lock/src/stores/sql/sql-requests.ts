@@ -1,6 +1,7 @@
 import type { PipedRequest } from '../common/connection/request-pipe.js';
 import { WaitingRequests } from '../common/connection/waiting-requests.js';
 import type { BatchedStatements, Named, SqlLink } from './sql-database.js';
+import { minOf } from '../../collections/extremes.js';
 
 /** More requests in one statement would take as long as they save. */
 const MOST_TOGETHER = 128;
@@ -27,7 +28,7 @@ export class WaitingSqlRequests extends WaitingRequests<SqlRequest> {
 
   /** Our time at which the first pause of a request is over. */
   get nextAt(): number {
-    return Math.min(...this.requests.map(pausesUntil));
+    return minOf(this.requests.map(pausesUntil));
   }
 }
 

@@ -59,7 +59,7 @@ export const inspection = {
       for (let cursor: string | undefined, pages = 0; pages === 0 || cursor !== undefined; pages++) {
         assert.ok(pages < 1000);
         const page = await client.list?.({ prefix, limit: 2, ...(cursor !== undefined && { cursor }) });
-        found.push(...(page?.entries ?? []));
+        for (const entry of page?.entries ?? []) found.push(entry);
         cursor = page?.cursor;
       }
       return new Map(found.map((entry) => [entry.key, entry]));

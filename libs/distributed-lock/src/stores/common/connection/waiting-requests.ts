@@ -6,13 +6,13 @@ export class WaitingRequests<Request> {
     return this.requests.length;
   }
 
-  push(...requests: readonly Request[]): void {
-    this.requests.push(...requests);
+  push(request: Request): void {
+    this.requests.push(request);
   }
 
   /** Puts requests at the head of the queue, to be sent before all others. */
   putBack(requests: readonly Request[]): void {
-    this.requests.unshift(...requests);
+    this.requests = [...requests, ...this.requests];
   }
 
   /** Removes and returns the requests that are wanted. */

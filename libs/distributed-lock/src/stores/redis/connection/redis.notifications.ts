@@ -115,7 +115,8 @@ export class RedisNotifications {
     // Finds out whether the user may unsubscribe, on a channel that nobody has subscribed to.
     if (this.isSubscribed) this.client.unsubscribe(notificationChannel('rights')).catch(this.onNotSubscribed);
     // Owners may have come to wait behind a foreign client while this was under way.
-    const late = [...this.foreignChannels.keys()].filter((channel) => !channels.includes(channel));
+    const subscribed = new Set(channels);
+    const late = [...this.foreignChannels.keys()].filter((channel) => !subscribed.has(channel));
     if (this.isSubscribed && late.length > 0) await this.subscribeTo(late);
   }
 

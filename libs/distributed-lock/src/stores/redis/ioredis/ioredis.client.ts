@@ -22,6 +22,8 @@ import { duplicateOf, liveOptionsOf } from './ioredis.options.js';
 import { databaseOf, type IoredisTarget } from './ioredis.target.js';
 import { writeNow, writeTogether } from './write-together.js';
 
+/** JavaScript passes no more than about 100 000 arguments to a function. */
+const MOST_CHANNELS = 1000;
 /** How soon a client connects anew when ioredis has given up: at random, so that not all clients come at once. */
 const REVIVAL_MS = { least: 100, spread: 400 };
 
@@ -110,8 +112,12 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
     return this.client.sendCommand(new this.EvalSha(sha, keys, args)) as Promise<unknown>;
   }
 
+  /** In parts, because there is a channel for each key of another library for which this process waits. */
   subscribe(channels: readonly string[]): Promise<unknown> {
-    return this.client.subscribe(...channels);
+    const parts: Promise<unknown>[] = [];
+    for (let i = 0; i < channels.length; i += MOST_CHANNELS)
+      parts.push(this.client.subscribe(...channels.slice(i, i + MOST_CHANNELS)));
+    return Promise.all(parts);
   }
 
   unsubscribe(channel: string): Promise<unknown> {
