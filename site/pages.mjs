@@ -30,6 +30,7 @@ export const SIDEBAR = {
       'docs/life-of-a-lock.md': 'The life of a lock',
       'docs/keys.md': 'Keys',
       'docs/family.md': 'Read-write, semaphore, several keys',
+      'docs/nested-calls.md': 'Nested calls, shared queues',
     },
     Stores: {
       'docs/stores.md': 'Which store?',

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Cluster, Redis } from 'ioredis';
-import { LockKeyError } from 'nestjs-distributed-lock';
+import { LockKeyError, LockNotHeldError } from 'nestjs-distributed-lock';
+import { TestLocks } from 'nestjs-distributed-lock/testing';
 import { fencedRedis, StaleTokenError, type FencedRedis, type Fence } from 'nestjs-distributed-lock/guard';
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { createClient, createCluster, createSentinel, RESP_TYPES } from 'redis';
@@ -45,6 +46,26 @@ describe.each(LIBRARIES)('fenced writes to Redis, by %s', (library) => {
     await expect(fenced.check('stock:2', at(1))).rejects.toThrow(StaleTokenError);
     await fenced.set('stock:2', 'own', at(2));
     expect(await redis.get('stock:2')).toBe('own');
+  });
+
+  it("with nested: 'refuse' are for a call that has its lock alone", async () => {
+    await using locks = new TestLocks();
+    const alone = fencedRedis(library === 'ioredis' ? redis : nodeRedis, { nested: 'refuse' });
+    await locks.withLock('nested', async (outer) => {
+      await alone.set('stock:nested', 'outer', outer);
+      await locks.withLock('nested', async (inner) => {
+        for (const lock of [inner, outer]) {
+          expect(await failureOf(alone.set('stock:nested', 'shared', lock))).toBeInstanceOf(LockNotHeldError);
+          expect(await failureOf(alone.check('stock:nested', lock))).toBeInstanceOf(LockNotHeldError);
+        }
+        await fenced.set('stock:nested', 'allowed', inner);
+      });
+      await alone.check('stock:nested', outer);
+    });
+    expect(await redis.get('stock:nested')).toBe('allowed');
+    await expect(alone.set('stock:nested', 'told', at(1))).rejects.toThrow(
+      'needs the Lock of "goods:7" itself',
+    );
   });
 
   it('tell tokens apart that differ in the last of sixteen digits', async () => {

@@ -27,6 +27,7 @@ const OTHER: Required<LockedOptions & Pick<CallOptions, 'onBusy'>> = {
   permits: 3,
   weight: 2,
   fair: true,
+  reentrant: false,
   holdAtLeastMs: 40,
   site: 'elsewhere',
   signal: new AbortController().signal,

@@ -43,8 +43,8 @@ const EXPORTS: Readonly<Record<string, string>> = {
   `,
   'admin/index.ts': '<LockAdminOptions> LockAdminModule',
   'fencing/index.ts': `
-    <Fence> <FencedKeys> <FencedRedisOptions> <FencedRequest> <HeldUntilCommitOptions> <NodeRedisScriptingClient> <RedisWord>
-    <ScriptingClient> <SqlAnswer> <SqlDialect> <SqlQuery> <SqlRow> CommitRefusedError CurrentFence
+    <Fence> <FencedKeys> <FencedRedisOptions> <FencedRequest> <FencingHeadersOptions> <HeldUntilCommitOptions> <NestedWrites>
+    <NodeRedisScriptingClient> <RedisWord> <ScriptingClient> <SqlAnswer> <SqlDialect> <SqlQuery> <SqlRow> CommitRefusedError CurrentFence
     FenceMemory Fenced FencedGuard FencedRedis ProcessFences StaleTokenError fencedRedis fencingHeaders
     heldUntilCommit
   `,

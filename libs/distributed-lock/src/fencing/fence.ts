@@ -1,4 +1,5 @@
-import { LockConfigurationError } from '../port/lock.errors.js';
+import { describeGiven } from '../options/describe-given.js';
+import { LockConfigurationError, LockNotHeldError } from '../port/lock.errors.js';
 import { StaleTokenError } from './stale-token.error.js';
 
 /** A key and the fencing token under which it is held. A `Lock` of one key is a fence. */
@@ -7,7 +8,17 @@ export interface Fence {
   readonly key: string;
   /** The token of the grant, 1 or more. */
   readonly fencingToken: number;
+  /** As in `Lock`. Needed for `nested: 'refuse'`. */
+  readonly depth?: number;
+  /** As in `Lock`. Needed for `nested: 'refuse'`. */
+  readonly calls?: number;
 }
+
+/**
+ * What to do under a lock that several calls share: nested calls have the fencing token of the call around them, so that tokens do
+ * not tell them apart. `'refuse'`: only a call that has the lock alone may write.
+ */
+export type NestedWrites = 'allow' | 'refuse';
 
 /**
  * Remembers the largest token that was seen of each key.
@@ -24,6 +35,34 @@ export function assertToken(token: unknown): void {
   if (Number.isSafeInteger(token) && (token as number) >= 1) return;
   throw new LockConfigurationError(
     `A fencing token is a whole number from 1 on; this one is ${String(token)}.`,
+  );
+}
+
+export function checkNested(nested: unknown): void {
+  if (nested === undefined || nested === 'allow' || nested === 'refuse') return;
+  throw new LockConfigurationError(`nested must be 'allow' or 'refuse'; it is ${describeGiven(nested)}.`);
+}
+
+/**
+ * @throws LockNotHeldError when the call shares its lock with another call, if `nested` is `'refuse'`; LockConfigurationError for
+ * a fence that does not say so
+ */
+export function assertAlone(
+  { key, depth, calls }: Pick<Fence, 'key' | 'depth' | 'calls'>,
+  nested: NestedWrites | undefined,
+): void {
+  if (nested !== 'refuse') return;
+  if (depth === undefined || calls === undefined) {
+    throw new LockConfigurationError(
+      `nested: 'refuse' needs the Lock of "${key}" itself: a key and a token do not tell whether a nested call writes.`,
+    );
+  }
+  if (depth === 0 && calls === 1) return;
+  const what =
+    depth > 0 ? 'it shares the lock of the call around it' : `nested calls share it (${calls - 1})`;
+  throw new LockNotHeldError(
+    `"${key}" is not held by this call alone: ${what}, and nested is 'refuse'. Nothing was written. Write when the other call has ended, or give this one a lock of its own. If neither call made the other, a shared queue or pool has started one in the async context of the other.`,
+    key,
   );
 }
 

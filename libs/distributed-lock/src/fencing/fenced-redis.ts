@@ -1,7 +1,15 @@
 import { describeGiven } from '../options/describe-given.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { checkOptionNames, type OptionNames } from '../options/option-names.js';
-import { assertFresh, assertToken, FenceMemory, type Fence } from './fence.js';
+import {
+  assertAlone,
+  assertFresh,
+  assertToken,
+  checkNested,
+  FenceMemory,
+  type Fence,
+  type NestedWrites,
+} from './fence.js';
 import { clusterPrefixOf, redisFenceKey } from './redis-fence-key.js';
 import { evaluateBy, type NodeRedisScriptingClient, type ScriptingClient } from './scripting-client.js';
 
@@ -9,12 +17,14 @@ import { evaluateBy, type NodeRedisScriptingClient, type ScriptingClient } from 
 export interface FencedRedisOptions {
   /** How long a token is remembered after it was last raised, in ms; default seven days, `Infinity` for ever. */
   readonly keepMs?: number;
+  /** Whether calls that share one lock, and so one token, may write; default `'allow'`. */
+  readonly nested?: NestedWrites;
 }
 
 /** A word of a command after its key. */
 export type RedisWord = string | number | Buffer;
 
-const OPTION_NAMES: OptionNames<FencedRedisOptions> = { keepMs: true };
+const OPTION_NAMES: OptionNames<FencedRedisOptions> = { keepMs: true, nested: true };
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 
 /** Lua passes no more than about 8000 words to a command, so a longer `HSET` is sent in parts. An even number. */
@@ -44,6 +54,7 @@ return { 1, added }`;
  */
 export class FencedRedis extends FenceMemory {
   private readonly keep: string;
+  private readonly nested: NestedWrites | undefined;
   private readonly prefix: string;
   private readonly evaluate: ReturnType<typeof evaluateBy>;
 
@@ -58,7 +69,9 @@ export class FencedRedis extends FenceMemory {
     }
     this.evaluate = evaluateBy(client);
     this.prefix = clusterPrefixOf(client);
-    const { keepMs = WEEK_MS } = options;
+    const { keepMs = WEEK_MS, nested } = options;
+    checkNested(nested);
+    this.nested = nested;
     if (!(keepMs >= 1)) throw new LockConfigurationError(`keepMs must be 1 ms or more; it is ${keepMs}.`);
     this.keep = keepMs === Infinity ? '' : String(Math.ceil(keepMs));
   }
@@ -96,6 +109,7 @@ export class FencedRedis extends FenceMemory {
         `${command} of "${key}" has ${words.length} words after its key; at most ${most} are allowed. Write it in several calls.`,
       );
     }
+    assertAlone(fence, this.nested);
     const [isFresh, reply] = await this.run(key, fence.fencingToken, command, ...words);
     if (!isFresh) assertFresh(fence, Number(reply));
     return reply;
@@ -103,6 +117,7 @@ export class FencedRedis extends FenceMemory {
 
   /** For reading under a lock: from now on `key` refuses all earlier holders. @throws StaleTokenError */
   async check(key: string, fence: Fence): Promise<void> {
+    assertAlone(fence, this.nested);
     assertFresh(fence, await this.raise(key, fence.fencingToken));
   }
 

@@ -1,5 +1,6 @@
 import type { Lock } from '../lock/lock.js';
-import type { Fence } from './fence.js';
+import { checkOptionNames, type OptionNames } from '../options/option-names.js';
+import { assertAlone, checkNested, type Fence, type NestedWrites } from './fence.js';
 
 /** Two lists of HTTP in the same order: the keys, percent-encoded, and their tokens. */
 const FENCING_KEY = 'fencing-key';
@@ -8,6 +9,7 @@ const FENCING_TOKEN = 'fencing-token';
 /** Tokens that are ahead of our clock by more than a day are refused. Tokens are µs of a clock, or smaller. */
 const LARGEST_LEAD_US = 24 * 3600 * 1e6;
 const MOST_KEYS = 100;
+const OPTION_NAMES: OptionNames<FencingHeadersOptions> = { nested: true };
 
 /**
  * The headers that pass the keys and tokens of a lock on to another service, which refuses stale ones by `@Fenced`.
@@ -15,11 +17,22 @@ const MOST_KEYS = 100;
  * `fetch(url, { headers: fencingHeaders(lock) })`
  */
 export function fencingHeaders(
-  lock: Pick<Lock, 'keys' | 'tokenOf'>,
+  lock: Pick<Lock, 'keys' | 'tokenOf'> & Pick<Fence, 'depth' | 'calls'>,
+  options: FencingHeadersOptions = {},
 ): Record<'fencing-key' | 'fencing-token', string> {
+  checkOptionNames('fencingHeaders', options, OPTION_NAMES);
+  checkNested(options.nested);
+  const { depth, calls } = lock;
+  assertAlone({ key: lock.keys.join(', '), depth, calls }, options.nested);
   const keys = lock.keys.map((key) => encodeURIComponent(key));
   const tokens = lock.keys.map((key) => lock.tokenOf(key));
   return { [FENCING_KEY]: keys.join(', '), [FENCING_TOKEN]: tokens.join(', ') } as const;
+}
+
+/** Options of `fencingHeaders`. */
+export interface FencingHeadersOptions {
+  /** Whether a call may pass on a lock that it shares with another call; default `'allow'`. */
+  readonly nested?: NestedWrites;
 }
 
 /**

@@ -7,11 +7,16 @@ import { nestedErrors } from '../stores/sql/nested-errors.js';
 import { checkTableName, DEFAULT_TABLE } from '../stores/sql/sql-options.js';
 import { readingOf, type LockRow } from '../stores/sql/sql-row.js';
 import { CommitRefusedError } from './commit-refused.error.js';
-import type { Fence } from './fence.js';
+import { assertAlone, checkNested, type Fence, type NestedWrites } from './fence.js';
 import { INSIDE_POSTGRES, lockedRow, type SqlStatement } from './held-row-sql.js';
 import { rowsOf, unusable, type SqlDialect, type SqlQuery, type SqlRow } from './sql-query.js';
 
-const OPTION_NAMES: OptionNames<HeldUntilCommitOptions> = { dialect: true, table: true, keyPrefix: true };
+const OPTION_NAMES: OptionNames<HeldUntilCommitOptions> = {
+  dialect: true,
+  table: true,
+  keyPrefix: true,
+  nested: true,
+};
 
 /**
  * The last statement of a transaction, in the database where a SQL store has this lock: no other owner is granted the lock
@@ -28,15 +33,18 @@ const OPTION_NAMES: OptionNames<HeldUntilCommitOptions> = { dialect: true, table
  */
 export async function heldUntilCommit(
   query: SqlQuery,
-  lock: Pick<Lock, 'keys' | 'tokenOf' | 'assertHeld'>,
+  lock: Pick<Lock, 'keys' | 'tokenOf' | 'assertHeld'> & Pick<Fence, 'depth' | 'calls'>,
   options: HeldUntilCommitOptions = {},
 ): Promise<void> {
   checkOptionNames('heldUntilCommit', options, OPTION_NAMES);
-  const { dialect = 'postgres', table = DEFAULT_TABLE, keyPrefix = '' } = options;
+  const { dialect = 'postgres', table = DEFAULT_TABLE, keyPrefix = '', nested } = options;
   checkDialect(dialect);
   checkTableName(table);
+  checkNested(nested);
   checkGiven(query, lock);
   lock.assertHeld();
+  const { keys, depth, calls } = lock;
+  assertAlone({ key: keys.join(', '), depth, calls }, nested);
   const rows = new HeldRows(query, { dialect, table, keyPrefix });
   // A statement of a store locks several rows in this order, too.
   for (const key of lock.keys.toSorted(byBytes)) await rows.hold({ key, fencingToken: lock.tokenOf(key) });
@@ -50,13 +58,15 @@ export interface HeldUntilCommitOptions {
   readonly table?: string;
   /** The `keyPrefix` of the module; default none. */
   readonly keyPrefix?: string;
+  /** Whether a call may commit under a lock that it shares with another call; default `'allow'`. */
+  readonly nested?: NestedWrites;
 }
 
 /** The rows of locks, seen on the connection of one transaction. */
 class HeldRows {
   constructor(
     private readonly query: SqlQuery,
-    private readonly options: Required<HeldUntilCommitOptions>,
+    private readonly options: Required<Omit<HeldUntilCommitOptions, 'nested'>>,
   ) {}
 
   async hold(fence: Fence): Promise<void> {

@@ -18,7 +18,7 @@ import {
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
 import type { LockEvent } from './events/lock.events.js';
-import { internalsOf, putInternals, type ServiceInternals } from './events/service-internals.js';
+import { internalsOf, putInternals, warnOnce, type ServiceInternals } from './events/service-internals.js';
 import { describeGiven } from '../options/describe-given.js';
 import {
   CALL_NAMES,
@@ -50,7 +50,7 @@ import type {
   LockPage,
   WithLockOptions,
 } from './lock.js';
-import { findHold, findLock, runHolding } from './context/async-context.js';
+import { depthOf, findHold, findLock, runHolding } from './context/async-context.js';
 import { LockRuntime } from './runtime/lock-runtime.js';
 import { timeOfDay, type ClockReading } from '../time/clock.js';
 import { RuntimeLifecycle } from './runtime/runtime-lifecycle.js';
@@ -64,7 +64,7 @@ const MOST_NAMED = 3;
  * Acquires and releases locks. Each registration of the module has one service, which is one client of its store.
  *
  * Calls of one async flow are re-entrant by key: a nested call for a key that the flow holds shares the lock and makes
- * no store call. Two flows exclude each other, in one process and across processes.
+ * no store call, unless one of the two has `reentrant: false`. Two flows exclude each other, in one process and across processes.
  */
 export class LockService {
   /**
@@ -112,11 +112,20 @@ export class LockService {
       return isHeard;
     };
     const eventsInPlace = new GuardedEvents(events, onListenerFailed);
-    const internals: ServiceInternals = { isBooting: false, eventsInPlace, emit };
+    const internals: ServiceInternals = { isBooting: false, eventsInPlace, emit, warned: new Set() };
     putInternals(this, internals);
     const told = application === false ? undefined : client;
+    const warnAbout = (about: string, message: string) => warnOnce(this, about, message);
     this.lifecycle = new RuntimeLifecycle(
-      () => new LockRuntime({ scope, options: resolved, client: told, nextCall, emit }),
+      () =>
+        new LockRuntime({
+          scope,
+          options: resolved,
+          client: told,
+          nextCall,
+          emit,
+          warnOnce: warnAbout,
+        }),
       () => internals.isBooting,
     );
     this.acquirer = new Acquirer(scope, resolved.clock, () => this.lifecycle.open());
@@ -402,8 +411,10 @@ function noWork(given: unknown): LockConfigurationError {
   );
 }
 
+/** To be called in the flow of the caller. */
 function asLock(holds: Hold | readonly Hold[]): HeldLock {
-  return new HeldLock(holds instanceof Hold ? [holds] : holds);
+  if (holds instanceof Hold) return new HeldLock([holds], depthOf(holds));
+  return new HeldLock(holds, Math.max(...holds.map(depthOf)));
 }
 
 async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Work<T>): Promise<T> {

@@ -5,8 +5,8 @@ import type { LockSnapshot, UnreadableKey } from '../port/lock-store.js';
 /**
  * A lock that you hold. Only this object can release it: by `release()`, or by `await using lock = …` at the end of the block.
  *
- * A nested call for a key that the same async flow already holds gets a `Lock` of its own. Its `release()` ends the share
- * of that call, and the last share releases the lock.
+ * A nested call for a key that the same async flow already holds gets a `Lock` of its own, with a larger `depth`. Its `release()`
+ * ends the share of that call, and the last share releases the lock.
  */
 export interface Lock extends AsyncDisposable {
   /** The key; of several, the first one given. */
@@ -33,6 +33,13 @@ export interface Lock extends AsyncDisposable {
   readonly contended: boolean;
   /** Validity of the lease that is left, in ms, computed at each use; 0 once released or lost. */
   readonly validForMs: number;
+  /**
+   * 0 for the call that has acquired the lock, 1 for a call inside it that shares the lock, and so on; of several keys the
+   * largest. All of them have one `fencingToken`, so this tells a nested call from the outermost one.
+   */
+  readonly depth: number;
+  /** How many calls share the lock now: the one that has acquired it, and nested ones that have not ended; of several keys the most. */
+  readonly calls: number;
   /**
    * Larger than every token of an earlier grant of this key. Tokens of locks that may be held at the same time, shared or
    * with permits, are in no order. Pass it to the resource that you write to, and let that refuse smaller ones.
@@ -196,6 +203,12 @@ export interface CallOptions {
   readonly weight?: number;
   /** Granted strictly in the order of asking, across processes, without local hand-off; default `false`. */
   readonly fair?: boolean;
+  /**
+   * `false`: this call shares its lock with no other call. A call for a key that its async flow holds is refused at once with
+   * `LockDeadlockError` if it says so itself, or if the call that holds the key has said so. For processes in which a shared queue
+   * may start the work of one caller in the async context of another. Default `true`: a nested call shares the lock.
+   */
+  readonly reentrant?: boolean;
   /**
    * Keeps the key taken for this many ms from the acquisition, even if it is released sooner; default 0. The release returns
    * at once, and the rest of the time is a lease that expires. For jobs that instances with skewed clocks start a moment

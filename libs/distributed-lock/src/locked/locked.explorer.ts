@@ -1,11 +1,12 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
-import { ApplicationConfig, DiscoveryService } from '@nestjs/core';
+import { ApplicationConfig, DiscoveryService, HttpAdapterHost } from '@nestjs/core';
 import { getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { AppConfigGuard } from './nest/app-config.guard.js';
 import { LOCK_SLOTS } from './declaration/current-lock.decorator.js';
 import { KeyPlan } from './keys/key-plan.js';
 import { lastInterceptor } from './run/handler-call.js';
+import { beginFlows, noteEntry } from './run/handler-flow.js';
 import { LockErrorGatewayFilter } from './errors/lock-error.gateway-filter.js';
 import { LockedInterceptor } from './locked.interceptor.js';
 import { discoveredClasses, methodsOf } from './nest/discovered-classes.js';
@@ -25,6 +26,8 @@ import {
 } from './nest/nest-metadata.js';
 import { siteOf } from './declaration/locked-site.js';
 
+const MESSAGES: readonly unknown[] = ['rpc', 'ws'];
+
 /**
  * Goes through the classes of the application once: puts the lock around class interceptors, lets gateways answer with
  * lock errors, tells messages with global pipes from those without, and checks every `@Locked`.
@@ -36,12 +39,15 @@ export class LockedExplorer implements OnModuleInit {
   constructor(
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(ApplicationConfig) config: ApplicationConfig,
+    @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
   ) {
     let hasMessages = false;
     // Not in onModuleInit, because Nest registers routes before.
     for (const cls of this.classes()) {
       const locked = methodsOf(cls).filter(([, fn]) => siteOf(fn));
-      hasMessages ||= locked.some(([name, fn]) => handlerKind(cls, name, fn as AnyFunction) === 'rpc');
+      hasMessages ||= locked.some(([name, fn]) =>
+        MESSAGES.includes(handlerKind(cls, name, fn as AnyFunction)),
+      );
       const hasOwn = Reflect.hasMetadata(INTERCEPTORS, cls);
       if (locked.length > 0 && hasOwn) putInFront(INTERCEPTORS, LockedInterceptor, cls);
       for (const fn of locked.map(([, it]) => it as AnyFunction)) {
@@ -52,12 +58,14 @@ export class LockedExplorer implements OnModuleInit {
       // Nest asks the first filter last, so that filters of the application come before it.
       if (Reflect.hasMetadata(GATEWAY, cls)) putInFront(FILTERS, LockErrorGatewayFilter.instance, cls);
     }
-    if (hasMessages) config.useGlobalGuards(new AppConfigGuard());
+    if (hasMessages) config.useGlobalGuards(new AppConfigGuard(noteEntry));
   }
 
   /** @throws LockConfigurationError that names the first method whose `@Locked` cannot work */
   onModuleInit(): void {
     this.warnings.clear();
+    // A context without HTTP has no adapter. Nest makes the server after this class, and listens later.
+    beginFlows(this.adapterHost.httpAdapter?.getHttpServer());
     const tokens = this.discovery.getProviders().map(({ token }) => token as unknown);
     for (const cls of this.classes()) {
       for (const [name, fn] of methodsOf(cls)) this.check(cls, name, fn, tokens, cls.prototype as object);

@@ -11,8 +11,8 @@ import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import {
   catchError,
   finalize,
+  Observable,
   of,
-  type Observable,
   type Observer,
   type Subscriber,
   type TeardownLogic,
@@ -25,6 +25,7 @@ import {
   type LockWaitTimeoutError,
 } from '../port/lock.errors.js';
 import type { HeldLock } from '../lock/context/held-lock.js';
+import { warnOnce } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
 import { hasAppConfig } from './nest/app-config.guard.js';
 import { Activation, type LockedCall } from './run/activation.js';
@@ -32,6 +33,7 @@ import { admit, whenAdmitted, type Admission } from './run/admission.js';
 import { answerTo } from './run/answer-to.js';
 import { toHandler, lastInterceptor } from './run/handler-call.js';
 import { Departure } from './run/departure.js';
+import { isInOwnFlow, locksLeftOut, runInOwnFlow } from './run/handler-flow.js';
 import { keepAdmission, takeAdmission } from './run/early-admissions.js';
 import type { Answer } from './run/http-answer.js';
 import { HandlerValues } from './keys/handler-values.js';
@@ -84,7 +86,12 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
       (lock, out) => this.run(call, next, lock, out),
     );
     const own = call.plan.answersItself ? grpcCallOf(context.getArgs()) : undefined;
-    return own ? admitted.pipe(catchError((error: unknown) => of(answerCall(own, error)))) : admitted;
+    const answered = own
+      ? admitted.pipe(catchError((error: unknown) => of(answerCall(own, error))))
+      : admitted;
+    return isInOwnFlow(context)
+      ? answered
+      : new Observable((out) => this.inOwnFlow(call, () => answered.subscribe(out)));
   }
 
   /** Acquires before Nest sends the headers of server-sent events, so that an error can have its own status. */
@@ -94,11 +101,27 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     const departure = new Departure();
     const call = { site, plan: KeyPlan.of(context.getClass(), site), context };
     try {
-      keepAdmission(context, await this.admit(call, departure));
+      const admission = isInOwnFlow(context)
+        ? this.admit(call, departure)
+        : this.inOwnFlow(call, () => this.admit(call, departure));
+      keepAdmission(context, await admission);
       return true;
     } finally {
       departure.end();
     }
+  }
+
+  private inOwnFlow<T>({ plan, context }: LockedCall, work: () => T): T {
+    const left = locksLeftOut(context);
+    if (left.length > 0) {
+      const keys = left.map(({ key }) => `"${key}"`).join(', ');
+      warnOnce(
+        this.serviceOf(plan),
+        `foreign: ${plan.where}`,
+        `@Locked on ${plan.where}: Nest has called it in the async context of another caller that holds ${keys}. It takes its own lock. Calls without @Locked would share those locks: a queue, a pool or a server was used or opened under them. Wrap the task, as in queue.add(AsyncResource.bind(task)).`,
+      );
+    }
+    return runInOwnFlow(context, work);
   }
 
   /** True where only the handler follows. A global interceptor has the interceptor of the method after it. */

@@ -141,7 +141,10 @@ export class LockKeyError extends LockError {
   }
 }
 
-/** The call would wait for itself: its own flow holds the key, or the holder waits for a key that this flow holds. On HTTP 500. */
+/**
+ * The call would wait for itself: its own flow holds the key, in another mode or with `reentrant: false`, or the holder waits for a key
+ * that this flow holds. On HTTP 500.
+ */
 export class LockDeadlockError extends LockError {
   readonly code = 'LOCK_DEADLOCK';
 

@@ -14,9 +14,19 @@ class Frame {
     readonly lock: FlowLock | undefined,
     /** The run of a `@Locked` handler: an `Activation`, or the `HandlerCall` within it. */
     readonly activation: object | undefined,
-    readonly outer = innermostLive(),
+    readonly outer: Flow,
+    /** The request with which the flow began; `undefined` for a flow whose beginning nobody has marked. */
+    readonly origin: FlowOrigin | undefined,
   ) {}
 }
+
+/** Stands for the beginning of a flow. Does not lead to the request, because promises of the flow lead here. */
+export class FlowOrigin {
+  declare private readonly brand: void;
+}
+
+/** What an async context has of locks. Opaque outside of this file. */
+export type Flow = Frame | undefined;
 
 /**
  * One for the process, on `globalThis`: an application may load both builds of this package, and a flow that starts in
@@ -30,12 +40,46 @@ const NO_HOLDS: readonly Hold[] = [];
 
 /** Runs `work` as a flow that has `lock` on top of the locks of the present flow. */
 export function runHolding<T>(lock: FlowLock, work: () => T, activation = activationOfFlow()): T {
-  return storage.run(new Frame(lock, activation), work);
+  return storage.run(new Frame(lock, activation, innermostLive(), originOfFlow()), work);
 }
 
 /** Runs `work` as a flow that has the locks of the present flow, and runs for `activation` alone. */
 export function runFor<T>(activation: object | undefined, work: () => T): T {
-  return storage.run(new Frame(undefined, activation), work);
+  return storage.run(new Frame(undefined, activation, innermostLive(), originOfFlow()), work);
+}
+
+/**
+ * Begins a flow without locks: for the rest of this turn of the event loop, and for all that starts in it. Only for the first
+ * listener of an event that a server emits.
+ */
+export function enterNewFlow(): FlowOrigin {
+  const origin = new FlowOrigin();
+  storage.enterWith(new Frame(undefined, undefined, undefined, origin));
+  return origin;
+}
+
+export function currentFlow(): Flow {
+  return storage.getStore();
+}
+
+export function originOfFlow(): FlowOrigin | undefined {
+  return storage.getStore()?.origin;
+}
+
+/** Runs `work` as a flow that began with `origin` and has no lock. */
+export function runAsNewFlow<T>(origin: FlowOrigin | undefined, work: () => T): T {
+  return storage.run(origin && new Frame(undefined, undefined, undefined, origin), work);
+}
+
+/** Runs `work` as a flow that has the locks which the present flow has taken since it was `entry`. */
+export function runWithLocksSince<T>(entry: Flow, work: () => T): T {
+  const outside = new Set<Flow>();
+  for (let frame = entry; frame; frame = frame.outer) outside.add(frame);
+  const inside = (frame: Flow): Flow =>
+    !frame || outside.has(frame)
+      ? undefined
+      : new Frame(frame.lock, frame.activation, inside(frame.outer), undefined);
+  return storage.run(inside(storage.getStore()), work);
 }
 
 export function activationOfFlow(): object | undefined {
@@ -52,12 +96,27 @@ export function findHold(scope: symbol, key: string, holds = holdsOfFlow(scope))
   return undefined;
 }
 
+/** 0 for a call that has acquired `hold`; for one that shares it with this flow, one more than for the call around it. */
+export function depthOf(hold: Hold): number {
+  for (let frame = storage.getStore(); frame; frame = frame.outer)
+    if (frame.lock?.holds.includes(hold)) return frame.lock.depth + 1;
+  return 0;
+}
+
 /** All holds of this flow, innermost first. */
 export function holdsOfFlow(scope: symbol): readonly Hold[] {
   const holds: Hold[] = [];
   for (let frame = storage.getStore(); frame; frame = frame.outer)
     for (const hold of frame.lock?.holds ?? NO_HOLDS) if (hold.scope === scope) holds.push(hold);
   return holds;
+}
+
+/** The locks of this flow that are still held, innermost first. */
+export function locksOfFlow(): readonly FlowLock[] {
+  const locks = new Set<FlowLock>();
+  for (let frame = storage.getStore(); frame; frame = frame.outer)
+    if (frame.lock?.isHeld()) locks.add(frame.lock);
+  return [...locks];
 }
 
 /** The innermost lock of this flow that is still held, of `key` if one is named. */

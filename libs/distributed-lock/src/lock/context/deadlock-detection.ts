@@ -1,5 +1,5 @@
 import { claimText, type Claim } from '../../port/claim.js';
-import type { Hold } from './hold.js';
+import { callText, type Hold } from './hold.js';
 import { LockDeadlockError } from '../../port/lock.errors.js';
 import type { LockRequest } from '../request/lock-request.js';
 
@@ -66,13 +66,31 @@ interface Blocked {
   readonly holds: readonly Hold[];
 }
 
+/** What else may be the reason: the async context of a call is not that of the call which holds the key. */
+const OR_A_QUEUE =
+  'If the call that holds it did not make this one, a shared queue or pool has started this one in its async context: wrap the task, as in queue.add(AsyncResource.bind(task)).';
+
+/** Whether a nested call may share the lock. Either of the two calls may refuse that by `reentrant: false`. */
+export function mayShare(hold: Hold, { reentrant }: LockRequest): boolean {
+  return reentrant && hold.isReentrant;
+}
+
+/** The error of a nested call for a key that its flow holds, when one of the two calls shares its lock with no other. */
+export function notReentrant(hold: Hold, { key, site, reentrant }: LockRequest): LockDeadlockError {
+  const [inner, outer] = [callText(site), callText(hold.site)];
+  const since = Math.round(hold.owner.now - hold.acquiredAt);
+  const who = reentrant ? `the call that holds it has` : `this call has`;
+  const message = `"${key}" was not acquired by ${inner}: its async context holds the key since ${since} ms, by ${outer}, and ${who} reentrant: false. If that call made this one, take the key only there. ${OR_A_QUEUE}`;
+  return new LockDeadlockError(message, key, [key]);
+}
+
 /** The error of a nested call that asks for more than its flow holds. The call would wait for its own flow to release. */
 export function heldInAnotherWay({ key, claim }: Hold, wanted: Claim): LockDeadlockError {
   const advice =
     wanted.kind === 'permits' || claim.kind === 'permits'
       ? 'Use another key for it.'
       : 'Ask for exclusive first; lock.downgrade() lets readers in.';
-  const message = `"${key}" is held by this flow as ${claimText(claim)}: asking for ${claimText(wanted)} would wait for itself. ${advice}`;
+  const message = `"${key}" is held by this flow as ${claimText(claim)}: asking for ${claimText(wanted)} would wait for itself. ${advice} ${OR_A_QUEUE}`;
   return new LockDeadlockError(message, key, [key]);
 }
 
@@ -85,6 +103,6 @@ function isInTheWay(hold: Hold, { key, claim }: LockRequest): boolean {
 function deadlock(path: readonly string[]): LockDeadlockError {
   const [wanted = '', next = '', ...rest] = path;
   const waits = [`its holder waits for "${next}"`, ...rest.map((key) => `whose holder waits for "${key}"`)];
-  const message = `Acquiring "${wanted}" would wait for itself: ${waits.join(', ')}, which this flow holds. Take the keys in one call, or in the same order everywhere.`;
+  const message = `Acquiring "${wanted}" would wait for itself: ${waits.join(', ')}, which this flow holds. Take the keys in one call, or in the same order everywhere. ${OR_A_QUEUE}`;
   return new LockDeadlockError(message, wanted, [...path]);
 }

@@ -21,7 +21,10 @@ export class HeldLock implements Lock {
   private stopJoining: (() => void) | undefined;
 
   /** @param holds one or more, in the order of the keys as given */
-  constructor(readonly holds: readonly Hold[]) {}
+  constructor(
+    readonly holds: readonly Hold[],
+    readonly depth: number,
+  ) {}
 
   private get first(): Hold {
     return this.holds[0] as Hold;
@@ -107,6 +110,10 @@ export class HeldLock implements Lock {
     return minOf(this.holds.map((hold) => hold.owner.validForMs));
   }
 
+  get calls(): number {
+    return this.holds.reduce((most, { calls }) => Math.max(most, calls), 0);
+  }
+
   get fencingToken(): number {
     if (this.holds.length === 1) return this.first.fencingToken;
     throw new LockConfigurationError(
@@ -175,6 +182,7 @@ export class HeldLock implements Lock {
     const isSure = !this.isInDoubt(at);
     // A listener of the events may release it again, and gives nothing back a second time.
     this.released = RELEASED;
+    if (this.depth === 0) for (const hold of this.holds) hold.onFirstCallEnds();
     if (isSure && this.holds.length === 1) return (this.released = this.first.release(isAwaited, at));
     // A promise keeps the async context in which it is made for as long as this lock is there.
     return (this.released = detached(() =>

@@ -6,6 +6,7 @@ import type { NeverRejects } from '../../async-context/in-background.js';
 import { LockLostError, type LockShutdownError } from '../../port/lock.errors.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
 import { siteText, type CallSite } from '../request/call-site.js';
+import type { LockRequest } from '../request/lock-request.js';
 import { LossController } from './loss-controller.js';
 
 /** The reply to a release that needs no request. */
@@ -23,6 +24,8 @@ export class Hold {
   /** No other owner gets the key before this, even if the hold is released sooner. */
   holdUntil = 0;
   private count = 1;
+  /** The site of the last nested call, for people to read. */
+  private lastSharedBy: string | CallSite | undefined;
   private loss: LockLostError | undefined;
   private released: NeverRejects<ReleaseReply> | undefined;
   private controller: LossController | undefined;
@@ -36,6 +39,8 @@ export class Hold {
     readonly fencingToken: number,
     now: number,
     readonly site: string | CallSite | undefined,
+    /** Nested calls may share it. */
+    readonly isReentrant: boolean,
   ) {
     this.key = owner.key;
     this.acquiredAt = now;
@@ -43,6 +48,11 @@ export class Hold {
 
   get claim(): Claim {
     return this.owner.claim;
+  }
+
+  /** How many calls share it. */
+  get calls(): number {
+    return this.count;
   }
 
   /** Released, or lost by a loss that was noticed. */
@@ -125,7 +135,7 @@ export class Hold {
 
   /** @param timeOfDay in ms, of the same moment as `now` */
   describe(now: number, timeOfDay: number): HoldSnapshot {
-    const { key, claim, fencingToken, count: calls } = this;
+    const { key, claim, fencingToken, calls } = this;
     const site = siteText(this.site);
     const { id: owner, validForMs, leaseMs } = this.owner;
     const heldMs = now - this.acquiredAt;
@@ -133,10 +143,29 @@ export class Hold {
     return { key, mode: modeOf(claim), owner, fencingToken, site, since, heldMs, validForMs, leaseMs, calls };
   }
 
-  share(holdAtLeastMs: number): this {
+  /** Lets a nested call share it. */
+  share({ holdAtLeastMs, site }: Pick<LockRequest, 'holdAtLeastMs' | 'site'>): this {
     this.count += 1;
+    this.lastSharedBy = site;
     this.holdAtLeast(holdAtLeastMs);
     return this;
+  }
+
+  /** Warns if nested calls go on when the call that has acquired the lock ends. They keep the lock. */
+  onFirstCallEnds(): void {
+    if (this.count <= 1 || this.isOver) return;
+    // A stream that is passed on ends for several calls in one turn, in any order.
+    this.owner.afterTurn(() => {
+      if (!this.isOver) this.warnOfNested();
+    });
+  }
+
+  private warnOfNested(): void {
+    const [outer, nested] = [callText(this.site), callText(this.lastSharedBy)];
+    this.owner.warnOnce(
+      `outlived: ${outer}, ${nested}`,
+      `"${this.key}" stays locked although ${outer}, which acquired it, has ended: ${nested} shares the lock and still runs. Await it there. If it was not called there, a shared queue or pool has started it in the async context of the other: wrap the task, as in queue.add(AsyncResource.bind(task)), and use reentrant: false.`,
+    );
   }
 
   /** Starts the minimum hold now: at the acquisition, or when a nested call asks for a longer one. */
@@ -171,6 +200,11 @@ export class Hold {
   }
 }
 
+/** A call, for messages. */
+export function callText(site: Hold['site']): string {
+  return siteText(site) ?? 'a call without a name (option site)';
+}
+
 /** The owner that a hold is a part of. Implemented by `Owner`. */
 export interface HeldOwner {
   readonly key: string;
@@ -193,4 +227,8 @@ export interface HeldOwner {
   extend(ms: number): Promise<void>;
   downgrade(): Promise<void>;
   release(hold: Hold, isAwaited: boolean, at: ClockReading): NeverRejects<ReleaseReply>;
+  /** Runs `task` in the next turn of the event loop. */
+  afterTurn(task: () => void): void;
+  /** @param about the same text for warnings of which one is enough */
+  warnOnce(about: string, message: string): void;
 }

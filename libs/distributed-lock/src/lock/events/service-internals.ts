@@ -12,6 +12,8 @@ export interface ServiceInternals {
   readonly eventsInPlace: Observable<LockEvent>;
   /** Emits an event of a part of this package that is beside the service, such as the election of a leader. */
   readonly emit: (event: LockEvent) => void;
+  /** The subjects of the warnings that are given once. */
+  readonly warned: Set<string>;
 }
 
 /** No member of the class, so that no editor offers it. A property, so that it is found behind a Proxy of Nest, too. */
@@ -23,6 +25,17 @@ export function putInternals(service: object, internals: ServiceInternals): void
 
 export function internalsOf(service: object): ServiceInternals {
   return (service as { readonly [INTERNALS]: ServiceInternals })[INTERNALS];
+}
+
+/** Names of calls may be computed, so that there is no end of them. */
+const MAX_WARNINGS = 100;
+
+/** Warns of a probable mistake in the program, once for all warnings that are `about` the same. Not in production. */
+export function warnOnce(service: object, about: string, message: string): void {
+  const { warned } = internalsOf(service);
+  if (process.env['NODE_ENV'] === 'production' || warned.has(about) || warned.size >= MAX_WARNINGS) return;
+  warned.add(about);
+  warn(service, message);
 }
 
 /** Emits a `warning` event, which the logger writes: the configuration works, and is probably not meant. */

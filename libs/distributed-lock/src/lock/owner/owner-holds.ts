@@ -29,7 +29,8 @@ export class OwnerHolds {
     const { key, id } = owner;
     const by = lease.hasAdmittedNobody ? 'store' : 'local';
     const fencingToken = lease.takeToken();
-    const hold = new Hold(runtime.scope, call, owner, fencingToken, now, request.site);
+    const { site, reentrant } = request;
+    const hold = new Hold(runtime.scope, call, owner, fencingToken, now, site, reentrant);
     hold.holdAtLeast(request.holdAtLeastMs);
     this.holds.add(hold);
     const waitedMs = now - waitingSince;

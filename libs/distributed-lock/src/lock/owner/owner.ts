@@ -1,5 +1,6 @@
 import { readClocks, type ClockReading } from '../../time/clock.js';
-import { arrivedReplies } from '../../time/turns.js';
+import { arrivedReplies, nextTurn } from '../../time/turns.js';
+import { detached } from '../../async-context/detached.js';
 import { AcquireLoop, type WaitingCallers } from './acquire-loop.js';
 import type { Claim } from '../../port/claim.js';
 import { RELEASED, type Hold } from '../context/hold.js';
@@ -303,6 +304,14 @@ export class Owner {
     const stepsDown = this.keeper?.downgrade();
     if (this.claim !== request.claim) this.callers.onOwnerEnded(this);
     await stepsDown;
+  }
+
+  afterTurn(task: () => void): void {
+    detached(() => nextTurn(this.runtime.clock, task));
+  }
+
+  warnOnce(about: string, message: string): void {
+    this.runtime.warnOnce(about, message);
   }
 
   // --- taken over -----------------------------------------------------------------------------------------------

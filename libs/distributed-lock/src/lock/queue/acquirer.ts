@@ -2,7 +2,7 @@ import type { Clock } from '../../time/clock.js';
 import { covers } from '../../port/claim.js';
 import { LockShutdownError } from '../../port/lock.errors.js';
 import { findHold, holdsOfFlow } from '../context/async-context.js';
-import { Deadlocks, heldInAnotherWay } from '../context/deadlock-detection.js';
+import { Deadlocks, heldInAnotherWay, mayShare, notReentrant } from '../context/deadlock-detection.js';
 import type { Hold } from '../context/hold.js';
 import { inBackground } from '../../async-context/in-background.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
@@ -38,14 +38,17 @@ export class Acquirer {
     const { key, claim } = request;
     const own = holdsOfFlow(this.scope);
     const hold = findHold(this.scope, key, own);
-    if (hold && covers(hold.claim, claim)) return Promise.resolve(hold.share(request.holdAtLeastMs));
+    if (hold && !mayShare(hold, request)) return Promise.reject(notReentrant(hold, request));
+    if (hold && covers(hold.claim, claim)) return Promise.resolve(hold.share(request));
     if (hold) return Promise.reject(heldInAnotherWay(hold, claim));
     const refusal = this.refusalOf(request, own);
     if (refusal) return Promise.reject(refusal.error as Error);
     // A caller that asks once does not wait, so it cannot close a cycle of waits.
     const mayCloseCycle = request.waitMs > 0 && before.length + own.length > 0;
     if (!mayCloseCycle) return this.join(request, own);
-    return this.deadlocks.watch(request, [...before, ...own], () => this.join(request, own));
+    // Under a lock that is not shared with nested calls, the async context does not say who waits for whom.
+    const surelyOwn = own.filter((held) => mayShare(held, request));
+    return this.deadlocks.watch(request, [...before, ...surelyOwn], () => this.join(request, own));
   }
 
   /** Looks for the queue after the event, because a listener may release, abort or close. */
@@ -67,8 +70,17 @@ export class Acquirer {
    */
   async acquireSeveral(requests: Requests): Promise<readonly Hold[]> {
     const startedAt = this.clock.now();
+    this.refuseNotReentrant(requests);
     const taken = await this.acquireFree(requests);
     return 'busyKey' in taken ? this.acquireInOrder(requests, startedAt, taken.busyKey) : taken;
+  }
+
+  /** @throws LockDeadlockError before the call waits for any of its keys, if its flow holds one that it may not share */
+  private refuseNotReentrant(requests: Requests): void {
+    for (const request of requests) {
+      const hold = findHold(this.scope, request.key);
+      if (hold && !mayShare(hold, request)) throw notReentrant(hold, request);
+    }
   }
 
   private async acquireFree(requests: Requests): Promise<readonly Hold[] | NotTogether> {

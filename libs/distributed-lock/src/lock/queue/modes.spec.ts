@@ -231,7 +231,7 @@ describe('a cycle of waits', () => {
     expect(two.error).toBeInstanceOf(LockDeadlockError);
     expect((two.error as LockDeadlockError).path).toEqual(['a', 'b']);
     expect((two.error as Error).message).toBe(
-      'Acquiring "a" would wait for itself: its holder waits for "b", which this flow holds. Take the keys in one call, or in the same order everywhere.',
+      'Acquiring "a" would wait for itself: its holder waits for "b", which this flow holds. Take the keys in one call, or in the same order everywhere. If the call that holds it did not make this one, a shared queue or pool has started this one in its async context: wrap the task, as in queue.add(AsyncResource.bind(task)).',
     );
     expect(one.value).toBe('one');
   });

@@ -58,6 +58,7 @@ export const CALL_NAMES: OptionNames<CallOptions> = {
   permits: true,
   weight: true,
   fair: true,
+  reentrant: true,
   holdAtLeastMs: true,
   site: true,
   signal: true,
@@ -107,12 +108,11 @@ function howToGive(store: unknown): string {
 }
 
 export function checkCallOptions(options: CallOptions): void {
-  const { waitMs, maxWaiting, leaseMs, holdAtLeastMs, fair, signal, site } = options;
+  const { waitMs, maxWaiting, leaseMs, holdAtLeastMs, fair, reentrant, signal, site } = options;
   checkClaim(options);
   if (site !== undefined) checkText('site', site);
-  if (fair !== undefined && typeof fair !== 'boolean') {
-    throw new LockConfigurationError(`fair must be true or false; it is ${describeGiven(fair)}.`);
-  }
+  checkFlag('fair', fair);
+  checkFlag('reentrant', reentrant);
   // A request of Node has `aborted`, too, and no abort event.
   if (signal !== undefined && !isAbortSignal(signal)) {
     throw new LockConfigurationError(
@@ -130,6 +130,11 @@ export function checkCallOptions(options: CallOptions): void {
       `holdAtLeastMs (${holdAtLeastMs}) must not be longer than leaseMs (${leaseMs}): the lease would end before.`,
     );
   }
+}
+
+function checkFlag(name: string, flag: unknown): void {
+  if (flag === undefined || typeof flag === 'boolean') return;
+  throw new LockConfigurationError(`${name} must be true or false; it is ${describeGiven(flag)}.`);
 }
 
 function isAbortSignal(given: Partial<AbortSignal> | null): boolean {

@@ -18,6 +18,8 @@ export interface LockRequest {
   /** The watchdog renews the lease until the release; otherwise the lease is fixed. */
   readonly watched: boolean;
   readonly fair: boolean;
+  /** Calls of one async flow may share the lock of this call. */
+  readonly reentrant: boolean;
   readonly holdAtLeastMs: number;
   /** The method that asks, the name that its caller gives, or the call of `acquire`, for people to read. */
   readonly site: string | CallSite | undefined;
@@ -43,6 +45,7 @@ export function lockRequest(
   const weight = call.weight ?? (claims(call) ? undefined : defaults.weight);
   const { maxWaiting, signal, site } = call;
   const fair = call.fair ?? defaults.fair;
+  const reentrant = call.reentrant ?? defaults.reentrant;
   const waitMs = call.waitMs ?? defaults.waitMs ?? options.waitMs;
   const onBusy = call.onBusy ?? defaults.onBusy;
   const isTakeover = onBusy === 'takeover';
@@ -58,6 +61,7 @@ export function lockRequest(
     leaseMs,
     holdAtLeastMs,
     fair,
+    reentrant,
     signal,
     site,
   });
@@ -70,6 +74,7 @@ export function lockRequest(
     leaseMs: leaseMs ?? options.watchdogTimeoutMs,
     watched: leaseMs === undefined,
     fair: fair ?? false,
+    reentrant: reentrant ?? true,
     holdAtLeastMs,
     site: site ?? defaults.site ?? line,
     signal: call.signal ?? defaults.signal,

@@ -38,10 +38,12 @@ export class LockRuntime {
   readonly releases: ReleaseTracker;
   readonly fairQueues = new FairQueues();
   readonly nextCall: () => number;
+  /** Warns of a probable mistake in the program, once for all warnings that are `about` the same. */
+  readonly warnOnce: (about: string, message: string) => void;
   /** @returns whether anybody listens */
   readonly emit: (event: LockEvent) => boolean;
 
-  constructor({ scope, options, client, nextCall, emit }: Service) {
+  constructor({ scope, options, client, nextCall, emit, warnOnce }: Service) {
     const { keyPrefix, watchdogTimeoutMs, chance } = options;
     const clock = detachedClock(options.clock);
     const warn = (message: string) => emit({ type: 'warning', key: undefined, message });
@@ -62,6 +64,7 @@ export class LockRuntime {
     this.chance = chance;
     this.nextCall = nextCall;
     this.emit = emit;
+    this.warnOnce = warnOnce;
     this.store = guardedStore(store, onError);
     this.deadlines = new DeadlineTimer(clock);
     this.watchdog = new Watchdog(this.store, clock, watchdogTimeoutMs, emit);
@@ -141,6 +144,7 @@ interface Service {
   /** Numbers a call, for its events. */
   readonly nextCall: () => number;
   readonly emit: (event: LockEvent) => boolean;
+  readonly warnOnce: (about: string, message: string) => void;
 }
 
 /** As in `"goods:42" (GoodsController.purchase, for 12 s)`. */

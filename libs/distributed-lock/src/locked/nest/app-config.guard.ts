@@ -8,8 +8,12 @@ const seen = new WeakSet<object>();
  * `inheritAppConfig` has none of them, this guard included. One handler may serve messages of both kinds.
  */
 export class AppConfigGuard implements CanActivate {
+  /** @param onMessage called with each message, before global interceptors run */
+  constructor(private readonly onMessage: (context: ExecutionContext) => void) {}
+
   canActivate(context: ExecutionContext): boolean {
     if (context.getType() === 'rpc') seen.add(context.getArgs());
+    if (context.getType() !== 'http') this.onMessage(context);
     return true;
   }
 }

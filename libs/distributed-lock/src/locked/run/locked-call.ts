@@ -10,6 +10,7 @@ import { withoutActivation } from './activation.js';
 import { admit, busyAnswer, isNeeded, whenAdmitted, type Applicant } from './admission.js';
 import { fillSlots } from '../declaration/current-lock.decorator.js';
 import { Departure } from './departure.js';
+import { runAsCalled } from './handler-flow.js';
 import { KeyPlan } from '../keys/key-plan.js';
 import { serviceOf } from './live-services.js';
 import type { AnyClass, AnyFunction } from '../nest/nest-metadata.js';
@@ -48,7 +49,8 @@ export function callLocked(
   if (site.isGenerator) return generated(callOf);
   try {
     const call = callOf();
-    return call.plan.options.stream ? streamed(call) : promised(call);
+    if (call.plan.options.stream) return streamed(call);
+    return runAsCalled(self, site, call.plan, () => promised(call));
   } catch (error) {
     return Promise.reject(error as Error);
   }
