@@ -24,6 +24,7 @@ import { conceal } from './redaction/conceal.js';
 import { describeGiven } from './options/describe-given.js';
 import { LockConfigurationError } from './port/lock.errors.js';
 import { internalsOf, warn } from './lock/events/service-internals.js';
+import { otherServices } from './lock/copies.js';
 import { LockService } from './lock/lock.service.js';
 import { checkOptionNames } from './options/option-names.js';
 import { Registration } from './locked/run/live-services.js';
@@ -163,6 +164,7 @@ function complete(definition: DynamicModule, name: string | undefined): DynamicM
   }
   const [token, http] = [getLockServiceToken(name), getLockHttpToken(name)];
   const isDefault = name === undefined || name === 'default';
+  const others = isDefault ? otherServices() : [];
   const providers: Provider[] = [
     {
       provide: OWN_SERVICE,
@@ -170,6 +172,7 @@ function complete(definition: DynamicModule, name: string | undefined): DynamicM
       inject: [MODULE_OPTIONS_TOKEN],
     },
     ...(isDefault ? [{ provide: LockService, useExisting: OWN_SERVICE }] : []),
+    ...others.map((cls) => ({ provide: cls, useExisting: LockService })),
     { provide: token, useExisting: isDefault ? LockService : OWN_SERVICE },
     {
       provide: http,
@@ -180,6 +183,6 @@ function complete(definition: DynamicModule, name: string | undefined): DynamicM
   return {
     ...definition,
     providers: [...(definition.providers ?? []), ...providers],
-    exports: [token, http, ...(isDefault ? [LockService] : [])],
+    exports: [token, http, ...(isDefault ? [LockService] : []), ...others],
   };
 }

@@ -41,7 +41,7 @@ export class LockAdminModule implements OnModuleInit {
   }
 
   onModuleInit(): void {
-    const twins = [...this.modules.values()].filter((module) => module.metatype === LockAdminModule);
+    const twins = [...this.modules.values()].filter((module) => module.providers.has(ADMIN_OPTIONS));
     const paths = twins.map((it) => pathOf(it.getProviderByKey<LockAdminOptions>(ADMIN_OPTIONS).instance));
     const path = pathOf(this.options);
     if (paths.filter((it) => it === path).length < 2) return;

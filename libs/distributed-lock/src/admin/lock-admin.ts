@@ -9,7 +9,8 @@ import { refusal, type AdminAnswer } from './admin-answer.js';
 import type { LockAdminOptions } from './lock-admin.options.js';
 import { lockView } from './lock-view.js';
 
-export const ADMIN_OPTIONS = Symbol('LockAdminModule.options');
+/** By `Symbol.for`, so that another copy of this package sees the paths of these modules. */
+export const ADMIN_OPTIONS = Symbol.for('nestjs-distributed-lock/admin-options');
 
 /** Answers the requests of operators. The controller has asked the guard before. */
 @Injectable()

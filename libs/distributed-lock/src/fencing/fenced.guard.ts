@@ -17,8 +17,8 @@ import { FenceMemory, type Fence } from './fence.js';
 import { readFences } from './fencing-headers.js';
 import { ProcessFences } from './process-fences.js';
 
-const KEYS = Symbol('Fenced.keys');
-const FENCES = Symbol('Fenced.fences');
+const KEYS = Symbol.for('nestjs-distributed-lock/fenced-keys');
+const FENCES = Symbol.for('nestjs-distributed-lock/fences');
 
 const REFUSALS = {
   400: ['LOCK_FENCE_UNREADABLE', 'Fencing-Key and Fencing-Token cannot be read.'],

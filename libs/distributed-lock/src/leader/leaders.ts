@@ -8,12 +8,14 @@ import {
 import { DiscoveryService, ModuleRef } from '@nestjs/core';
 import { findLockService } from '../distributed-lock.tokens.js';
 import { warn } from '../lock/events/service-internals.js';
+import { copiesText } from '../lock/copies.js';
 import type { LockService } from '../lock/lock.service.js';
 import { nearestName } from '../options/nearest-name.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { Candidate, type TermHandlers } from './candidate.js';
 import { findHandlers, findOnlyLeader, findStrangers } from './leader.explorer.js';
 import type { LeaderOptions } from './leader.options.js';
+import { LEADERS } from './leader.tokens.js';
 
 /**
  * The leaders of one application: its candidates stand after all other hooks of the boot, and step down before all other
@@ -50,6 +52,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
 
   /** @throws LockConfigurationError for the first decorator or registration that cannot work */
   onModuleInit(): void {
+    this.refuseOtherLeaders();
     for (const { name, where } of findOnlyLeader(this.discovery)) this.entryOf(name, where);
     for (const { name, where, decorator, call } of findHandlers(this.discovery)) {
       const { elected, demoted } = this.entryOf(name, where).handlers;
@@ -67,6 +70,15 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
 
   async onModuleDestroy(): Promise<void> {
     await Promise.all([...this.entries.values()].map(({ candidate }) => candidate.close()));
+  }
+
+  /** Each copy of this package would elect leaders of its own, and inject those of one into all. */
+  private refuseOtherLeaders(): void {
+    const count = this.discovery.getProviders().filter(({ token }) => token === LEADERS).length;
+    if (count < 2) return;
+    throw new LockConfigurationError(
+      `LeaderModule.forFeature is called in several copies of this package, each of which would elect leaders of its own. ${copiesText() ?? 'Import it from one.'}`,
+    );
   }
 
   private entryOf(name: string | undefined, where: string): Entry {
