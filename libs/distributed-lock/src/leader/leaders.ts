@@ -23,6 +23,7 @@ import { LEADERS } from './leader.tokens.js';
  */
 @Injectable()
 export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
+  readonly brand = LEADERS;
   private readonly entries = new Map<string, Entry>();
 
   constructor(

@@ -24,6 +24,8 @@ export function otherServices(): readonly (typeof LockService)[] {
 /** That several copies are loaded, which they are, and what to do. `undefined` if there is one. */
 export function copiesText(): string | undefined {
   if (copies.size < 2) return undefined;
-  const places = [...copies.keys()].map((file) => file.replace(/^file:\/\/|\/(?:dist\/shared|src\/lock)\/[^/]*$/g, ''));
+  const places = [...copies.keys()].map((file) =>
+    file.replace(/^file:\/\/|\/(?:dist\/shared|src\/lock)\/[^/]*$/g, ''),
+  );
   return `${copies.size} copies of nestjs-distributed-lock are loaded: ${places.join(' and ')}. Each has classes and errors of its own. Make them one: npm ls nestjs-distributed-lock shows what installs them. A library must have the package in its peerDependencies, and versions that differ must be made the same.`;
 }

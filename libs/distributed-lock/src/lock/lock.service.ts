@@ -17,7 +17,7 @@ import {
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
 import type { LockEvent } from './events/lock.events.js';
-import { internalsOf, putInternals, type ServiceInternals } from './events/service-internals.js';
+import { internalsOf, putInternals } from './events/service-internals.js';
 import { describeGiven } from '../options/describe-given.js';
 import {
   CALL_NAMES,
@@ -108,8 +108,7 @@ export class LockService {
       return isHeard;
     };
     const eventsInPlace = new GuardedEvents(events, onListenerFailed);
-    const internals: ServiceInternals = { isBooting: false, eventsInPlace, emit };
-    putInternals(this, internals);
+    const internals = putInternals(this, { isBooting: false, eventsInPlace, emit });
     const told = application === false ? undefined : client;
     this.lifecycle = new RuntimeLifecycle(
       () => new LockRuntime({ scope, options: resolved, client: told, nextCall, emit }),

@@ -17,7 +17,12 @@ import {
   type Subscriber,
   type TeardownLogic,
 } from 'rxjs';
-import { getLockHttpToken, getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
+import {
+  assertGenuine,
+  getLockHttpToken,
+  getLockServiceToken,
+  importOf,
+} from '../distributed-lock.tokens.js';
 import {
   LockConfigurationError,
   isLockError,
@@ -184,6 +189,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     let service = this.services.get(registration);
     if (!service) {
       service = this.find<LockService>(getLockServiceToken(registration), plan);
+      assertGenuine(service, registration, `@Locked on ${plan.where}`);
       this.services.set(registration, service);
     }
     return service;
