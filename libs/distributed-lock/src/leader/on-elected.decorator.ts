@@ -41,7 +41,7 @@ const classes = (shared[CLASSES] ??= new Set<WeakRef<AnyClass>>());
  * ```ts
  * import { OnElected, type Term } from 'nestjs-distributed-lock/leader';
  *
- * class Outbox { @OnElected() async lead(term: Term) { console.log(`leads with token ${term.fencingToken}`); } }
+ * class Outbox {@OnElected() async lead(term: Term) { console.log(`leads with token ${term.fencingToken}`); }}
  * ```
  */
 export function OnElected(name?: string): TermDecorator {

@@ -47,10 +47,9 @@ const SITE = Symbol.for('nestjs-distributed-lock/only-leader');
  * @throws LockConfigurationError for a wrong name and for what is no method, when the class is loaded
  * @example
  * ```ts
- * import { Cron } from '@nestjs/schedule';
  * import { OnlyLeader } from 'nestjs-distributed-lock/leader';
  *
- * class Reports { @OnlyLeader() @Cron('0 3 * * *') async nightly(): Promise<void> {} }
+ * class Reports {@OnlyLeader() async nightly(): Promise<void> {}}
  * ```
  */
 export function OnlyLeader(name?: string): OnlyLeaderDecorator {

@@ -38,7 +38,7 @@ import { wrapMethod } from './nest/wrap-method.js';
  * @throws LockConfigurationError for a mistake in a template or an option, when the class is loaded; for an option it names the method
  * @example
  * ```ts
- * class Goods { @Locked('goods:<id>', { waitMs: 2000 }) async buy(id: string, count: number): Promise<void> {} }
+ * class Goods {@Locked('goods:<id>', { waitMs: 2000 }) async buy(id: string, count: number): Promise<void> {}}
  * ```
  */
 export function Locked<

@@ -24,7 +24,7 @@ const WAIT_MS = 1000;
  * import { Locked } from 'nestjs-distributed-lock';
  * import { TestLocks } from 'nestjs-distributed-lock/testing';
  *
- * class Goods { @Locked('goods:<id>') async buy(id: string): Promise<void> {} }
+ * class Goods {@Locked('goods:<id>') async buy(id: string): Promise<void> {}}
  * await using locks = new TestLocks();
  * await locks.injectInto(new Goods()).buy('42');
  * console.log(locks.acquired); // ['goods:42']

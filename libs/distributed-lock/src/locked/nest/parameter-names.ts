@@ -106,7 +106,7 @@ function readUpTo(
 
 type Tokens = Iterator<string, undefined>;
 
-/** The tokens of JavaScript without blanks and comments, up to the first ambiguous one. A template is `` ` `` and its expressions. */
+/** The tokens of JavaScript without blanks and comments, up to the first ambiguous one. A template is a backtick and its expressions. */
 function* tokensOf(source: string): Tokens & Generator<string, undefined> {
   const braces: string[] = [];
   let position = 0;
