@@ -108,7 +108,7 @@ export class LockService {
       return isHeard;
     };
     const eventsInPlace = new GuardedEvents(events, onListenerFailed);
-    const internals = putInternals(this, { isBooting: false, eventsInPlace, emit });
+    const internals = putInternals(this, { isBooting: false, hasBooted: false, eventsInPlace, emit });
     const told = application === false ? undefined : client;
     this.lifecycle = new RuntimeLifecycle(
       () => new LockRuntime({ scope, options: resolved, client: told, nextCall, emit }),
@@ -263,7 +263,9 @@ export class LockService {
   /** Opens the store unless it is open or closed, and emits one `opened` event. Does not wait for a connection. */
   open(): void {
     if (this.closing || this.isOpen) return;
-    internalsOf(this).isBooting = false;
+    const internals = internalsOf(this);
+    internals.hasBooted ||= internals.isBooting;
+    internals.isBooting = false;
     this.lifecycle.stayOpen();
     const { store } = this.lifecycle.open();
     this.isOpen = true;

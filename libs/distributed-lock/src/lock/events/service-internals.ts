@@ -7,6 +7,8 @@ interface ServiceInternals {
   readonly brand: typeof INTERNALS;
   /** True in an application that boots, until `open()`. */
   isBooting: boolean;
+  /** True in an application whose boot is over. */
+  hasBooted: boolean;
   /**
    * The events of the service in the async context that causes them: `asked` comes in the context of the call. For tracing,
    * which needs that context.
