@@ -8,7 +8,7 @@ import {
   type OnApplicationBootstrap,
   type Provider,
 } from '@nestjs/common';
-import { APP_FILTER, DiscoveryModule, DiscoveryService } from '@nestjs/core';
+import { APP_FILTER, DiscoveryModule, DiscoveryService, LazyModuleLoader } from '@nestjs/core';
 import {
   ASYNC_NAMES,
   ConfigurableModuleClass,
@@ -66,11 +66,12 @@ export class DistributedLockModule
     @Inject(DiscoveryService) discovery: DiscoveryService,
     @Inject(LockedExplorer) private readonly explorer: LockedExplorer,
     @Inject(LockOpener) opener: LockOpener,
+    @Inject(LazyModuleLoader) private readonly loader: LazyModuleLoader,
   ) {
     super();
     this.registration = new Registration(service, discovery);
     opener.add(service);
-    conceal(this, 'service', 'explorer', 'registration');
+    conceal(this, 'service', 'explorer', 'registration', 'loader');
   }
 
   /**
@@ -116,6 +117,20 @@ export class DistributedLockModule
   onApplicationBootstrap(): void {
     this.registration.isRunning = true;
     for (const warning of this.explorer.takeWarnings(this.service.name)) warn(this.service, warning);
+    if (this.isOverriddenInVain()) {
+      warn(
+        this.service,
+        'overrideModule(DistributedLockModule) replaces nothing, because imports have what forRoot() returned. In a test give other locks by overrideProvider(LockService).useValue(new TestLocks()), or overrideProvider(getLockServiceToken(name)) for a registration with a name; TestLocks is in nestjs-distributed-lock/testing.',
+      );
+    }
+  }
+
+  /** Nest compares the module of `Test…overrideModule()` with the imports by identity. The lazy loader has the list of them. */
+  private isOverriddenInVain(): boolean {
+    const { moduleOverrides } = this.loader as unknown as {
+      readonly moduleOverrides?: readonly { readonly moduleToReplace?: unknown }[];
+    };
+    return moduleOverrides?.some((it) => it.moduleToReplace === DistributedLockModule) ?? false;
   }
 
   async beforeApplicationShutdown(): Promise<void> {
