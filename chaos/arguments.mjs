@@ -24,7 +24,7 @@ const OPTIONS = {
  * @param {string} help @throws Error for an option that does not exist
  */
 export function readArguments(help) {
-  const { values } = parseArgs({ options: OPTIONS });
+  const { values } = parseArgs({ args: process.argv.slice(2).filter((it) => it !== '--'), options: OPTIONS });
   if (values.help) {
     console.log(help);
     process.exit();

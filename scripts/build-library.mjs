@@ -1,7 +1,7 @@
 // Builds the package: one file for each path that applications import. What needs no Nest is in CommonJS alone, because Node, Jest and
 // bundlers import that from both formats; so a lock, a store or an error is one, however it is imported. What needs Nest is in both
-// formats, because Nest 12 is in ES modules, which Jest cannot require. Code that several paths share is in dist/shared. The schematic
-// of `nest add` is one file beside them.
+// formats, because Nest 12 is in ES modules, which Jest cannot require; in a process that loads both formats of a path, the first one is
+// both. Code that several paths share is in dist/shared. The schematic of `nest add` is one file beside them.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -28,6 +28,13 @@ const SHARED = [
   ['sessions', /\/stores\/session\//],
   ['sql', /\/stores\/sql\//],
 ];
+/** Nest tells modules and providers apart by their classes, so an application has to have one of each. */
+const FIRST_FORMAT = `const loaded = new Map();
+exports.firstFormat = (path, own) => {
+  if (!loaded.has(path)) loaded.set(path, own);
+  return loaded.get(path);
+};
+`;
 const { peerDependencies } = JSON.parse(readFileSync(`${LIBRARY}/package.json`, 'utf8'));
 const external = new RegExp(`^(node:|(${Object.keys(peerDependencies).join('|')})(/|$))`);
 
@@ -36,6 +43,7 @@ compile();
 const { withNest, rooms } = modulesOf(MODULES);
 const isPlain = ({ module }) => !withNest.has(`${path(module)}.js`);
 await bundlePlain();
+writeFileSync(`${DIST}/shared/formats.cjs`, FIRST_FORMAT);
 await bundleNest('cjs', 'cjs');
 await bundleNest('esm', 'js');
 await bundleTypes();
@@ -136,19 +144,38 @@ async function bundleNest(format, extension) {
         return quote + (from.startsWith('.') ? from : `./${from}`) + quote;
       }),
   };
-  const input = {
-    ...inputs(
-      ENTRY_POINTS.filter((it) => !isPlain(it)),
-      '.js',
-    ),
-    ...(format === 'esm' && COMMAND),
+  const paths = inputs(
+    ENTRY_POINTS.filter((it) => !isPlain(it)),
+    '.js',
+  );
+  const first = {
+    name: 'first-format',
+    renderChunk: (code, { name }) => (name in paths ? withFirstFormat(code, name, format) : undefined),
   };
-  await bundle(input, [plugin], {
+  await bundle({ ...paths, ...(format === 'esm' && COMMAND) }, [plugin, first], {
     format,
     entryFileNames: `[name].${extension}`,
     chunkFileNames: `shared/[name].${extension}`,
     codeSplitting: { groups: [{ name: 'nest', test: /./, minShareCount: 2 }] },
   });
+}
+
+/** Exports what the first format of the path has, which the process may have loaded before. */
+function withFirstFormat(code, name, format) {
+  if (format === 'cjs') {
+    return `${code}Object.assign(exports, require("./shared/formats.cjs").firstFormat("${name}", exports));\n`;
+  }
+  const list = /^export \{ (.+) \};$/m;
+  const names = list
+    .exec(code)[1]
+    .split(', ')
+    .map((it) => it.split(' as '));
+  const own = names.map(([local, exported = local]) => `${exported}: ${local}`);
+  const first = names.map(([local, exported = local]) => [exported, `first_${exported}`]);
+  return `import { firstFormat } from "./shared/formats.cjs";
+${code.replace(list, '')}const { ${first.map(([exported, local]) => `${exported}: ${local}`).join(', ')} } = firstFormat("${name}", { ${own.join(', ')} });
+export { ${first.map(([exported, local]) => `${local} as ${exported}`).join(', ')} };
+`;
 }
 
 function plainFile(id, roomOf, format) {

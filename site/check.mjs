@@ -12,6 +12,9 @@ const FOR_AXE = /** @type {const} */ ([
 const SEARCHES = [
   ['', 'double submit'],
   ['', 'GraphQL'],
+  ['', 'jwt'],
+  ['', 'kafka'],
+  ['', 'audit'],
   ['zh/', '重复提交'],
 ];
 const DESKTOP = { width: 1280, height: 800 };

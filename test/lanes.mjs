@@ -75,6 +75,7 @@ export const TOGETHER = {
     'nest/edge/options',
     'nest/edge/traps/interceptors',
     'nest/edge/traps/methods',
+    'nest/edge/traps/mocks',
     'nest/edge/undefined-options',
   ],
   'nest-edge-streams': [

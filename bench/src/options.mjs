@@ -15,7 +15,7 @@ const USAGE = `npm run bench -- [--store postgres] [--only serial,hot4] [--peers
  */
 export function parseOptions(args, stores) {
   const { values } = parseArgs({
-    args: [...args],
+    args: args.filter((it) => it !== '--'),
     options: {
       store: { type: 'string', default: 'redis' },
       only: { type: 'string' },

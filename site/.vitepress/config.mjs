@@ -6,6 +6,7 @@ import { mermaid } from './markdown/mermaid.mjs';
 import { slug } from './markdown/slug.mjs';
 import { sources } from './markdown/sources.mjs';
 import { tables } from './markdown/tables.mjs';
+import { tasks } from './markdown/tasks.mjs';
 import { search } from './search.mjs';
 import { linkTo, sidebar } from './sidebar.mjs';
 
@@ -28,7 +29,7 @@ export default defineConfig({
   markdown: {
     anchor: { slugify: slug },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
-    config: (md) => md.use(tables).use(mermaid).use(sources),
+    config: (md) => md.use(tables).use(tasks).use(mermaid).use(sources),
   },
   transformPageData: ({ relativePath }) => {
     const filePath = fileOf[relativePath];

@@ -1,10 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
-import { Injectable, Scope, type DynamicModule, type Provider } from '@nestjs/common';
+import { Injectable, Module, Scope, type DynamicModule, type Provider } from '@nestjs/common';
+import { LazyModuleLoader } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import {
+  CurrentLock,
   DistributedLockModule,
   LockConfigurationError,
+  LockService,
+  Locked,
   memoryStore,
+  type Lock,
   type LockModuleOptions,
 } from 'nestjs-distributed-lock';
 import {
@@ -18,6 +23,7 @@ import {
   type Leader,
   type Term,
 } from 'nestjs-distributed-lock/leader';
+import { TestLocks } from 'nestjs-distributed-lock/testing';
 import { until } from '#until';
 import { startInstance } from './support/instances.js';
 
@@ -212,5 +218,65 @@ describe('a method with @OnElected or @OnDemoted', () => {
     expect(() => mark(Nameless)).toThrow('@OnElected on a class: it belongs on a method');
     expect(() => mark(Nameless, 'run', { value: () => 1 })).toThrow('@OnElected on run: it belongs');
     expect(() => mark({}, 'run', { value: 1 })).toThrow(LockConfigurationError);
+  });
+});
+
+describe('a module that is loaded by LazyModuleLoader', () => {
+  @Injectable()
+  class Jobs {
+    @OnElected('poller')
+    elected(): void {}
+
+    @OnlyLeader('poller')
+    async poll(@CurrentTerm() term?: Term): Promise<string | undefined> {
+      return term?.name;
+    }
+
+    @Locked('job:<id>')
+    async run(id: number, @CurrentLock() lock?: Lock): Promise<string | undefined> {
+      return `${id} ${lock?.key}`;
+    }
+  }
+
+  @Module({ providers: [Jobs], exports: [Jobs] })
+  class LazyJobs {}
+
+  @Module({ imports: [LeaderModule.forFeature('mailer')] })
+  class LazyLeaders {}
+
+  it('cannot bring a leader, which would never stand: the load says so', async () => {
+    const { app } = await startInstance({});
+    const load = app.get(LazyModuleLoader).load(() => LazyLeaders);
+    await expect(load).rejects.toThrow(
+      "LeaderModule.forFeature('mailer') is loaded by LazyModuleLoader, and Nest calls no hooks of such a module, so this instance would never stand for election. Import it in a module that is there at the boot.",
+    );
+  });
+
+  it('has its locked methods and those of leaders, and a warning for methods that nothing calls', async () => {
+    const { app, leader } = await startInstance({});
+    await until(() => leader.isLeader);
+    const warnings: string[] = [];
+    app
+      .get(LockService)
+      .events$.subscribe((event) => event.type === 'warning' && warnings.push(event.message));
+    const jobs = (await app.get(LazyModuleLoader).load(() => LazyJobs)).get(Jobs);
+    expect([await jobs.poll(), await jobs.run(7)]).toEqual(['poller', '7 job:7']);
+    expect(warnings).toEqual([
+      'Jobs is loaded after the boot, as by LazyModuleLoader, so nothing calls its methods with @OnElected. Provide it in a module that is there at the boot. Methods with @OnlyLeader work.',
+    ]);
+  });
+
+  it('is not taken for one where a test overrides the locks', async () => {
+    await using locks = new TestLocks();
+    const module = await Test.createTestingModule({
+      imports: [DistributedLockModule.forRoot(), LeaderModule.forFeature('poller')],
+      providers: [Jobs],
+    })
+      .overrideProvider(LockService)
+      .useValue(locks)
+      .compile();
+    await module.init();
+    await until(() => module.get<Leader>(getLeaderToken('poller')).isLeader);
+    await module.close();
   });
 });

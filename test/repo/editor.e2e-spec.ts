@@ -207,4 +207,11 @@ describe('an editor', () => {
     ];
     expect(shown.flat()).toEqual(Array(4).fill(expect.stringContaining('lock')));
   });
+
+  it('shows the example of @Locked whole, as an example and no other tag', () => {
+    const at = text.indexOf('Locked(');
+    const { tags = [] } = service.getQuickInfoAtPosition(FILE, at) ?? {};
+    expect(tags.map(({ name }) => name)).toEqual(['param', 'param', 'throws', 'example']);
+    expect(ts.displayPartsToString(tags.at(-1)?.text)).toMatch(/^```ts\n.*@Locked\(.*\n```$/);
+  });
 });

@@ -8,7 +8,7 @@ import {
   type OnApplicationBootstrap,
   type Provider,
 } from '@nestjs/common';
-import { APP_FILTER, DiscoveryModule, DiscoveryService } from '@nestjs/core';
+import { APP_FILTER, DiscoveryModule, DiscoveryService, LazyModuleLoader } from '@nestjs/core';
 import {
   ASYNC_NAMES,
   ConfigurableModuleClass,
@@ -24,6 +24,7 @@ import { conceal } from './redaction/conceal.js';
 import { describeGiven } from './options/describe-given.js';
 import { LockConfigurationError } from './port/lock.errors.js';
 import { internalsOf, warn } from './lock/events/service-internals.js';
+import { otherServices } from './lock/copies.js';
 import { LockService } from './lock/lock.service.js';
 import { checkOptionNames } from './options/option-names.js';
 import { Registration } from './locked/run/live-services.js';
@@ -65,11 +66,12 @@ export class DistributedLockModule
     @Inject(DiscoveryService) discovery: DiscoveryService,
     @Inject(LockedExplorer) private readonly explorer: LockedExplorer,
     @Inject(LockOpener) opener: LockOpener,
+    @Inject(LazyModuleLoader) private readonly loader: LazyModuleLoader,
   ) {
     super();
     this.registration = new Registration(service, discovery);
     opener.add(service);
-    conceal(this, 'service', 'explorer', 'registration');
+    conceal(this, 'service', 'explorer', 'registration', 'loader');
   }
 
   /**
@@ -115,6 +117,20 @@ export class DistributedLockModule
   onApplicationBootstrap(): void {
     this.registration.isRunning = true;
     for (const warning of this.explorer.takeWarnings(this.service.name)) warn(this.service, warning);
+    if (this.isOverriddenInVain()) {
+      warn(
+        this.service,
+        'overrideModule(DistributedLockModule) replaces nothing, because imports have what forRoot() returned. In a test give other locks by overrideProvider(LockService).useValue(new TestLocks()), or overrideProvider(getLockServiceToken(name)) for a registration with a name; TestLocks is in nestjs-distributed-lock/testing.',
+      );
+    }
+  }
+
+  /** Nest compares the module of `Test…overrideModule()` with the imports by identity. The lazy loader has the list of them. */
+  private isOverriddenInVain(): boolean {
+    const { moduleOverrides } = this.loader as unknown as {
+      readonly moduleOverrides?: readonly { readonly moduleToReplace?: unknown }[];
+    };
+    return moduleOverrides?.some((it) => it.moduleToReplace === DistributedLockModule) ?? false;
   }
 
   async beforeApplicationShutdown(): Promise<void> {
@@ -163,6 +179,7 @@ function complete(definition: DynamicModule, name: string | undefined): DynamicM
   }
   const [token, http] = [getLockServiceToken(name), getLockHttpToken(name)];
   const isDefault = name === undefined || name === 'default';
+  const others = isDefault ? otherServices() : [];
   const providers: Provider[] = [
     {
       provide: OWN_SERVICE,
@@ -170,6 +187,7 @@ function complete(definition: DynamicModule, name: string | undefined): DynamicM
       inject: [MODULE_OPTIONS_TOKEN],
     },
     ...(isDefault ? [{ provide: LockService, useExisting: OWN_SERVICE }] : []),
+    ...others.map((cls) => ({ provide: cls, useExisting: LockService })),
     { provide: token, useExisting: isDefault ? LockService : OWN_SERVICE },
     {
       provide: http,
@@ -180,6 +198,6 @@ function complete(definition: DynamicModule, name: string | undefined): DynamicM
   return {
     ...definition,
     providers: [...(definition.providers ?? []), ...providers],
-    exports: [token, http, ...(isDefault ? [LockService] : [])],
+    exports: [token, http, ...(isDefault ? [LockService] : []), ...others],
   };
 }

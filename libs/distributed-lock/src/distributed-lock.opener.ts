@@ -1,5 +1,7 @@
 import { Inject, Injectable, Module, type OnApplicationBootstrap } from '@nestjs/common';
-import { ModulesContainer } from '@nestjs/core';
+import { DiscoveryModule, DiscoveryService, ModulesContainer } from '@nestjs/core';
+import { getLockServiceToken } from './distributed-lock.tokens.js';
+import { copiesText } from './lock/copies.js';
 import { warn } from './lock/events/service-internals.js';
 import type { LockService } from './lock/lock.service.js';
 
@@ -15,7 +17,10 @@ const LAST = -1;
 export class LockOpener implements OnApplicationBootstrap {
   private readonly services: LockService[] = [];
 
-  constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
+  constructor(
+    @Inject(ModulesContainer) modules: ModulesContainer,
+    @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
+  ) {
     for (const module of modules.values()) if (module.metatype === LockOpenerModule) module.distance = LAST;
   }
 
@@ -26,21 +31,25 @@ export class LockOpener implements OnApplicationBootstrap {
   onApplicationBootstrap(): void {
     for (const service of this.services) service.open();
     this.warnOfTwins();
+    const [first] = this.services;
+    const copies = copiesText();
+    if (first && copies !== undefined) warn(first, copies);
   }
 
   /** Each registration has a store of its own, so that two of one name exclude each other only on a common server. */
   private warnOfTwins(): void {
-    for (const service of this.services) {
-      const { name } = service;
-      const twins = this.services.filter((it) => it.name === name);
-      if (twins.length === 1 || twins[0] !== service) continue;
+    const tokens = this.discovery.getProviders().map(({ token }) => token as unknown);
+    for (const name of new Set(this.services.map((it) => it.name))) {
+      // By token, because another copy of this package has an opener of its own.
+      const count = tokens.filter((token) => token === getLockServiceToken(name)).length;
+      if (count === 1) continue;
       warn(
-        service,
-        `${twins.length} DistributedLockModules have the name "${name}": each has a LockService and a store of its own. Import it once, in the root module, or give each a name of its own: forRoot({ name: 'jobs', … }).`,
+        this.services.find((it) => it.name === name) as LockService,
+        `${count} DistributedLockModules have the name "${name}": each has a LockService and a store of its own. Import it once, in the root module, or give each a name of its own: forRoot({ name: 'jobs', … }).`,
       );
     }
   }
 }
 
-@Module({ providers: [LockOpener], exports: [LockOpener] })
+@Module({ imports: [DiscoveryModule], providers: [LockOpener], exports: [LockOpener] })
 export class LockOpenerModule {}

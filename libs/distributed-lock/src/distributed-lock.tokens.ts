@@ -1,5 +1,6 @@
 import { Inject, Optional } from '@nestjs/common';
 import type { ModuleRef } from '@nestjs/core';
+import { isLockService } from './lock/events/service-internals.js';
 import type { LockService } from './lock/lock.service.js';
 import { refuseStandard } from './options/standard-decorators.js';
 import { LockConfigurationError } from './port/lock.errors.js';
@@ -52,13 +53,29 @@ export function findLockService(
   where: string,
   option: string,
 ): LockService {
+  let service: LockService;
   try {
-    return moduleRef.get<LockService>(getLockServiceToken(name), { strict: false });
+    service = moduleRef.get<LockService>(getLockServiceToken(name), { strict: false });
   } catch {
     throw new LockConfigurationError(
       `${where}: no DistributedLockModule has the name "${name ?? 'default'}". Import ${importOf(name)}, or correct the option ${option}.`,
     );
   }
+  assertGenuine(service, name, where);
+  return service;
+}
+
+/** @throws LockConfigurationError for a mock, under which a method would run without the lock, or not at all */
+export function assertGenuine(service: LockService, name: string | undefined, where: string): void {
+  if (!isLockService(service)) throw mockError(name, where, 'is a mock');
+}
+
+/** @param what what is wrong with the service of the registration */
+export function mockError(name: string | undefined, where: string, what: string): LockConfigurationError {
+  const [token, options] = name === undefined ? ['', ''] : [`'${name}'`, `{ name: '${name}' }`];
+  return new LockConfigurationError(
+    `${where}: the LockService here ${what}. Give the test locks in memory: const locks = new TestLocks(${options}), from nestjs-distributed-lock/testing, and { provide: getLockServiceToken(${token}), useValue: locks }, or locks.injectInto(…) around the object.`,
+  );
 }
 
 /** The token of a registration's `LockHttpStatus`. */

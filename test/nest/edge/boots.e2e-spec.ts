@@ -11,6 +11,9 @@ import {
 import { NestFactory } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { CurrentLock, DistributedLockModule, LockService, Locked, type Lock } from 'nestjs-distributed-lock';
+import { OnlyLeader } from 'nestjs-distributed-lock/leader';
+import { TestLocks } from 'nestjs-distributed-lock/testing';
+import { lastValueFrom, of, type Observable } from 'rxjs';
 
 /** What an application makes by itself, without Nest. */
 class Till {
@@ -122,5 +125,90 @@ describe('an object that Nest did not build', () => {
     await booting.init();
     expect(key).toBe('till');
     await other.release();
+  });
+});
+
+/** A provider that calls a method of its own before Nest has injected anything, and keeps what comes of it. */
+abstract class Hasty {
+  protected readonly early: Promise<unknown>[] = [];
+
+  outcome(): Promise<readonly string[]> {
+    return Promise.all(this.early.map((call) => call.then(String, (error: Error) => error.message)));
+  }
+}
+
+@Injectable()
+class InConstructor extends Hasty {
+  constructor() {
+    super();
+    this.early.push(this.load(1));
+  }
+
+  @Locked('load:<id>')
+  async load(id: number): Promise<number> {
+    return id;
+  }
+}
+
+@Injectable()
+class InField extends Hasty {
+  readonly first = this.early.push(this.load(1));
+
+  @Locked('load:<id>')
+  async load(id: number): Promise<number> {
+    return id;
+  }
+}
+
+@Injectable()
+class InSubclass extends InField {}
+
+@Injectable()
+class AsStream extends Hasty {
+  constructor() {
+    super();
+    this.early.push(lastValueFrom(this.load(1)));
+  }
+
+  @Locked('load:<id>', { stream: true })
+  load(id: number): Observable<number> {
+    return of(id);
+  }
+}
+
+@Injectable()
+class AsLeader extends Hasty {
+  constructor() {
+    super();
+    this.early.push(this.load());
+  }
+
+  @OnlyLeader('poller')
+  async load(): Promise<void> {}
+}
+
+describe('a locked method that is called in the constructor of its provider', () => {
+  it.each<[Type<Hasty>, string]>([
+    [InConstructor, '@Locked on InConstructor.load: it is called in the constructor of InConstructor'],
+    [InField, '@Locked on InField.load: it is called in the constructor of InField'],
+    [InSubclass, '@Locked on InSubclass.load: it is called in the constructor of InField'],
+    [AsStream, '@Locked on AsStream.load: it is called in the constructor of AsStream'],
+    [AsLeader, '@OnlyLeader on AsLeader.load: it is called in the constructor of AsLeader'],
+  ])('%p is refused by what is true: that Nest injects after it', async (provider, message) => {
+    const module = await compile([provider]);
+    const [told] = await module.get(provider).outcome();
+    expect(told).toContain(`${message}, and Nest injects the `);
+    expect(told).not.toContain('Import DistributedLockModule');
+  });
+
+  it('is refused so beside running applications, and in a unit test has the locks of the prototype', async () => {
+    for (const module of [await compile(), await compile()]) await module.init();
+    const module = await compile([InConstructor]);
+    expect(await module.get(InConstructor).outcome()).toEqual([
+      expect.stringContaining('Nest injects the locks after that'),
+    ]);
+    await using locks = new TestLocks();
+    locks.injectInto(InConstructor.prototype);
+    expect(await new InConstructor().outcome()).toEqual(['1']);
   });
 });

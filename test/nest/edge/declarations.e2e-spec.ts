@@ -113,6 +113,59 @@ describe('a static method beside a handler of the same name', () => {
   });
 });
 
+describe('an argument behind a default value with a slash', () => {
+  const after = (separator: RegExp): string => separator.source;
+
+  it('stops the boot when a key names it, with what to write', async () => {
+    @Injectable()
+    class Imports {
+      @Locked('import:<id>')
+      async run(separator = /,/, id: string, _count: number): Promise<string> {
+        return after(separator) + id;
+      }
+    }
+    await expect(boot({ providers: [Imports] })).rejects.toThrow(
+      '@Locked on Imports.run: unknown <id> in "import:<id>" at position 7; the method\'s arguments are: separator; what follows in its source text cannot be read for certain, for instance after a default value with a "/" in it: use a position, such as <1>, or a key function, (…) => lockKey`…`.',
+    );
+  });
+
+  it('makes the key by its position, and by a key function; an argument in front of it by its name', async () => {
+    @Injectable()
+    class Imports {
+      @Locked(['position:<2>', 'name:<file>'])
+      async run(file: string, ratio = 1 / 2, id: string, @CurrentLock() lock?: Lock): Promise<unknown> {
+        return [ratio, id, lock?.keys];
+      }
+
+      @Locked((_separator: RegExp | undefined, id: string) => lockKey`function:${id}`)
+      async other(separator = /,/, id: string, @CurrentLock() lock?: Lock): Promise<unknown> {
+        return [after(separator), id, lock?.key];
+      }
+    }
+    await boot({ providers: [Imports] });
+    expect(await app?.get(Imports).run('a', 1, '7')).toEqual([1, '7', ['position:7', 'name:a']]);
+    expect(await app?.get(Imports).other(/;/, '7')).toEqual([';', '7', 'function:7']);
+  });
+
+  it.each([
+    ['bound', ((id: string) => `goods:${id}`).bind(undefined)],
+    ['a Proxy', new Proxy((id: string) => `goods:${id}`, {})],
+    ['given a pattern with a slash', ({ sep = /,/ }: { sep?: RegExp }) => `goods:${after(sep)}`],
+  ])('is a reason to refuse a key function of a handler, as that it is %s', async (_what, key) => {
+    @Controller()
+    class Goods {
+      @Get(':id')
+      @Locked(key as (id: string) => string)
+      async sell(@Param('id') id: string): Promise<string> {
+        return id;
+      }
+    }
+    await expect(boot({ controllers: [Goods] })).rejects.toThrow(
+      '@Locked on Goods.sell: it cannot be read which arguments the key function takes',
+    );
+  });
+});
+
 describe('standard decorators', () => {
   /** As the compiler makes it without `experimentalDecorators`. */
   function compiled(source: string): () => unknown {

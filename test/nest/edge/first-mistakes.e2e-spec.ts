@@ -112,4 +112,21 @@ describe("a newcomer's mistake", () => {
     });
     expect(named.lines).toHaveLength(2);
   });
+
+  it('is told of in the log where Nest says nothing: overrideModule, which replaces no module of forRoot', async () => {
+    const lines: string[] = [];
+    const write = (message: unknown): void => void lines.push(String(message));
+    const logger: LoggerService = { log: write, warn: write, error: write };
+    const module = await Test.createTestingModule({ imports: [DistributedLockModule.forRoot()] })
+      .setLogger(logger)
+      .overrideModule(DistributedLockModule)
+      .useModule(class Other {})
+      .compile();
+    const app = module.createNestApplication({ logger });
+    open.push(app);
+    await app.init();
+    expect(lines.filter((line) => line.includes('overrideModule'))).toEqual([
+      expect.stringContaining('give other locks by overrideProvider(LockService).useValue(new TestLocks())'),
+    ]);
+  });
 });

@@ -234,6 +234,56 @@ describe('keys', () => {
     debug.mockRestore();
   });
 
+  it('that lack what the server itself has to give are told to the log in a warning, once for each route', async () => {
+    const warned = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+    const debug = jest.spyOn(Logger.prototype, 'debug').mockReturnValue(undefined);
+    const CurrentUser = createParamDecorator(() => ({}));
+    @Controller()
+    class Goods {
+      @All('guard/:id')
+      @Locked('goods:<user.tenant>:<params.id>')
+      async ofGuard(): Promise<void> {}
+
+      @All('filter')
+      @Locked('goods:<user.tenant|int>')
+      async ofFilter(): Promise<void> {}
+
+      @All('decorator')
+      @Locked('goods:<0.tenant>')
+      async ofDecorator(@CurrentUser() _user: { tenant: string }): Promise<void> {}
+
+      @All('function')
+      @Locked((user: { tenant: string }) => lockKey`goods:${user.tenant}`)
+      async ofFunction(@CurrentUser() _user: { tenant: string }): Promise<void> {}
+
+      @All('nothing')
+      @Locked((_id: string) => undefined as unknown as string)
+      async ofNothing(@CurrentUser() _id: string): Promise<void> {}
+
+      @All('client')
+      @Locked((id: string) => lockKey`goods:${id}`)
+      async ofClient(@Query('id') _id: string): Promise<void> {}
+    }
+    const { fetch } = await fresh({ controllers: [Goods] });
+    const routes = ['guard/secret', 'filter', 'decorator', 'function', 'nothing', 'client'];
+    for (const route of [...routes, 'guard/other']) expect((await fetch(`/${route}`)).status).toBe(400);
+
+    const lines = warned.mock.calls.map(([text]) => String(text));
+    const places = ['ofGuard', 'ofFilter', 'ofDecorator', 'ofFunction', 'ofNothing'];
+    expect(lines).toEqual(
+      places.map((name) =>
+        expect.stringMatching(`^@Locked on Goods\\.${name}: .* No client sends it: look for a guard`),
+      ),
+    );
+    expect(lines[0]).toContain(
+      '"goods:<user.tenant>:<params.id>": the value of <user.tenant> at position 6 is undefined',
+    );
+    expect(lines.join('')).not.toContain('secret');
+    expect(debug).toHaveBeenCalledTimes(1);
+    warned.mockRestore();
+    debug.mockRestore();
+  });
+
   it.each<[what: string, named: string, key: unknown, method: string, args: ParameterDecorator[]]>([
     ['a header', 'header x-tenant', 'a:<query.id>:<headers.X-Tenant>', 'GET', []],
     ['a header of a parameter', 'header X-Tenant', 'a:<X-Tenant>', 'GET', [Headers('X-Tenant')]],

@@ -19,6 +19,10 @@ describe('the command line of the demo', () => {
     });
   });
 
+  it('passes over a second -- before the options, as a script in a script needs it', () => {
+    expect(read('-- --instances 4')).toMatchObject({ instances: 4 });
+  });
+
   it.each(['--help', '-h', '--instances 2 --help'])('knows %j as a call for help', (line) => {
     expect(read(line)).toBeUndefined();
   });

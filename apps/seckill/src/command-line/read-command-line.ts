@@ -25,7 +25,8 @@ export function readCommandLine<Options extends OptionTable>(
     ([name, it]) => [name, { type: isCount(it) || isChoice(it) ? 'string' : 'boolean' }] as const,
   );
   const { tokens } = parseArgs({
-    args,
+    // One for npm and one more, as some shells and scripts need it: no option has that name.
+    args: args.filter((it) => it !== '--'),
     options: { ...Object.fromEntries(types), help: { type: 'boolean', short: 'h' } },
     allowPositionals: true,
     strict: false,

@@ -42,7 +42,7 @@ export class LockAdminModule implements OnModuleInit {
 
   onModuleInit(): void {
     this.checkGuard();
-    const twins = [...this.modules.values()].filter((module) => module.metatype === LockAdminModule);
+    const twins = [...this.modules.values()].filter((module) => module.providers.has(ADMIN_OPTIONS));
     const paths = twins.map((it) => pathOf(it.getProviderByKey<LockAdminOptions>(ADMIN_OPTIONS).instance));
     const path = pathOf(this.options);
     if (paths.filter((it) => it === path).length < 2) return;

@@ -18,7 +18,8 @@ const WHAT_TO_SEND =
 /** How many keys one request may name. */
 const MAX_KEYS = 200;
 
-export const ADMIN_OPTIONS = Symbol('LockAdminModule.options');
+/** By `Symbol.for`, so that another copy of this package sees the paths of these modules. */
+export const ADMIN_OPTIONS = Symbol.for('nestjs-distributed-lock/admin-options');
 
 /** Answers the requests of operators. The controller has asked the guard before. */
 @Injectable()

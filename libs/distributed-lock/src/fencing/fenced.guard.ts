@@ -17,8 +17,8 @@ import { FenceMemory, type Fence } from './fence.js';
 import { readFences } from './fencing-headers.js';
 import { ProcessFences } from './process-fences.js';
 
-const KEYS = Symbol('Fenced.keys');
-const FENCES = Symbol('Fenced.fences');
+const KEYS = Symbol.for('nestjs-distributed-lock/fenced-keys');
+const FENCES = Symbol.for('nestjs-distributed-lock/fences');
 
 const REFUSALS = {
   400: ['LOCK_FENCE_UNREADABLE', 'Fencing-Key and Fencing-Token cannot be read.'],
@@ -84,7 +84,8 @@ interface CheckedRequest extends FencedRequest {
  * The guard refuses requests that arrive late. A handler that began before a newer holder came goes on, so pass
  * `@CurrentFence()` on to the resource that you write to, and let that refuse it.
  *
- * @param keysOf the keys that a request must hold, from the request, as `(request) => lockKey`goods:${request.params['id']}`;
+ * @param keysOf the keys that a request must hold, from the request, as
+ * ``(request) => lockKey`goods:${request.params['id']}` ``;
  * without it the caller names the key, so leave it out only for callers that cannot name a wrong one
  */
 export function Fenced(keysOf?: FencedKeys): ClassDecorator & MethodDecorator {

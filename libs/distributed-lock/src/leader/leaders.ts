@@ -6,14 +6,19 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { DiscoveryService, ModuleRef } from '@nestjs/core';
-import { findLockService } from '../distributed-lock.tokens.js';
-import { warn } from '../lock/events/service-internals.js';
+import { findLockService, getLockServiceToken } from '../distributed-lock.tokens.js';
+import { internalsOf, isLockService, warn } from '../lock/events/service-internals.js';
+import { copiesText } from '../lock/copies.js';
 import type { LockService } from '../lock/lock.service.js';
+import { methodsOf } from '../locked/nest/discovered-classes.js';
+import type { AnyClass } from '../locked/nest/nest-metadata.js';
 import { nearestName } from '../options/nearest-name.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { Candidate, type TermHandlers } from './candidate.js';
 import { findHandlers, findOnlyLeader, findStrangers } from './leader.explorer.js';
 import type { LeaderOptions } from './leader.options.js';
+import { LEADERS } from './leader.tokens.js';
+import { marksOf } from './on-elected.decorator.js';
 
 /**
  * The leaders of one application: its candidates stand after all other hooks of the boot, and step down before all other
@@ -21,7 +26,9 @@ import type { LeaderOptions } from './leader.options.js';
  */
 @Injectable()
 export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
+  readonly brand = LEADERS;
   private readonly entries = new Map<string, Entry>();
+  private hasBooted = false;
 
   constructor(
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
@@ -38,6 +45,11 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
       );
     }
     if (known) return known.candidate;
+    if (this.isBooted(service)) {
+      throw new LockConfigurationError(
+        `LeaderModule.forFeature('${name}') is loaded by LazyModuleLoader, and Nest calls no hooks of such a module, so this instance would never stand for election. Import it in a module that is there at the boot.`,
+      );
+    }
     const candidate = new Candidate(name, key);
     this.entries.set(name, { candidate, service, handlers: { elected: [], demoted: [] } });
     return candidate;
@@ -50,6 +62,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
 
   /** @throws LockConfigurationError for the first decorator or registration that cannot work */
   onModuleInit(): void {
+    this.refuseOtherLeaders();
     for (const { name, where } of findOnlyLeader(this.discovery)) this.entryOf(name, where);
     for (const { name, where, decorator, call } of findHandlers(this.discovery)) {
       const { elected, demoted } = this.entryOf(name, where).handlers;
@@ -59,14 +72,50 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
   }
 
   onApplicationBootstrap(): void {
+    this.hasBooted = true;
     this.warnOfStrangers();
     for (const { candidate, locks, handlers } of this.entries.values()) {
       if (locks) candidate.stand(locks, handlers);
     }
   }
 
+  /** Called for each object with `@OnElected` or `@OnDemoted` that Nest has built. */
+  onBuilt(object: object): void {
+    const marks = methodsOf(object.constructor as AnyClass).flatMap(([, fn]) => marksOf(fn));
+    const { locks } =
+      this.entries.get(marks.find(({ name }) => name !== undefined)?.name ?? '') ?? this.first ?? {};
+    if (!this.hasBooted || !locks) return;
+    warn(
+      locks,
+      `${object.constructor.name} is loaded after the boot, as by LazyModuleLoader, so nothing calls its methods with ${marks[0]?.decorator}. Provide it in a module that is there at the boot. Methods with @OnlyLeader work.`,
+    );
+  }
+
+  private get first(): Entry | undefined {
+    return this.entries.values().next().value;
+  }
+
+  /** True after the boot of the application. Nest calls no hook of this object, if a lazy module has brought it. */
+  private isBooted(service: string | undefined): boolean {
+    try {
+      const locks = this.moduleRef.get<LockService>(getLockServiceToken(service), { strict: false });
+      return isLockService(locks) && internalsOf(locks).hasBooted;
+    } catch {
+      return false;
+    }
+  }
+
   async onModuleDestroy(): Promise<void> {
     await Promise.all([...this.entries.values()].map(({ candidate }) => candidate.close()));
+  }
+
+  /** Each copy of this package would elect leaders of its own, and inject those of one into all. */
+  private refuseOtherLeaders(): void {
+    const count = this.discovery.getProviders().filter(({ token }) => token === LEADERS).length;
+    if (count < 2) return;
+    throw new LockConfigurationError(
+      `LeaderModule.forFeature is called in several copies of this package, each of which would elect leaders of its own. ${copiesText() ?? 'Import it from one.'}`,
+    );
   }
 
   private entryOf(name: string | undefined, where: string): Entry {

@@ -1,8 +1,9 @@
+import { Inject, Optional } from '@nestjs/common';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { refuseStandard } from '../options/standard-decorators.js';
 import type { AnyClass } from '../locked/nest/nest-metadata.js';
 import type { Term } from './leader.js';
-import { checkLeaderName } from './leader.tokens.js';
+import { LEADERS, checkLeaderName } from './leader.tokens.js';
 
 /** One `@OnElected` or `@OnDemoted` of a method. */
 export interface TermMark {
@@ -41,7 +42,7 @@ const classes = (shared[CLASSES] ??= new Set<WeakRef<AnyClass>>());
  * ```ts
  * import { OnElected, type Term } from 'nestjs-distributed-lock/leader';
  *
- * class Outbox { @OnElected() async lead(term: Term) { console.log(`leads with token ${term.fencingToken}`); } }
+ * class Outbox {@OnElected() async lead(term: Term) { console.log(`leads with token ${term.fencingToken}`); }}
  * ```
  */
 export function OnElected(name?: string): TermDecorator {
@@ -76,8 +77,28 @@ function mark(decorator: TermMark['decorator'], name: string | undefined): TermD
       );
     }
     Reflect.defineMetadata(MARKS, [...marksOf(fn), { decorator, name }], fn);
+    watchObjects(target);
     classes.add(new WeakRef(target.constructor as unknown as AnyClass));
   };
+}
+
+/** The part of `Leaders` that hears of objects with such methods. */
+interface ObjectWatcher {
+  onBuilt(object: object): void;
+}
+
+const WATCHER = Symbol.for('nestjs-distributed-lock/leader-watcher');
+
+/** Nest gives the leaders to each object that it builds, also long after the boot. */
+function watchObjects(prototype: object): void {
+  if (Object.hasOwn(prototype, WATCHER)) return;
+  Object.defineProperty(prototype, WATCHER, {
+    set(this: object, watcher: Partial<ObjectWatcher>) {
+      watcher.onBuilt?.(this);
+    },
+  });
+  Inject(LEADERS)(prototype, WATCHER);
+  Optional()(prototype, WATCHER);
 }
 
 export function marksOf(fn: unknown): readonly TermMark[] {

@@ -1,6 +1,7 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { refuseStandard } from '../options/standard-decorators.js';
 import type { AnyFunction } from '../locked/nest/nest-metadata.js';
+import { underConstruction } from '../locked/nest/under-construction.js';
 import { wrapMethod } from '../locked/nest/wrap-method.js';
 import type { Candidate } from './candidate.js';
 import { TERM_SLOTS } from './current-term.decorator.js';
@@ -25,6 +26,8 @@ export interface OnlyLeaderSite {
 
 /** All leaders of the application, which Nest injects into objects with such methods. Implemented by `Leaders`. */
 interface AllLeaders {
+  /** `LEADERS`. A mock answers any name with something of its own. */
+  readonly brand: symbol;
   of(name: string | undefined, where: string): Candidate;
 }
 
@@ -44,10 +47,9 @@ const SITE = Symbol.for('nestjs-distributed-lock/only-leader');
  * @throws LockConfigurationError for a wrong name and for what is no method, when the class is loaded
  * @example
  * ```ts
- * import { Cron } from '@nestjs/schedule';
  * import { OnlyLeader } from 'nestjs-distributed-lock/leader';
  *
- * class Reports { @OnlyLeader() @Cron('0 3 * * *') async nightly(): Promise<void> {} }
+ * class Reports {@OnlyLeader() async nightly(): Promise<void> {}}
  * ```
  */
 export function OnlyLeader(name?: string): OnlyLeaderDecorator {
@@ -89,8 +91,12 @@ export function isOnlyLeader(prototype: object, method: string): boolean {
 
 function leadersOf(self: unknown, where: string): AllLeaders {
   const leaders = (self as { readonly [LEADERS]?: AllLeaders } | undefined)?.[LEADERS];
-  if (leaders) return leaders;
-  throw new LockConfigurationError(
-    `${where}: Nest has injected no leaders into this object, so the method did not run. Make its class a provider of an application that imports LeaderModule.forFeature(…).`,
-  );
+  if (leaders?.brand === LEADERS) return leaders;
+  const cls = underConstruction(self);
+  const why = leaders
+    ? 'a mock is injected in the place of the leaders, so the method did not run. In a test import DistributedLockModule.forRoot() and LeaderModule.forFeature(…), which lead in memory.'
+    : cls === undefined
+      ? 'Nest has injected no leaders into this object, so the method did not run. Make its class a provider of an application that imports LeaderModule.forFeature(…).'
+      : `it is called in the constructor of ${cls}, and Nest injects the leaders after that, so the method did not run. Call it in onApplicationBootstrap() or later.`;
+  throw new LockConfigurationError(`${where}: ${why}`);
 }

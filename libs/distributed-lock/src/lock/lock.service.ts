@@ -18,7 +18,7 @@ import {
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
 import type { LockEvent } from './events/lock.events.js';
-import { internalsOf, putInternals, warnOnce, type ServiceInternals } from './events/service-internals.js';
+import { internalsOf, putInternals, warnOnce } from './events/service-internals.js';
 import { describeGiven } from '../options/describe-given.js';
 import {
   CALL_NAMES,
@@ -112,8 +112,13 @@ export class LockService {
       return isHeard;
     };
     const eventsInPlace = new GuardedEvents(events, onListenerFailed);
-    const internals: ServiceInternals = { isBooting: false, eventsInPlace, emit, warned: new Set() };
-    putInternals(this, internals);
+    const internals = putInternals(this, {
+      isBooting: false,
+      hasBooted: false,
+      eventsInPlace,
+      emit,
+      warned: new Set(),
+    });
     const told = application === false ? undefined : client;
     const warnAbout = (about: string, message: string) => warnOnce(this, about, message);
     this.lifecycle = new RuntimeLifecycle(
@@ -295,7 +300,9 @@ export class LockService {
   /** Opens the store unless it is open or closed, and emits one `opened` event. Does not wait for a connection. */
   open(): void {
     if (this.closing || this.isOpen) return;
-    internalsOf(this).isBooting = false;
+    const internals = internalsOf(this);
+    internals.hasBooted ||= internals.isBooting;
+    internals.isBooting = false;
     this.lifecycle.stayOpen();
     const { store } = this.lifecycle.open();
     this.isOpen = true;

@@ -9,7 +9,7 @@ import { type AnyFunction, INTERCEPTORS, putInFront } from './nest/nest-metadata
 import { keySource, putSite, siteOf, type LockedSite } from './declaration/locked-site.js';
 import { checkLockedOptions, type LockedOptions, type LockPredicate } from './declaration/locked.options.js';
 import type { CheckedOptions, LockedDecorator, LockedKey, OnBusy } from './locked.types.js';
-import { parametersOf } from './nest/parameter-names.js';
+import { signatureOf } from './nest/parameter-names.js';
 import { declaringClass } from './nest/parameter-slots.js';
 import { wrapMethod } from './nest/wrap-method.js';
 
@@ -38,7 +38,7 @@ import { wrapMethod } from './nest/wrap-method.js';
  * @throws LockConfigurationError for a mistake in a template or an option, when the class is loaded; for an option it names the method
  * @example
  * ```ts
- * class Goods { @Locked('goods:<id>', { waitMs: 2000 }) async buy(id: string, count: number): Promise<void> {} }
+ * class Goods {@Locked('goods:<id>', { waitMs: 2000 }) async buy(id: string, count: number): Promise<void> {}}
  * ```
  */
 export function Locked<
@@ -68,7 +68,7 @@ export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecor
       method,
       isStatic,
       inner: siteOf(original),
-      parameters: parametersOf(original),
+      signature: signatureOf(original),
       isGenerator: Object.prototype.toString.call(original) === '[object AsyncGeneratorFunction]',
     });
     const wrapped = wrapMethod(original, (self, args) => callSite(site, original, self, args));

@@ -17,7 +17,12 @@ import {
   type Subscriber,
   type TeardownLogic,
 } from 'rxjs';
-import { getLockHttpToken, getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
+import {
+  assertGenuine,
+  getLockHttpToken,
+  getLockServiceToken,
+  importOf,
+} from '../distributed-lock.tokens.js';
 import {
   LockConfigurationError,
   isLockError,
@@ -25,7 +30,7 @@ import {
   type LockWaitTimeoutError,
 } from '../port/lock.errors.js';
 import type { HeldLock } from '../lock/context/held-lock.js';
-import { warnOnce } from '../lock/events/service-internals.js';
+import { warn, warnOnce } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
 import { hasAppConfig } from './nest/app-config.guard.js';
 import { Activation, type LockedCall } from './run/activation.js';
@@ -65,6 +70,8 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   private readonly values: HandlerValues;
   /** The services by registration. They are kept, because Nest walks over all modules to find one. */
   private readonly services = new Map<string | undefined, LockService>();
+  /** Whose key lacked a value that the server itself has to give. It is told once for each. */
+  private readonly warned = new Set<KeyPlan>();
 
   constructor(
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
@@ -191,7 +198,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   private errorFor(error: unknown, { plan, context }: LockedCall): unknown {
     const { options } = plan;
     const type = context.getType<string>();
-    if (isLockError(error) && error.code === 'LOCK_KEY') logKeyError(error, plan, context);
+    if (isLockError(error) && error.code === 'LOCK_KEY') this.logKeyError(error, plan, context);
     if (type !== 'http') return toTransportError(error, type, context.getArgs());
     const seconds = retryAfterSeconds(error, options.leaseMs);
     if (seconds !== undefined) {
@@ -202,11 +209,23 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     return toHttpException(error, resolveLockHttp(options.http, status));
   }
 
+  /** The log has the class, the method and the template, which the client does not learn. The message repeats no value. */
+  private logKeyError(error: LockError, plan: KeyPlan, context: ExecutionContext): void {
+    if (!plan.isServerMistake(error)) return logClientMistake(error, plan, context);
+    if (this.warned.has(plan)) return;
+    this.warned.add(plan);
+    warn(
+      this.serviceOf(plan),
+      `@Locked on ${plan.where}: ${error.message} No client sends it: look for a guard that is missing here or runs later, for a claim that the token lacks, and for a decorator that gives nothing. Clients are answered 400, and later ones without a word here.`,
+    );
+  }
+
   private serviceOf(plan: KeyPlan): LockService {
     const registration = plan.options.service;
     let service = this.services.get(registration);
     if (!service) {
       service = this.find<LockService>(getLockServiceToken(registration), plan);
+      assertGenuine(service, registration, `@Locked on ${plan.where}`);
       this.services.set(registration, service);
     }
     return service;
@@ -241,8 +260,7 @@ function isOwn(answer: Answer, { plan, context }: LockedCall): boolean {
 
 const logger = new Logger('DistributedLock');
 
-/** The log has the class, the method and the template, which the client does not learn. The message repeats no value. */
-function logKeyError({ message }: LockError, { where }: KeyPlan, context: ExecutionContext): void {
+function logClientMistake({ message }: LockError, { where }: KeyPlan, context: ExecutionContext): void {
   const { headers } = Object(context.getArgByIndex(0)) as { headers?: Readonly<Record<string, unknown>> };
   const isForm = String(headers?.['content-type']).startsWith('multipart/');
   const advice =

@@ -1,6 +1,6 @@
 import { injectedProperty } from '../distributed-lock.tokens.js';
 import { LockService } from '../lock/lock.service.js';
-import { internalsOf } from '../lock/events/service-internals.js';
+import { internalsOf, isLockService } from '../lock/events/service-internals.js';
 import { MAX_LEASE_MS, type LockServiceOptions } from '../lock/request/lock-options.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { conceal } from '../redaction/conceal.js';
@@ -24,7 +24,7 @@ const WAIT_MS = 1000;
  * import { Locked } from 'nestjs-distributed-lock';
  * import { TestLocks } from 'nestjs-distributed-lock/testing';
  *
- * class Goods { @Locked('goods:<id>') async buy(id: string): Promise<void> {} }
+ * class Goods {@Locked('goods:<id>') async buy(id: string): Promise<void> {}}
  * await using locks = new TestLocks();
  * await locks.injectInto(new Goods()).buy('42');
  * console.log(locks.acquired); // ['goods:42']
@@ -60,7 +60,7 @@ export class TestLocks extends LockService implements AsyncDisposable {
   injectInto<T extends object>(target: T): T {
     const property = injectedProperty(this.name);
     const present = Object.getOwnPropertyDescriptor(target, property)?.value as unknown;
-    if (present !== undefined && !(present instanceof TestLocks)) {
+    if (isLockService(present) && !(present instanceof TestLocks)) {
       throw new LockConfigurationError(
         `TestLocks.injectInto was given a ${target.constructor.name} that has the locks of a DistributedLockModule. Give it an object that was made by new, or use the LockService of the module.`,
       );

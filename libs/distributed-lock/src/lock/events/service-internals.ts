@@ -2,9 +2,13 @@ import type { Observable } from 'rxjs';
 import type { LockEvent } from './lock.events.js';
 
 /** The members of a `LockService` for the rest of this package, which applications do not see. */
-export interface ServiceInternals {
+interface ServiceInternals {
+  /** The name of these internals. A mock answers any name with something of its own. */
+  readonly brand: typeof INTERNALS;
   /** True in an application that boots, until `open()`. */
   isBooting: boolean;
+  /** True in an application whose boot is over. */
+  hasBooted: boolean;
   /**
    * The events of the service in the async context that causes them: `asked` comes in the context of the call. For tracing,
    * which needs that context.
@@ -19,8 +23,18 @@ export interface ServiceInternals {
 /** No member of the class, so that no editor offers it. A property, so that it is found behind a Proxy of Nest, too. */
 const INTERNALS = Symbol.for('nestjs-distributed-lock/service-internals');
 
-export function putInternals(service: object, internals: ServiceInternals): void {
-  Object.defineProperty(service, INTERNALS, { value: internals });
+export function putInternals(service: object, internals: Omit<ServiceInternals, 'brand'>): ServiceInternals {
+  const value = Object.assign(internals, { brand: INTERNALS } as const);
+  Object.defineProperty(service, INTERNALS, { value });
+  return value;
+}
+
+/** True for a service of this package, also behind a Proxy or of another copy. False for a mock of one. */
+export function isLockService(service: unknown): boolean {
+  return (
+    (service as { readonly [INTERNALS]?: Partial<ServiceInternals> } | undefined)?.[INTERNALS]?.brand ===
+    INTERNALS
+  );
 }
 
 export function internalsOf(service: object): ServiceInternals {

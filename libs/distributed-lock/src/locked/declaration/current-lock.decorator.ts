@@ -13,7 +13,7 @@ export const LOCK_SLOTS = new ParameterSlots<Lock>(Symbol.for('nestjs-distribute
  *
  * @example
  * ```ts
- * class Goods { @Locked('goods:<id>') async buy(id: string, @CurrentLock() lock?: Lock) { return lock?.fencingToken; } }
+ * class Stock {@Locked('stock') async count(@CurrentLock() lock?: Lock) { return lock?.fencingToken; }}
  * ```
  */
 export function CurrentLock(): ParameterDecorator {
@@ -25,7 +25,7 @@ export function CurrentLock(): ParameterDecorator {
  *
  * @example
  * ```ts
- * class Rates { @Locked('rates') async load(url: string, @LockSignal() signal?: AbortSignal) { return fetch(url, { signal }); } }
+ * class Rates {@Locked('rates') async load(@LockSignal() signal?: AbortSignal) { return fetch('https://rates.example', { signal }); }}
  * ```
  */
 export function LockSignal(): ParameterDecorator {

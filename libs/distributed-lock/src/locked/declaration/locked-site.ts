@@ -5,7 +5,7 @@ import { overlay } from '../../options/option-names.js';
 import { KeyTemplate } from '../template/key-template.js';
 import { lockDefaultsOf, type LockedOptions } from './locked.options.js';
 import type { AnyClass, AnyFunction } from '../nest/nest-metadata.js';
-import type { Parameter } from '../nest/parameter-names.js';
+import type { Signature } from '../nest/parameter-names.js';
 
 /** One `@Locked` as it is written. Frozen. Its identity tells a call of its own method from calls of others. */
 export interface LockedSite {
@@ -17,8 +17,8 @@ export interface LockedSite {
   readonly isStatic: boolean;
   /** The `@Locked` below this one on the same method. */
   readonly inner: LockedSite | undefined;
-  /** `undefined` when another decorator has replaced the method before. */
-  readonly parameters: readonly Parameter[] | undefined;
+  /** That of the function below `@Locked`, which another decorator may have put in the place of the method. */
+  readonly signature: Signature;
   /** True for an `async *` method, whose call returns an async generator at once. */
   readonly isGenerator: boolean;
 }

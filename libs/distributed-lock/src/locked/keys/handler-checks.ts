@@ -4,7 +4,7 @@ import type { AnyFunction, HandlerKind } from '../nest/nest-metadata.js';
 import type { LockedSite } from '../declaration/locked-site.js';
 import type { LockedOptions } from '../declaration/locked.options.js';
 import type { MethodShape } from './method-shape.js';
-import { parametersOf } from '../nest/parameter-names.js';
+import { signatureOf } from '../nest/parameter-names.js';
 
 type HandlerShape = MethodShape & { readonly kind: HandlerKind };
 
@@ -39,9 +39,15 @@ function checkArguments(
   fn: AnyFunction,
   before: number,
 ): void {
-  if (parametersOf(fn)?.some((it) => it.kind === 'open')) {
+  const { parameters, gap } = signatureOf(fn);
+  if (parameters.some(({ kind }) => kind === 'open')) {
     throw new LockConfigurationError(
       `@Locked on ${where}: the ${what} has a default or a rest parameter; a handler's must name each argument plainly.`,
+    );
+  }
+  if (gap !== undefined) {
+    throw new LockConfigurationError(
+      `@Locked on ${where}: it cannot be read which arguments the ${what} takes, as it is bound, wrapped, or has a "/" between its parentheses. Write a plain function around it that names each of them.`,
     );
   }
   const missing = decorated.find((it) => it.index < fn.length - before && !isReadable(it, kind));

@@ -77,11 +77,17 @@ function isWildcard({ isList }: Placeholder, origin: Origin, { wildcards }: Meth
   return rest.length === 0 && wildcards.includes(String(parameter.data));
 }
 
-function inMethod({ path: [name = '', ...rest] }: Placeholder, { written }: MethodShape): Origin | undefined {
-  const isPosition = POSITION.test(name);
-  if (!written) return isPosition ? { argument: Number(name), rest } : undefined;
-  const isThere = isPosition && (Number(name) < written.length || written.some((it) => it.kind === 'open'));
-  const argument = isThere ? Number(name) : written.findIndex((it) => it.name === name);
+function inMethod(
+  { path: [name = '', ...rest] }: Placeholder,
+  { signature: { parameters, gap } }: MethodShape,
+): Origin | undefined {
+  if (POSITION.test(name)) {
+    const argument = Number(name);
+    const isOpen = gap !== undefined || parameters.some(({ kind }) => kind === 'open');
+    return argument < parameters.length || isOpen ? { argument, rest } : undefined;
+  }
+  // Of two with one name in a script that is not strict, the code reads the last.
+  const argument = parameters.findLastIndex((it) => it.name === name);
   return argument < 0 ? undefined : { argument, rest };
 }
 
@@ -116,18 +122,15 @@ function sourceOf({ type, index }: HandlerParameter, kind: HandlerKind, name: st
   return source ? `${source}.${name}` : String(index);
 }
 
-function offerOf({ kind, decorated, written }: MethodShape): string {
+function offerOf({ kind, decorated, signature: { parameters, gap } }: MethodShape): string {
   if (kind) {
     const names = decorated
       .filter((it) => isReadable(it, kind))
       .flatMap(({ data }) => (typeof data === 'string' ? [data] : []));
     return names.length > 0 ? `the handler reads: ${names.join(', ')}` : 'the handler reads nothing by name';
   }
-  if (!written) {
-    return 'another decorator has replaced the method, so its names are gone: put @Locked nearest to the method, or use <0>';
-  }
-  const names = written.flatMap(({ name }) => name ?? []);
-  return names.length > 0
-    ? `the method's arguments are: ${names.join(', ')}`
-    : 'the method has no arguments with a name';
+  const names = parameters.flatMap(({ name }) => name ?? []);
+  const known = names.length > 0 ? `the method's arguments are: ${names.join(', ')}` : undefined;
+  if (gap === undefined) return known ?? 'the method has no arguments with a name';
+  return [known, gap].filter(Boolean).join('; ');
 }

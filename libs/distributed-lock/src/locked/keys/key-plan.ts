@@ -1,11 +1,11 @@
 import type { ExecutionContext } from '@nestjs/common';
-import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js';
+import { LockConfigurationError, LockKeyError, isLockError } from '../../port/lock.errors.js';
 import type { CallOptions, Keys, Lock } from '../../lock/lock.js';
 import { checkHandler } from './handler-checks.js';
 import { readSource, type HandlerValues } from './handler-values.js';
 import { originOf, partNameOf, type Origin } from './key-origin.js';
 import { follow, type Placeholder } from '../template/key-template.js';
-import { type AnyClass, ROUTE_PARAMETER } from '../nest/nest-metadata.js';
+import { type AnyClass, type AnyFunction, ROUTE_PARAMETER } from '../nest/nest-metadata.js';
 import { optionsOf, type LockedSite } from '../declaration/locked-site.js';
 import { callOptions, checkLockedOptions, type LockedOptions } from '../declaration/locked.options.js';
 import { shapeOf, type MethodShape } from './method-shape.js';
@@ -22,6 +22,7 @@ export class KeyPlan {
   private readonly shape: MethodShape;
   private readonly origins = new Map<Placeholder, Origin>();
   private readonly parts = new WeakMap<ExecutionContext, RequestParts>();
+  private readonly serverMistakes = new WeakSet<object>();
 
   /** @throws LockConfigurationError for a name that the method does not have, or options that do not fit it */
   private constructor(
@@ -110,7 +111,7 @@ export class KeyPlan {
     if (typeof key === 'function') {
       const args = await this.argumentsOf(key.length, context, values);
       this.parts.set(context, new Map(args.entries()));
-      return this.checked(Reflect.apply(key, undefined, args));
+      return this.noting(() => this.checked(Reflect.apply(key, undefined, args)), this.takesFromServer(key));
     }
     const keys: string[] = [];
     const parts = new Map<Placeholder, unknown>();
@@ -118,7 +119,8 @@ export class KeyPlan {
       const reads = template.placeholders.map((p) => this.valueInRequest(p, context, values));
       const read = await Promise.all(reads);
       template.placeholders.forEach((p, i) => this.isPart(p) && parts.set(p, read[i]));
-      for (const it of template.render(read, (p) => this.partName(p))) keys.push(it);
+      const rendered = this.noting(() => template.render(read, (p) => this.partName(p)), true);
+      for (const it of rendered) keys.push(it);
     }
     if (parts.size > 0) this.parts.set(context, parts);
     return keys;
@@ -159,6 +161,28 @@ export class KeyPlan {
       .flatMap((template) =>
         template.render(template.placeholders.map((p) => parts.get(p) ?? this.valueInCall(p, args))),
       );
+  }
+
+  /** @param isOfServer whether the server gives each value that an error without a `part` may be about */
+  private noting<T>(make: () => T, isOfServer: boolean): T {
+    try {
+      return make();
+    } catch (error) {
+      if (isOfServer && isLockError(error) && !('part' in error && error.part))
+        this.serverMistakes.add(error);
+      throw error;
+    }
+  }
+
+  /** True for a key function that reads decorators of the application alone, such as `@CurrentUser()`. */
+  private takesFromServer(key: AnyFunction): boolean {
+    const read = this.shape.decorated.filter(({ index }) => index < key.length);
+    return read.every(({ type }) => type === undefined);
+  }
+
+  /** True for an error about a value that no client sends, such as `<user.tenant>`. */
+  isServerMistake(error: object): boolean {
+    return this.serverMistakes.has(error);
   }
 
   private partName(p: Placeholder): string | undefined {

@@ -10,7 +10,7 @@ import {
   type HandlerParameter,
 } from '../nest/nest-metadata.js';
 import type { LockedSite } from '../declaration/locked-site.js';
-import type { Parameter } from '../nest/parameter-names.js';
+import type { Signature } from '../nest/parameter-names.js';
 
 /** The kind and the parameters of a locked method of one concrete class. */
 export interface MethodShape {
@@ -20,8 +20,8 @@ export interface MethodShape {
   readonly kind: HandlerKind | undefined;
   /** The parameters that Nest fills in; empty for a method that is no handler. */
   readonly decorated: readonly HandlerParameter[];
-  /** The parameters in its source text; `undefined` when another decorator has replaced the method before. */
-  readonly written: readonly Parameter[] | undefined;
+  /** The parameters in its source text. */
+  readonly signature: Signature;
   /** Route parameters that come as lists, if no pipe of the method or its class changes them. */
   readonly wildcards: readonly string[];
   /** True for a handler that sends its answer itself, perhaps after it has returned. */
@@ -29,7 +29,7 @@ export interface MethodShape {
 }
 
 export function shapeOf(cls: AnyClass, site: LockedSite): MethodShape {
-  const { method, isStatic, parameters: written } = site;
+  const { method, isStatic, signature } = site;
   const methods = cls.prototype as Readonly<Record<string | symbol, AnyFunction>> | undefined;
   const fn = isStatic ? undefined : methods?.[method];
   const kind = fn && handlerKind(cls, method, fn);
@@ -37,5 +37,5 @@ export function shapeOf(cls: AnyClass, site: LockedSite): MethodShape {
   const wildcards = fn && kind === 'http' && !isPiped(cls, fn) ? wildcardsOf(cls, fn) : [];
   const where = `${cls.name}.${String(method)}`;
   const isOwn = fn !== undefined && answersItself(cls, method, fn);
-  return { where, kind, decorated, written, wildcards, answersItself: isOwn };
+  return { where, kind, decorated, signature, wildcards, answersItself: isOwn };
 }

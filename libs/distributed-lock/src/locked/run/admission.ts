@@ -1,4 +1,5 @@
 import { Observable, isObservable, of, type Subscriber, type TeardownLogic } from 'rxjs';
+import { mockError } from '../../distributed-lock.tokens.js';
 import { isLockError, type LockWaitTimeoutError } from '../../port/lock.errors.js';
 import type { HeldLock } from '../../lock/context/held-lock.js';
 import type { CallOptions, Keys } from '../../lock/lock.js';
@@ -17,7 +18,7 @@ type FallBack = (onBusy: BusyFallback, busy: LockWaitTimeoutError) => unknown;
 
 /** One call of a locked method that needs admission. */
 export interface Applicant {
-  readonly plan: Pick<KeyPlan, 'options' | 'call'>;
+  readonly plan: Pick<KeyPlan, 'options' | 'call' | 'where'>;
   readonly argsFor: ArgumentsFor;
   /** Calls `onBusy` in place of the method. */
   readonly fallBack: FallBack;
@@ -59,14 +60,21 @@ export function whenAdmitted<T>(
 
 /** Acquires, unless `when` says that the call needs no lock. `onBusy` answers if the keys are not free. */
 export async function admit(call: Applicant, departure: Departure): Promise<Admission> {
-  const { options } = call.plan;
+  const { options, where } = call.plan;
   if (!(await isNeeded(options, call.argsFor))) return {};
   const keys = await call.keys();
   try {
-    return { lock: await acquireFor(departure, call.service(), keys, call.plan.call) };
+    const lock = await acquireFor(departure, call.service(), keys, call.plan.call);
+    if (!isHeldLock(lock)) throw mockError(options.service, `@Locked on ${where}`, 'gave no lock');
+    return { lock };
   } catch (error) {
     return { answer: await busyAnswer(options, error, call.fallBack) };
   }
+}
+
+/** False for what a mock of `acquire` gives. Not by `instanceof`: an application may load two copies of this package. */
+function isHeldLock(lock: Partial<HeldLock> | undefined): boolean {
+  return Array.isArray(lock?.holds);
 }
 
 export async function isNeeded({ when }: LockedOptions, argsFor: ArgumentsFor): Promise<boolean> {

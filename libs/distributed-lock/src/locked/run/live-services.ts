@@ -1,7 +1,9 @@
 import type { DiscoveryService } from '@nestjs/core';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { LockService } from '../../lock/lock.service.js';
+import { importOf } from '../../distributed-lock.tokens.js';
 import { isAmong } from '../nest/is-among.js';
+import { underConstruction } from '../nest/under-construction.js';
 
 /**
  * The registrations of all applications of the process, also of another build of this package. By `WeakRef`, because
@@ -43,13 +45,27 @@ export function serviceOf(object: unknown, name: string, where: string): LockSer
   if (owner) return owner.service;
   const [running, another] = registrations.filter((it) => it.isRunning);
   if (running && !another) return running.service;
-  const [registration, options] =
-    name === 'default' ? ['forRoot(…)', ''] : [`forRoot({ name: '${name}', … })`, `{ name: '${name}' }`];
   throw new LockConfigurationError(
-    running
-      ? `@Locked on ${where}: several applications of this process offer locks, and this object is a provider of none of them. Make it a provider.`
-      : `@Locked on ${where}: no running application offers locks. Import DistributedLockModule.${registration}, and call it between the start and the end of the application. In a unit test without a module import TestLocks from nestjs-distributed-lock/testing, and write new TestLocks(${options}).injectInto(…) around the object.`,
+    `@Locked on ${where}: ${missingLocks(object, name, registrations.length, running !== undefined)}`,
   );
+}
+
+/** Why the object has no locks, and what to do. */
+function missingLocks(object: unknown, name: string, registrations: number, isRunning: boolean): string {
+  const options = name === 'default' ? '' : `{ name: '${name}' }`;
+  const cls = underConstruction(object);
+  if (cls !== undefined) {
+    return `it is called in the constructor of ${cls}, and Nest injects the locks after that. Call it in onModuleInit() or later. In a unit test without a module write new TestLocks(${options}).injectInto(${cls}.prototype) before; TestLocks is in nestjs-distributed-lock/testing.`;
+  }
+  if (isRunning) {
+    return 'several applications of this process offer locks, and this object is a provider of none of them. Make it a provider.';
+  }
+  const inTests = `In a unit test without a module import TestLocks from nestjs-distributed-lock/testing, and write new TestLocks(${options}).injectInto(…) around the object.`;
+  const remedy =
+    registrations > 0
+      ? 'The application that offers them has not started yet, or is closed, and this object is no provider of it. Make it a provider, or call it between the start and the end of the application.'
+      : `Import ${importOf(name)}, and call it between the start and the end of the application.`;
+  return `no running application offers locks. ${remedy} ${inTests}`;
 }
 
 function all(): readonly Registration[] {

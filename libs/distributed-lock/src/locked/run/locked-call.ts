@@ -1,5 +1,5 @@
-import { isObservable, type Observable } from 'rxjs';
-import { injectedProperty } from '../../distributed-lock.tokens.js';
+import { isObservable, throwError, type Observable } from 'rxjs';
+import { assertGenuine, injectedProperty, mockError } from '../../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { Keys, Lock } from '../../lock/lock.js';
 import type { HeldLock } from '../../lock/context/held-lock.js';
@@ -14,7 +14,7 @@ import { runAsCalled } from './handler-flow.js';
 import { KeyPlan } from '../keys/key-plan.js';
 import { serviceOf } from './live-services.js';
 import type { AnyClass, AnyFunction } from '../nest/nest-metadata.js';
-import type { LockedSite } from '../declaration/locked-site.js';
+import { optionsOf, type LockedSite } from '../declaration/locked-site.js';
 import { UnderLock } from './under-lock.js';
 
 /** One call of a locked method that no interceptor has acquired for. */
@@ -52,7 +52,8 @@ export function callLocked(
     if (call.plan.options.stream) return streamed(call);
     return runAsCalled(self, site, call.plan, () => promised(call));
   } catch (error) {
-    return Promise.reject(error as Error);
+    const { stream } = optionsOf(classOf(self, site), site);
+    return stream ? throwError(() => error) : Promise.reject(error as Error);
   }
 }
 
@@ -70,7 +71,9 @@ async function promised({ plan, service, argsFor, fallBack, keys, run }: Call): 
     return work(lock);
   };
   try {
-    return await service().withLock(keys(), { ...plan.call, onLost: options.onLost }, start);
+    const result = await service().withLock(keys(), { ...plan.call, onLost: options.onLost }, start);
+    if (!hasStarted) throw mockError(options.service, `@Locked on ${where}`, 'did not run the method');
+    return result;
   } catch (error) {
     // An error of the method itself is not for `onBusy`, also when it is a lock error.
     if (hasStarted) throw error;
@@ -166,5 +169,7 @@ function serviceFor(self: unknown, { options: { service: name }, where }: KeyPla
   const injected = (self as Readonly<Record<symbol, LockService | undefined>> | undefined)?.[
     injectedProperty(name)
   ];
-  return injected ?? serviceOf(self, name ?? 'default', where);
+  if (!injected) return serviceOf(self, name ?? 'default', where);
+  assertGenuine(injected, name, `@Locked on ${where}`);
+  return injected;
 }

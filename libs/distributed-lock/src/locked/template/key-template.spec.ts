@@ -4,7 +4,6 @@ import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js'
 import { KEY_FILTERS } from './key-filters.js';
 import { KeyTemplate, follow } from './key-template.js';
 import { lockKey } from './key-value.js';
-import { parametersOf } from '../nest/parameter-names.js';
 
 const render = (text: string, ...values: unknown[]): readonly string[] =>
   KeyTemplate.compile(text).render(values);
@@ -145,41 +144,5 @@ describe('lockKey', () => {
     expect(() => lockKey`goods:${undefined as unknown as string}`).toThrow(
       'Value 1 after "goods:" is undefined',
     );
-  });
-});
-
-describe('parameter names', () => {
-  const names = (fn: (...args: never[]) => unknown) => parametersOf(fn)?.map((p) => p.name);
-
-  it('are read from methods, functions and arrows', () => {
-    class Service {
-      async purchase(this: void, _id: string, _dto: object): Promise<void> {}
-    }
-    expect(names(Service.prototype.purchase)).toEqual(['_id', '_dto']);
-    expect(names((a: string) => a)).toEqual(['a']);
-    expect(names(() => 1)).toEqual([]);
-    expect(
-      names(async function ($a: string, _b = $a) {
-        return _b;
-      }),
-    ).toEqual(['$a', '_b']);
-  });
-
-  it('survive defaults, destructuring and rest, which count as open', () => {
-    const join = (...parts: string[]): string => parts.join(', (');
-    const fn = (a: string, { b }: { b: string }, d = join('1', ',)'), [e]: string[] = [], ...g: string[]) =>
-      join(a, b, d, e ?? '', ...g);
-    expect(parametersOf(fn)).toEqual([
-      { name: 'a', kind: 'plain' },
-      { name: undefined, kind: 'plain' },
-      { name: 'd', kind: 'open' },
-      { name: undefined, kind: 'open' },
-      { name: undefined, kind: 'open' },
-    ]);
-  });
-
-  it('are not known of what has no source', () => {
-    expect(parametersOf(function (this: void) {}.bind(undefined))).toBeUndefined();
-    expect(parametersOf(new Proxy((a: string) => a, {}))).toBeUndefined();
   });
 });
