@@ -164,7 +164,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
     await readersInCalm(stage);
     await crowdInCalm(stage);
     await limitInCalm(stage);
-    await takeoverInCalm(stage);
+    await takeoverInCalm(stage, plan);
     if (stage.parts.hasSessions) {
       await severalInCalm(stage);
       await askedOnceInCalm(stage);

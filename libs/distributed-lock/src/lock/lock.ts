@@ -149,7 +149,7 @@ export interface CallOptions {
    * What the call does when others hold the key. `'throw'` (default): the call waits in the queue, and rejects with
    * `LockWaitTimeoutError` after `waitMs`. `'takeover'`: it goes to the head of the queue and has the holder told, whose
    * `lock.signal` aborts. A holder that has not released after `graceMs` loses the lock, and the call acquires it under a larger
-   * fencing token. Each holder that it finds has its own grace. Not with `fair`, `permits`, `maxWaiting` and `mode: 'shared'`.
+   * fencing token. Each holder that it finds has its own grace. It ends minimum holds, too. Not with `fair`, `permits`, `maxWaiting` and `mode: 'shared'`.
    */
   readonly onBusy?: 'throw' | 'takeover';
   /**

@@ -138,7 +138,7 @@ class FaultyClient implements LockStore {
     return this.inner.forceRelease(key, owner);
   }
 
-  announceTakeover(takeover: TakeoverNotice): Promise<void> {
+  announceTakeover(takeover: TakeoverNotice): Promise<'announced' | 'nobody to tell'> {
     return this.inner.announceTakeover(takeover);
   }
 

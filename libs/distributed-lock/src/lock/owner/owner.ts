@@ -49,8 +49,8 @@ export class Owner {
   private readonly acquireLoop: AcquireLoop;
   private readonly budget = new HandOffBudget();
   private slowAnswers = 0;
-  /** The notice of a takeover, whose grace runs. */
-  takeover: Notice | undefined;
+  /** Another call takes the lock over. It is over with the grace, also if no timer has run by then. */
+  takeover: RunningTakeover | undefined;
   private cancelGrace: (() => void) | undefined;
 
   constructor(
@@ -87,7 +87,10 @@ export class Owner {
   }
 
   get validForMs(): number {
-    return this.keeper?.lease.measureValidity() ?? 0;
+    const { keeper } = this;
+    if (!keeper) return 0;
+    const at = this.readClocks();
+    return Math.max(0, Math.min(keeper.lease.measureValidity(at), this.leftOfGrace(at)));
   }
 
   // --- acquire --------------------------------------------------------------------------------------------------
@@ -100,6 +103,10 @@ export class Owner {
   askNow(): void {
     if (this.state === 'confirming') this.keeper?.renewNow();
     else this.acquireLoop.askNow();
+  }
+
+  recheckAfter(ms: number): void {
+    this.acquireLoop.recheckAfter(ms);
   }
 
   onJoined(): void {
@@ -121,7 +128,7 @@ export class Owner {
       case 'takeover':
         return this.onTakeover(notification);
       case 'recheck':
-        return this.acquireLoop.recheckAfter(notification.afterMs);
+        return this.recheckAfter(notification.afterMs);
     }
   }
 
@@ -272,7 +279,9 @@ export class Owner {
   }
 
   noticeExpiry(at?: ClockReading): void {
-    this.keeper?.noticeExpiry(at);
+    const { takeover } = this;
+    if (takeover && this.leftOfGrace(at) <= 0) this.onGraceOver(takeover);
+    else this.keeper?.noticeExpiry(at);
   }
 
   async extend(ms: number): Promise<void> {
@@ -292,18 +301,31 @@ export class Owner {
 
   // --- taken over -----------------------------------------------------------------------------------------------
 
-  /** The first takeover counts. The lease goes on until the work has ended, or the grace is over. */
+  /**
+   * The lease goes on until the work has ended, or the grace is over. Of several takeovers the one whose grace ends first counts.
+   * A notice of the same call is repeated with what is left of the grace, and does not shorten what the holder was told first.
+   */
   private onTakeover({ graceMs, by }: Notice): void {
-    if (this.takeover || !this.isGranted) return;
+    if (!this.isGranted || by === this.takeover?.by) return;
+    const toldAt = this.readClocks();
+    if (graceMs >= this.leftOfGrace(toldAt)) return;
     const { key, id: owner, runtime } = this;
-    const notice = (this.takeover = { graceMs, by });
-    this.cancelGrace = runtime.clock.after(graceMs, () => this.onGraceOver(notice));
+    this.dropTakeover();
+    const takeover = (this.takeover = { graceMs, by, toldAt });
+    this.cancelGrace = runtime.clock.after(graceMs, () => this.onGraceOver(takeover));
     runtime.emit({ type: 'takeover', key, owner, graceMs, by });
     this.holds.tellTakeover();
   }
 
   private onGraceOver({ graceMs, by }: Notice): void {
     this.onLost('takeover', `${by} has taken it over, and its grace of ${graceMs} ms is over`);
+  }
+
+  /** Counts by the time of day, too, as a lease does: the monotonic clock may stand still while the machine is suspended. */
+  private leftOfGrace({ now, lead } = this.readClocks()): number {
+    if (!this.takeover) return Infinity;
+    const { graceMs, toldAt } = this.takeover;
+    return graceMs - (now - toldAt.now) - Math.max(0, lead - toldAt.lead);
   }
 
   private dropTakeover(): void {
@@ -462,6 +484,10 @@ export class Owner {
 type State = 'waiting' | 'confirming' | 'held' | 'ended';
 
 type Notice = Pick<TakeoverNotice, 'graceMs' | 'by'>;
+
+interface RunningTakeover extends Notice {
+  readonly toldAt: ClockReading;
+}
 
 /** The callers of one key, as its owners use them. Implemented by `LocalQueue`. */
 export interface Callers extends WaitingCallers {

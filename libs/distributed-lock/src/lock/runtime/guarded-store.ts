@@ -141,7 +141,12 @@ export function guardedStore(store: LockStore, tell: (during: string, error: unk
     forceRelease: (key, owner) =>
       ask('forceRelease', key, () => store.forceRelease(key, owner), oneOf('released', 'not held')),
     announceTakeover: (takeover) =>
-      ask('announceTakeover', takeover.key, () => store.announceTakeover(takeover)),
+      ask(
+        'announceTakeover',
+        takeover.key,
+        () => store.announceTakeover(takeover),
+        oneOf('announced', 'nobody to tell'),
+      ),
     ...(store.introduce && {
       introduce: (introduction) => ask('introduce', undefined, () => store.introduce?.(introduction)),
     }),

@@ -1,5 +1,6 @@
 import { isExclusive, modeOf, type Claim } from '../../port/claim.js';
 import {
+  isPlaceholder,
   placeholderOf,
   type AcquireReply,
   type AcquireRequest,
@@ -151,13 +152,20 @@ export class KeyState {
     return losing.length > 0;
   }
 
-  /** The first takeover of a holder counts. */
-  announceTakeover({ owner, graceMs, by }: TakeoverNotice): void {
+  /**
+   * Of several takeovers the shortest grace counts, and so does what is left of one that is announced again, for a client that
+   * reads it late.
+   *
+   * @returns whether the owner holds, so that its client is told
+   */
+  announceTakeover({ owner, graceMs, by }: TakeoverNotice): boolean {
     const held = this.holderOf(owner);
-    if (!held || held.takeover) return;
+    if (!held || isPlaceholder(owner)) return false;
+    if (held.takeover && held.takeover.graceMs <= graceMs) return true;
     this.replace(held, { ...held, takeover: { graceMs, by } });
     this.isChangedNow = true;
     this.notifyClientsOf([held]);
+    return true;
   }
 
   /** Leaves out holders and waiters whose time is over. Grants nothing: a waiter that may enter is granted by its own recheck. */

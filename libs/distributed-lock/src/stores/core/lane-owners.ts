@@ -1,4 +1,4 @@
-import type { Notification } from '../../port/lock-store.js';
+import { isPlaceholder, type Notification } from '../../port/lock-store.js';
 import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import { type Holder, isOver, remainingOf, type TimedReading, type StoredWaiter } from './document.js';
 import type { ActingClient } from './key-state.js';
@@ -119,9 +119,4 @@ interface OwnerOnLane {
 function grantTo(holder: Holder, validUntil: number, waiting: number): Notification {
   const { owner, token, lastToken } = holder;
   return { kind: 'granted', owner, token, lastToken, validUntil, waiting, confirmed: !holder.isUnconfirmed };
-}
-
-/** See `placeholderOf` in the port. */
-function isPlaceholder(owner: string): boolean {
-  return owner.includes(':-');
 }

@@ -46,12 +46,16 @@ export async function forceRelease(
 }
 
 /** Asks each node to notify the holder, because one notification is enough and any of them may be lost. */
-export async function announceTakeover(context: QuorumContext, takeover: TakeoverNotice): Promise<void> {
+export async function announceTakeover(
+  context: QuorumContext,
+  takeover: TakeoverNotice,
+): Promise<'announced' | 'nobody to tell'> {
   const { key, owner } = takeover;
-  await askNodes(context, key, async (store) => {
+  const replies = await askNodes(context, key, async (store) => {
     const attempt = await attemptAt(store, key, owner);
-    if (attempt !== undefined) await store.announceTakeover({ ...takeover, owner: attempt });
+    return attempt === undefined ? 'nobody to tell' : store.announceTakeover({ ...takeover, owner: attempt });
   });
+  return replies.includes('announced') ? 'announced' : 'nobody to tell';
 }
 
 /** @returns the id under which the node knows this holder */
