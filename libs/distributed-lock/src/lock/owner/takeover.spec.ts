@@ -359,19 +359,18 @@ describe('the options of a takeover', () => {
     await taken.value.release();
   });
 
-  it.each<[CallOptions, CallOptions]>([
-    [{ maxWaiting: 0 }, { ...TAKEOVER, graceMs: 300 }],
-    [TAKEOVER, { graceMs: 300 }],
-  ])(
-    'come from the defaults of a service, whose maxWaiting does not count: %j',
-    async (defaults, options) => {
-      const operators = world.service({ defaults });
-      const lock = await world.take(second, 'k');
-      const taken = await ask(operators, options);
-      expect(reasonOf(lock).message).toContain('leaves 300 ms');
-      await lock.release();
-      await world.clock.advance(5);
-      await taken.value.release();
-    },
-  );
+  it('leave out a maxWaiting of the service, because a takeover goes ahead of all that wait', async () => {
+    const operators = world.service({ defaults: { maxWaiting: 0 } });
+    const lock = await world.take(second, 'k');
+    const taken = await ask(operators, { ...TAKEOVER, graceMs: 300 });
+    expect(reasonOf(lock).message).toContain('leaves 300 ms');
+    await lock.release();
+    await world.clock.advance(5);
+    await taken.value.release();
+  });
+
+  it('are refused as defaults of a service, where calls would have them that never meant it', () => {
+    for (const defaults of [TAKEOVER, { onBusy: 'takeover' } as const, { graceMs: GRACE_MS }])
+      expect(() => world.service({ defaults })).toThrow("defaults must not have onBusy: 'takeover'");
+  });
 });
