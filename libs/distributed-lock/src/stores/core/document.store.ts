@@ -225,7 +225,7 @@ export class DocumentStore implements LockStore {
           return { wasHolder, executedAt };
         };
       },
-      { mayWait: flush === undefined },
+      { mayWait: flush === undefined, isRelease: true },
     );
   }
 

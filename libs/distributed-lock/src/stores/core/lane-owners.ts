@@ -1,4 +1,4 @@
-import { isPlaceholder, type Notification } from '../../port/lock-store.js';
+import { isPlaceholder, type AcquireRequest, type Notification } from '../../port/lock-store.js';
 import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import { type Holder, isOver, remainingOf, type TimedReading, type StoredWaiter } from './document.js';
 import type { ActingClient } from './key-state.js';
@@ -25,6 +25,11 @@ export class LaneOwners {
 
   holds(owner: string, token: number): boolean {
     return this.owners.get(owner)?.token === token;
+  }
+
+  /** A grant may have been notified before, and is not forgotten. */
+  onNoteLeft({ owner, leaseMs, waitMs }: AcquireRequest): void {
+    if (!this.owners.has(owner)) this.onQueued(owner, leaseMs, waitMs);
   }
 
   onQueued(owner: string, leaseMs: number, waitMs: number): void {
