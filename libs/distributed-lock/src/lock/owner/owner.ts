@@ -342,7 +342,9 @@ export class Owner {
     if (keeper.lease.hasAdmittedNobody) return this.backToQueue(keeper);
     this.end();
     this.holds.lose(reason, detail, keeper.lease.suspendedBy);
-    this.releaseInBackground(reason === 'expired' ? keeper.marginMs : 0);
+    // The rest of a minimum hold must be written while the store still has the lease.
+    const isOver = reason === 'expired' && this.holds.minimumUntil <= this.now;
+    this.releaseInBackground(isOver ? keeper.marginMs : 0);
   }
 
   private backToQueue(keeper: LeaseKeeper): void {

@@ -86,7 +86,7 @@ export class Acquirer {
     if ('busyKey' in holds) return holds;
     const refusal = this.refusalOf(requests[0], holdsOfFlow(this.scope));
     if (!refusal) return holds;
-    for (const hold of holds) inBackground(hold.release());
+    for (const hold of holds) inBackground(hold.giveBack());
     throw refusal.error;
   }
 
@@ -108,7 +108,7 @@ export class Acquirer {
       }
       return held;
     } catch (error) {
-      for (const hold of held.reverse()) inBackground(hold.release());
+      for (const hold of held.reverse()) inBackground(hold.giveBack());
       throw error;
     }
   }

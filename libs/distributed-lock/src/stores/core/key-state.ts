@@ -291,9 +291,21 @@ export class KeyState {
     this.holders = this.holders.map((each) => (each === holder ? next : each));
   }
 
-  /** Keeps the key for the rest of a minimum hold. The first waiter rechecks when the minimum hold is over. */
+  /**
+   * Keeps the key for the rest of a minimum hold, in which nobody confirms anything. The first waiter rechecks when the minimum
+   * hold is over.
+   */
   private leavePlaceholder(held: Holder, holdMs: number): void {
-    this.holders.push({ ...held, owner: placeholderOf(held.owner), until: { inMs: holdMs } });
+    const { claim, token, lastToken, leaseMs, session } = held;
+    this.holders.push({
+      owner: placeholderOf(held.owner),
+      claim,
+      token,
+      lastToken,
+      until: { inMs: holdMs },
+      ...(leaseMs !== undefined && { leaseMs }),
+      ...(session !== undefined && { session }),
+    });
     this.notifyClientsOf(this.queue.slice(0, 1));
   }
 
