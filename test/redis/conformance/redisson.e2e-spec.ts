@@ -1,11 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CallOptions } from 'nestjs-distributed-lock';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
 import { ownRedis } from '../../support/own-redis.js';
 import { closeServices } from '../../support/lock-services.js';
 import { until } from '#until';
 
 const LEASE_MS = 1500;
+/** A thread of Java. */
+const HOLDER = '0f4a17c6-7d0a-4a6e-9b0c-0d6cf8a2a001:1';
 
 /** What Redisson's tests check and no other test of ours does; the numbers are those of interop/redisson-tests.json. */
 describe('as Redisson', () => {
@@ -126,6 +130,22 @@ describe('as Redisson', () => {
     );
     expect(violations).toEqual([]);
   }, 30_000);
+
+  it('a holder is told of no takeover, so force need not wait until it was told', async () => {
+    const locks = open();
+    await redis.eyes.client.hset(redis.key, HOLDER, 1);
+    await redis.eyes.client.pexpire(redis.key, 60_000);
+    const store = redisStore(redis.url).create({
+      clock: systemClock,
+      keyPrefix: '',
+      watchdogTimeoutMs: 30_000,
+    });
+    const notice = { key: redis.key, owner: HOLDER, graceMs: 100, by: 'shop' };
+    expect(await store.announceTakeover(notice)).toBe('nobody to tell');
+    await store.close();
+    const lock = await locks.acquire(redis.key, { onBusy: 'takeover', graceMs: 100, waitMs: 60_000 });
+    expect(await lock.release()).toBe('released');
+  });
 
   it('a weight of nothing is refused', async () => {
     const asked = open().acquire(redis.key, { permits: 3, weight: 0 });

@@ -354,8 +354,11 @@ describe('the checker of a history', () => {
     expect([check(lose(1)), check(lose(2))]).toEqual([1, 0]);
   });
 
-  it('finds a key that is granted before its minimum hold is over', () => {
-    const first = hold({ holdAtLeastMs: 3000, end: 'released' });
+  it.each([
+    ['a release', { end: 'released' }],
+    ['a shutdown', { end: 'lost', isShutDown: true }],
+  ] as const)('finds a key that is granted before its minimum hold is over after %s', (_, end) => {
+    const first = hold({ holdAtLeastMs: 3000, ...end });
     const check = (from: number) =>
       checkMinimumHold(historyOf({ holds: [first, hold({ process: 'P1', from })] })).length;
     expect([check(3500), check(4001)]).toEqual([1, 0]);

@@ -7,13 +7,14 @@ function leastMs({ holdAtLeastMs = 0 }: HoldRecord): number {
 }
 
 /**
- * docs/guarantees.md: after a release within `holdAtLeastMs` nobody else is granted the key before that time is over. On a store with
- * sessions it ends with the session of its client, if that ends before.
+ * docs/guarantees.md: after a release within `holdAtLeastMs`, and after a shutdown that has taken the lock, nobody else is granted the
+ * key before that time is over. On a store with sessions it ends with the session of its client, if that ends before.
  */
 export function checkMinimumHold(history: History): readonly Violation[] {
   const { holds, calls, disturbances, pauses, expired } = history;
   return holds.flatMap((a, i) => {
-    if (a.holdAtLeastMs === undefined || a.end !== 'released' || a.claim === 'permits') return [];
+    if (a.holdAtLeastMs === undefined || (a.end !== 'released' && !a.isShutDown) || a.claim === 'permits')
+      return [];
     const until = a.from + leastMs(a);
     const isDisturbed = disturbances.some(
       ({ kind, at }) =>

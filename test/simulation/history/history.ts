@@ -28,6 +28,8 @@ export interface HoldRecord {
   readonly samples: { readonly at: number; readonly validForMs: number }[];
   endedAt?: number;
   end?: 'released' | 'lost' | 'crashed' | 'downgraded';
+  /** It was lost because its service closed. */
+  isShutDown?: boolean;
 }
 
 export interface CallRecord {

@@ -4,6 +4,7 @@ import {
   isLockError,
   LockConfigurationError,
   LockShutdownError,
+  type LockLostError,
   LockStoreError,
 } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { Asking, CallOptionsPlan, Step } from '../plan/plan.js';
@@ -178,7 +179,11 @@ export class Program {
       `${this.actor.process.name} call ${this.label} holds ${records.map(({ key, token }) => `${key} (${token})`).join(', ')} for ${Math.round(lock.validForMs)} ms`,
     );
     this.checkValid(call, lock);
-    lock.signal.addEventListener('abort', () => this.stage.end(held, 'lost'));
+    lock.signal.addEventListener('abort', () => {
+      const { reason } = lock.signal.reason as LockLostError;
+      for (const record of records) record.isShutDown = reason === 'shutdown';
+      this.stage.end(held, 'lost');
+    });
     if (!lock.signal.aborted) this.stage.add(held);
     return held;
   }

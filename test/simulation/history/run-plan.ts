@@ -165,7 +165,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
     await readersInCalm(stage);
     await crowdInCalm(stage);
     await limitInCalm(stage);
-    await takeoverInCalm(stage);
+    await takeoverInCalm(stage, plan);
     await seenInCalm(stage);
     if (stage.parts.hasSessions) {
       await severalInCalm(stage);

@@ -1,6 +1,7 @@
-import { FORCED_AFTER_MS } from '../../../libs/distributed-lock/src/lock/owner/takeover.js';
+import { forcedAfterMs } from '../../../libs/distributed-lock/src/lock/owner/takeover.js';
 import type { CallOptions, Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
 import { LockLostError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
+import type { Plan } from '../plan/plan.js';
 import type { Actor, Stage } from './stage.js';
 
 const GRACE_MS = 800;
@@ -11,7 +12,7 @@ const SLACK_MS = 150;
 const RECHECK_MS = 900;
 const PATIENCE_MS = 15_000;
 /** A process is stopped for longer than the grace and what follows it. */
-const STOPPED_MS = 4000;
+const STOPPED_MS = 8000;
 
 /** What the holder does when it is told that its lock is taken over. */
 type Manner = 'ends' | 'works on' | 'is stopped';
@@ -21,13 +22,41 @@ type Manner = 'ends' | 'works on' | 'is stopped';
  * goes to the call that takes it over, before one that has waited longer. After the grace it goes to that call in any case,
  * under a larger token, and the holder is told of the loss.
  */
-export async function takeoverInCalm(stage: Stage): Promise<void> {
+export async function takeoverInCalm(stage: Stage, plan: Plan): Promise<void> {
+  await takeoverFromAfar(stage, plan);
   const manners: readonly Manner[] = ['ends', 'works on', 'is stopped'];
-  for (const manner of manners) if (!(await takeOver(stage, manner))) return;
+  for (const manner of manners) if (!(await takeOver(stage, plan, manner))) return;
+}
+
+/**
+ * docs/guarantees.md, a takeover: a holder that is far from the server, or whose store polls, is told late. The lock waits for it:
+ * when another has it, the holder does not believe in it any more.
+ */
+async function takeoverFromAfar({ actors, parts }: Stage, plan: Plan): Promise<void> {
+  const { kernel, history, network } = parts;
+  const [holder, taker] = actors.filter(({ process }) => process.state === 'running');
+  if (!holder || !taker) return;
+  const { least, spread } = plan.latency;
+  const { farMs = 0 } = plan.processes[actors.indexOf(holder)] ?? {};
+  // Its round trip takes up to half of a command, as those of far processes do.
+  const farther = Math.floor(plan.storeOptions.commandTimeoutMs / 4 - least - spread);
+  network.moveAway(holder.process, Math.max(farMs, farther));
+  const key = 'taken from afar';
+  const held = ask(holder, key, { waitMs: 60_000 });
+  await kernel.run(kernel.now + PATIENCE_MS, () => held.isOver || held.lock !== undefined);
+  const taken = ask(taker, key, TAKEOVER);
+  await kernel.run(kernel.now + PATIENCE_MS, () => taken.isOver || taken.lock !== undefined);
+  holder.process.receive(() => {
+    if (taken.lock && held.lock?.validForMs)
+      history.violate('exclusion', 'a takeover from afar: the holder believes in a lock that another has');
+  });
+  for (const it of [held, taken]) it.end();
+  await kernel.run(kernel.now + PATIENCE_MS);
+  network.moveAway(holder.process, farMs);
 }
 
 /** @returns false where it cannot be tried */
-async function takeOver({ actors, parts }: Stage, manner: Manner): Promise<boolean> {
+async function takeOver({ actors, parts }: Stage, plan: Plan, manner: Manner): Promise<boolean> {
   const { kernel, history, handOffMs } = parts;
   const [holder, taker, waiter] = actors.filter(({ process }) => process.state === 'running');
   const mostMs = 2 * handOffMs + SLACK_MS;
@@ -51,9 +80,9 @@ async function takeOver({ actors, parts }: Stage, manner: Manner): Promise<boole
     for (const it of [held, behind]) it?.end();
     return false;
   }
-  const forcedMs = manner === 'is stopped' ? FORCED_AFTER_MS : 0;
+  const afterMs = manner === 'is stopped' ? mostForcedMs(plan) : GRACE_MS;
   const isEarly = taken.lock !== undefined && manner !== 'ends';
-  await kernel.run(askedAt + GRACE_MS + forcedMs + mostMs, () => taken.lock !== undefined);
+  await kernel.run(askedAt + afterMs + mostMs, () => taken.lock !== undefined);
   const say = (rule: 'hand-off' | 'exclusion' | 'loss' | 'tokens', what: string): void =>
     history.violate(rule, `a takeover from a holder that ${manner}: ${what}`);
   if (isEarly) say('exclusion', 'it has the lock before the grace is over');
@@ -73,6 +102,11 @@ async function takeOver({ actors, parts }: Stage, manner: Manner): Promise<boole
     say('loss', 'a call whose lock was taken over after its grace has resolved');
   await kernel.run(kernel.now + PATIENCE_MS);
   return true;
+}
+
+/** A quorum gives a call twice the time that it gives a node. */
+function mostForcedMs({ storeOptions: { commandTimeoutMs } }: Plan): number {
+  return forcedAfterMs(GRACE_MS, 2 * commandTimeoutMs);
 }
 
 function ask({ process, services: [service] }: Actor, key: string, options: CallOptions) {

@@ -52,14 +52,15 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('documents', 'lock/owner/takeover.js', [
     ['a takeover queues behind all that wait', '- Number.MAX_SAFE_INTEGER', '+ Number.MAX_SAFE_INTEGER / 2'],
-    ['a takeover leaves no grace', 'if (now < this.forcedAt)', 'if (false)'],
-    ['a takeover never comes to force', 'this.force(holder);', ''],
-    ['a holder is not told that its lock is taken over', 'this.announce(holder);', ''],
+    ['a takeover leaves no grace', 'if (now >= target.forcedAt)', 'if (true)'],
+    ['a takeover does not wait until the holder must have been told', '+ maxNoticeMs(commandTimeoutMs)', ''],
+    ['a takeover never comes to force', 'return this.force(target);', 'return;'],
+    ['a holder is not told that its lock is taken over', 'this.announce(target);', 'void target;'],
   ]),
   ...mutantsOf('documents', 'lock/owner/owner.js', [
     [
       'a holder that is told ends by force alone',
-      'clock.after(graceMs, () => this.onGraceOver(notice))',
+      'clock.after(graceMs, () => this.onGraceOver(takeover))',
       'clock.after(graceMs, () => undefined)',
       'Force comes a moment later, and the holder is told of that, too.',
     ],

@@ -179,7 +179,7 @@ export interface CallOptions {
    * What the call does when others hold the key. `'throw'` (default): the call waits in the queue, and rejects with
    * `LockWaitTimeoutError` after `waitMs`. `'takeover'`: it goes to the head of the queue and has the holder told, whose
    * `lock.signal` aborts. A holder that has not released after `graceMs` loses the lock, and the call acquires it under a larger
-   * fencing token. Each holder that it finds has its own grace. Not with `fair`, `permits`, `maxWaiting` and `mode: 'shared'`.
+   * fencing token. Each holder that it finds has its own grace. It ends a minimum hold, too. Not with `fair`, `permits`, `maxWaiting` and `mode: 'shared'`.
    */
   readonly onBusy?: 'throw' | 'takeover';
   /**
@@ -212,7 +212,7 @@ export interface CallOptions {
   /**
    * Keeps the key taken for this many ms from the acquisition, even if it is released sooner; default 0. The release returns
    * at once, and the rest of the time is a lease that expires. For jobs that instances with skewed clocks start a moment
-   * apart. At most `leaseMs`, where that is given.
+   * apart. At most `leaseMs`, where that is given. A takeover and `forceRelease` end it.
    */
   readonly holdAtLeastMs?: number;
   /**

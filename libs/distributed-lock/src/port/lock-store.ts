@@ -75,8 +75,11 @@ export interface LockStore {
   /**
    * Tells a holder of this library by a `takeover` notification that it will lose the lock. Changes nothing else. The
    * notification may be lost, or come to an owner that holds no more.
+   *
+   * @returns `nobody to tell` when no process of this library works under that hold: it is of a foreign client, or the rest
+   * of a minimum hold
    */
-  announceTakeover(takeover: TakeoverNotice): Promise<void>;
+  announceTakeover(takeover: TakeoverNotice): Promise<'announced' | 'nobody to tell'>;
   /**
    * Keeps a text in which a client tells people who it is, in place of its earlier one, until its lease is over. Locks do not
    * depend on it. Absent where a back end has no place for it.
@@ -265,6 +268,10 @@ export interface ReleaseRequest {
 /** The owner id that holds the key for the rest of a minimum hold. No request is ever sent with this id. */
 export function placeholderOf(owner: string): string {
   return owner.replace(':', ':-');
+}
+
+export function isPlaceholder(owner: string): boolean {
+  return owner.includes(':-');
 }
 
 /** `unknown`: released now, but an earlier reply was lost, so the store cannot tell whether the owner held until this call. */

@@ -140,7 +140,7 @@ class FaultyClient implements LockStore {
     return this.inner.forceRelease(key, force);
   }
 
-  announceTakeover(takeover: TakeoverNotice): Promise<void> {
+  announceTakeover(takeover: TakeoverNotice): Promise<'announced' | 'nobody to tell'> {
     return this.inner.announceTakeover(takeover);
   }
 

@@ -189,6 +189,12 @@ export class Hold {
     return this.released;
   }
 
+  /** Releases a hold whose work has never begun, and so has no minimum hold, unless an outer call shares it. */
+  giveBack(): NeverRejects<ReleaseReply> {
+    if (this.count === 1) this.holdUntil = 0;
+    return this.release();
+  }
+
   /** Marks the hold as lost unless it was released. @returns a function that tells the listeners and aborts the signal */
   lose(error: LockLostError): () => void {
     if (this.isOver) return () => undefined;

@@ -183,7 +183,7 @@ export class AcquireLoop implements FairWaiter {
     else if (reply.kind === 'busy' || this.callers.mustAskAgain) this.recheckAfter(BUSY_RETRY_MS);
     else if (this.isFirst) {
       this.recheckAfter(reply.recheckAfterMs);
-      if (this.takeover) this.recheckAfter(this.takeover.onHolder(reply.holder));
+      this.takeover?.onHolder(reply.holder);
       this.stayInQueue();
     }
   }

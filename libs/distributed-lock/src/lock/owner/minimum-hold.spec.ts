@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { memoryStore } from '../../stores/memory/memory.store.js';
 import { LockWorld } from '../../../../../test/support/lock-world.js';
 import { ManualClock } from '../../testing/manual-clock.js';
+import { LockWaitTimeoutError } from '../../port/lock.errors.js';
 import { LockService } from '../lock.service.js';
 
 describe('a lock that is held at least for a time', () => {
@@ -66,6 +67,53 @@ describe('a lock that is held at least for a time', () => {
     expect(await pods[1].tryAcquire('survivor')).toBeNull();
     await clock.advance(3100);
     expect(await pods[1].tryAcquire('survivor')).not.toBeNull();
+  });
+
+  it('is kept when the shutdown takes the lock from work that goes on', async () => {
+    const pod = new LockService({ store, clock, shutdownGraceMs: 500 });
+    const lock = await pod.acquire('cut short', { holdAtLeastMs: 3000 });
+    const closed = pod.close();
+    await clock.advance(600);
+    await closed;
+    expect(lock.validForMs).toBe(0);
+    expect(await pods[1].tryAcquire('cut short')).toBeNull();
+    await clock.advance(2500);
+    expect(await pods[1].tryAcquire('cut short')).not.toBeNull();
+  });
+
+  it('is kept beyond a fixed lease that runs out before it', async () => {
+    const lock = await pods[0].acquire('outlived', { leaseMs: 1000 });
+    await lock.run(() => pods[0].withLock('outlived', { holdAtLeastMs: 2000 }, () => undefined));
+    await clock.advance(1500);
+    expect(await lock.release()).toBe('lost');
+    expect(await pods[1].tryAcquire('outlived')).toBeNull();
+    await clock.advance(600);
+    expect(await pods[1].tryAcquire('outlived')).not.toBeNull();
+  });
+
+  it.each(['one by one', 'at once'])(
+    'ends with a call for several keys that gets only some, %s',
+    async (how) => {
+      const other = await pods[0].acquire(`${how} b`);
+      const waitMs = how === 'at once' ? 0 : 100;
+      const failed = pods[1].acquire([`${how} a`, `${how} b`], { waitMs, holdAtLeastMs: 60_000 });
+      void clock.advance(200);
+      await expect(failed).rejects.toThrow(LockWaitTimeoutError);
+      await clock.advance(5);
+      expect(await pods[0].tryAcquire(`${how} a`)).not.toBeNull();
+      await other.release();
+    },
+  );
+
+  it('is ended by a takeover and by force', async () => {
+    for (const how of ['takeover', 'force']) {
+      const lock = await pods[0].acquire(how, { holdAtLeastMs: 60_000 });
+      const taking = pods[1].acquire(how, how === 'takeover' ? { onBusy: 'takeover', graceMs: 100 } : {});
+      if (how === 'force') await pods[1].forceRelease(how);
+      await clock.advance(200);
+      expect(lock.validForMs).toBe(0);
+      await (await taking).release();
+    }
   });
 
   it('does not outlive the shutdown when the store is away', async () => {

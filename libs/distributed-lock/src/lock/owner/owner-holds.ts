@@ -11,7 +11,7 @@ import type { LockRuntime } from '../runtime/lock-runtime.js';
 /** The holds of the callers that an owner has admitted and that have not released yet, and the events of these callers. */
 export class OwnerHolds {
   private readonly holds = new SmallSet<Hold>();
-  /** The latest end of a minimum hold, of the holds that were released. */
+  /** The latest end of a minimum hold, of the holds that are over. A takeover and force end all minimum holds. */
   minimumUntil = 0;
 
   constructor(
@@ -52,6 +52,9 @@ export class OwnerHolds {
   /** All holds are lost before the first listener is told, because it may use or release another hold. */
   lose(reason: LockLostError['reason'], detail: string, cause: Error | undefined): void {
     const { key, id: owner, now } = this.owner;
+    const isTaken = reason === 'takeover' || reason === 'taken';
+    const ends = Array.from(this.holds, ({ holdUntil }) => holdUntil);
+    this.minimumUntil = isTaken ? 0 : Math.max(this.minimumUntil, ...ends);
     const losses = Array.from(this.holds, (hold) => {
       const error = new LockLostError(key, now - hold.acquiredAt, reason, detail, cause && { cause });
       return { hold, error, tell: hold.lose(error) };

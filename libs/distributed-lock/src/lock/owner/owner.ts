@@ -50,8 +50,8 @@ export class Owner {
   private readonly acquireLoop: AcquireLoop;
   private readonly budget = new HandOffBudget();
   private slowAnswers = 0;
-  /** The notice of a takeover, whose grace runs. */
-  takeover: Notice | undefined;
+  /** Another call takes the lock over. It is over with the grace, also if no timer has run by then. */
+  takeover: RunningTakeover | undefined;
   private cancelGrace: (() => void) | undefined;
 
   constructor(
@@ -92,7 +92,9 @@ export class Owner {
   }
 
   measureValidity(at: ClockReading): number {
-    return this.keeper?.lease.measureValidity(at) ?? 0;
+    const { keeper } = this;
+    if (!keeper) return 0;
+    return Math.max(0, Math.min(keeper.lease.measureValidity(at), this.leftOfGrace(at)));
   }
 
   get leaseMs(): number {
@@ -109,6 +111,10 @@ export class Owner {
   askNow(): void {
     if (this.state === 'confirming') this.keeper?.renewNow();
     else this.acquireLoop.askNow();
+  }
+
+  recheckAfter(ms: number): void {
+    this.acquireLoop.recheckAfter(ms);
   }
 
   onJoined(): void {
@@ -133,7 +139,7 @@ export class Owner {
       case 'takeover':
         return this.onTakeover(notification);
       case 'recheck':
-        return this.acquireLoop.recheckAfter(notification.afterMs);
+        return this.recheckAfter(notification.afterMs);
     }
   }
 
@@ -288,7 +294,9 @@ export class Owner {
   }
 
   noticeExpiry(at?: ClockReading): void {
-    this.keeper?.noticeExpiry(at);
+    const { takeover } = this;
+    if (takeover && this.leftOfGrace(at) <= 0) this.onGraceOver(takeover);
+    else this.keeper?.noticeExpiry(at);
   }
 
   async extend(ms: number): Promise<void> {
@@ -316,18 +324,31 @@ export class Owner {
 
   // --- taken over -----------------------------------------------------------------------------------------------
 
-  /** The first takeover counts. The lease goes on until the work has ended, or the grace is over. */
+  /**
+   * The lease goes on until the work has ended, or the grace is over. Of several takeovers the one whose grace ends first counts.
+   * A notice of the same call is repeated with what is left of the grace, and does not shorten what the holder was told first.
+   */
   private onTakeover({ graceMs, by }: Notice): void {
-    if (this.takeover || !this.isGranted) return;
+    if (!this.isGranted || by === this.takeover?.by) return;
+    const toldAt = this.readClocks();
+    if (graceMs >= this.leftOfGrace(toldAt)) return;
     const { key, id: owner, runtime } = this;
-    const notice = (this.takeover = { graceMs, by });
-    this.cancelGrace = runtime.clock.after(graceMs, () => this.onGraceOver(notice));
+    this.dropTakeover();
+    const takeover = (this.takeover = { graceMs, by, toldAt });
+    this.cancelGrace = runtime.clock.after(graceMs, () => this.onGraceOver(takeover));
     runtime.emit({ type: 'takeover', key, owner, graceMs, by });
     this.holds.tellTakeover();
   }
 
   private onGraceOver({ graceMs, by }: Notice): void {
     this.onLost('takeover', `${by} has taken it over, and its grace of ${graceMs} ms is over`);
+  }
+
+  /** Counts by the time of day, too, as a lease does: the monotonic clock may stand still while the machine is suspended. */
+  private leftOfGrace({ now, lead } = this.readClocks()): number {
+    if (!this.takeover) return Infinity;
+    const { graceMs, toldAt } = this.takeover;
+    return graceMs - (now - toldAt.now) - Math.max(0, lead - toldAt.lead);
   }
 
   private dropTakeover(): void {
@@ -344,7 +365,9 @@ export class Owner {
     if (keeper.lease.hasAdmittedNobody) return this.backToQueue(keeper);
     this.end();
     this.holds.lose(reason, detail, keeper.lease.suspendedBy);
-    this.releaseInBackground(reason === 'expired' ? keeper.marginMs : 0);
+    // The rest of a minimum hold must be written while the store still has the lease.
+    const isOver = reason === 'expired' && this.holds.minimumUntil <= this.now;
+    this.releaseInBackground(isOver ? keeper.marginMs : 0);
   }
 
   private backToQueue(keeper: LeaseKeeper): void {
@@ -486,6 +509,10 @@ export class Owner {
 type State = 'waiting' | 'confirming' | 'held' | 'ended';
 
 type Notice = Pick<TakeoverNotice, 'graceMs' | 'by'>;
+
+interface RunningTakeover extends Notice {
+  readonly toldAt: ClockReading;
+}
 
 /** The callers of one key, as its owners use them. Implemented by `LocalQueue`. */
 export interface Callers extends WaitingCallers {

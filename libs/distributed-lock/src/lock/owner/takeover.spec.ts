@@ -2,14 +2,20 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { eventsOf, typesOf } from '../../../../../test/support/events.js';
 import { follow, type Followed } from '../../../../../test/support/lock-world.js';
 import { world } from '../../../../../test/support/world-per-test.js';
-import { LockLostError, LockWaitTimeoutError } from '../../port/lock.errors.js';
+import { LockLostError, LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
+import type { LockStoreFactory, Notification } from '../../port/lock-store.js';
+import { maxNoticeMs } from '../../port/notice-time.js';
+import { memoryStore } from '../../stores/memory/memory.store.js';
+import { ManualClock } from '../../testing/manual-clock.js';
 import type { CallOptions, Lock } from '../lock.js';
-import type { LockService } from '../lock.service.js';
-import { FORCED_AFTER_MS } from './takeover.js';
+import { LockService } from '../lock.service.js';
+import { forcedAfterMs } from './takeover.js';
 
 const GRACE_MS = 400;
+/** Of `FaultyStore`. */
+const COMMAND_TIMEOUT_MS = 100;
 const TAKEOVER: CallOptions = { onBusy: 'takeover', graceMs: GRACE_MS };
-const OVER_MS = GRACE_MS + FORCED_AFTER_MS;
+const OVER_MS = forcedAfterMs(GRACE_MS, COMMAND_TIMEOUT_MS);
 
 let locks: LockService;
 let second: LockService;
@@ -120,6 +126,99 @@ describe("onBusy: 'takeover'", () => {
     await world.clock.advance(11_000);
     expect(reasonOf(lock)).toMatchObject({ reason: 'taken' });
     await taken.value.release();
+  });
+
+  it.each([0, 300, maxNoticeMs(COMMAND_TIMEOUT_MS) - 1])(
+    'has the lock only when the holder, who is told after %i ms, does not believe in it any more',
+    async (ms) => {
+      const slow = world.service({}, { notification: ({ kind }) => (kind === 'takeover' ? [ms] : [0]) });
+      const lock = await world.take(slow, 'k');
+      const beliefs: number[] = [];
+      const asked = follow(
+        locks.withLock('k', TAKEOVER, () => {
+          beliefs.push(lock.validForMs);
+        }),
+      );
+      await world.clock.advance(2 * OVER_MS);
+      expect(asked.state).toBe('resolved');
+      expect(beliefs).toEqual([0]);
+    },
+  );
+
+  it('ends with the grace for a holder that blocks its event loop, before any timer runs', async () => {
+    const lock = await world.take(second, 'k');
+    const taken = await ask(locks, TAKEOVER);
+    world.clock.stall(GRACE_MS);
+    expect(lock.validForMs).toBe(0);
+    expect(() => lock.assertHeld()).toThrow('its grace of 400 ms is over');
+    expect(await lock.release()).toBe('lost');
+    await world.clock.advance(5);
+    await taken.value.release();
+  });
+
+  it('is announced again to a holder that has missed it, with what is left of the grace', async () => {
+    const graceMs = 1500;
+    const isFirst = (it: Notification): boolean => it.kind === 'takeover' && it.graceMs === graceMs;
+    const unlucky = world.service({}, { notification: (it) => (isFirst(it) ? [] : [0]) });
+    const lock = await world.take(unlucky, 'k');
+    const taken = await ask(locks, { ...TAKEOVER, graceMs });
+    expect(lock.signal.aborted).toBe(false);
+    await world.clock.advance(1100);
+    expect(reasonOf(lock).message).toMatch(/leaves [45]\d\d ms/);
+    await world.clock.advance(graceMs - 1100);
+    expect(lock.validForMs).toBe(0);
+    await world.clock.advance(5);
+    await taken.value.release();
+  });
+
+  it('leaves the holder the shortest grace, where several calls take its lock over', async () => {
+    const lock = await world.take(second, 'k');
+    const first = await ask(locks, { ...TAKEOVER, graceMs: 5000 });
+    const other = await ask(third, { ...TAKEOVER, site: 'another call' });
+    await world.clock.advance(GRACE_MS - 10);
+    lock.assertHeld();
+    await world.clock.advance(10);
+    expect(() => lock.assertHeld()).toThrow('(another call) has taken it over');
+    await world.clock.advance(5);
+    await first.value.release();
+    await world.clock.advance(5);
+    await other.value.release();
+  });
+
+  it('ends the rest of a minimum hold after the grace: there is nobody to tell', async () => {
+    const first = await world.take(second, 'k', { holdAtLeastMs: 60_000 });
+    await first.release();
+    const taken = await ask(locks, { ...TAKEOVER, waitMs: GRACE_MS + 50 });
+    await world.clock.advance(GRACE_MS - 50);
+    expect(taken.state).toBe('pending');
+    await world.clock.advance(60);
+    expect(taken.value.validForMs).toBeGreaterThan(0);
+    await taken.value.release();
+  });
+
+  it('does not come to force before the store has the announcement', async () => {
+    const clock = new ManualClock();
+    const store = memoryStore();
+    let failures = 2;
+    const failing: LockStoreFactory = {
+      create(context) {
+        const inner = store.create(context);
+        const announce = inner.announceTakeover.bind(inner);
+        inner.announceTakeover = (takeover) =>
+          failures-- > 0 ? Promise.reject(new LockStoreError('away', 'k', 'unready')) : announce(takeover);
+        return inner;
+      },
+    };
+    const [holder, taker] = [new LockService({ store, clock }), new LockService({ store: failing, clock })];
+    const lock = await holder.acquire('k');
+    const events = eventsOf(taker);
+    const beliefs: number[] = [];
+    const taking = taker.withLock('k', TAKEOVER, () => void beliefs.push(lock.validForMs));
+    await clock.advance(5000);
+    await taking;
+    expect(beliefs).toEqual([0]);
+    expect(typesOf(events)).toEqual(['error', 'error', 'acquired', 'released']);
+    await Promise.all([holder.close(), taker.close()]);
   });
 
   it('leaves each holder that it meets a grace of its own', async () => {
@@ -260,19 +359,18 @@ describe('the options of a takeover', () => {
     await taken.value.release();
   });
 
-  it.each<[CallOptions, CallOptions]>([
-    [{ maxWaiting: 0 }, { ...TAKEOVER, graceMs: 300 }],
-    [TAKEOVER, { graceMs: 300 }],
-  ])(
-    'come from the defaults of a service, whose maxWaiting does not count: %j',
-    async (defaults, options) => {
-      const operators = world.service({ defaults });
-      const lock = await world.take(second, 'k');
-      const taken = await ask(operators, options);
-      expect(reasonOf(lock).message).toContain('leaves 300 ms');
-      await lock.release();
-      await world.clock.advance(5);
-      await taken.value.release();
-    },
-  );
+  it('leave out a maxWaiting of the service, because a takeover goes ahead of all that wait', async () => {
+    const operators = world.service({ defaults: { maxWaiting: 0 } });
+    const lock = await world.take(second, 'k');
+    const taken = await ask(operators, { ...TAKEOVER, graceMs: 300 });
+    expect(reasonOf(lock).message).toContain('leaves 300 ms');
+    await lock.release();
+    await world.clock.advance(5);
+    await taken.value.release();
+  });
+
+  it('are refused as defaults of a service, where calls would have them that never meant it', () => {
+    for (const defaults of [TAKEOVER, { onBusy: 'takeover' } as const, { graceMs: GRACE_MS }])
+      expect(() => world.service({ defaults })).toThrow("defaults must not have onBusy: 'takeover'");
+  });
 });

@@ -1,24 +1,32 @@
 import { inBackground } from '../../async-context/in-background.js';
+import { leaseMargin } from '../../port/lease-validity.js';
+import { maxNoticeMs } from '../../port/notice-time.js';
 import { timeOfDay } from '../../time/clock.js';
 import { siteText } from '../request/call-site.js';
 import type { LockRequest } from '../request/lock-request.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 
 /**
- * A notified holder releases by itself when its grace is over. If it has not this many ms later, the lock is released by
- * force.
+ * How long after the store's reply to the announcement a lock is released by force, in ms. The holder counts its grace from when
+ * it is told, by its own clock, so the time that the notice takes and the drift of both clocks come on top of the grace.
  */
-export const FORCED_AFTER_MS = 250;
+export function forcedAfterMs(graceMs: number, commandTimeoutMs: number): number {
+  return graceMs + leaseMargin(graceMs) + maxNoticeMs(commandTimeoutMs);
+}
 
 /**
  * Takes the lock over for an owner that waits at the head of the queue.
  *
- * The store notifies each holder that a recheck finds, and that holder has its grace. If it still has the lock afterwards,
- * the takeover releases the lock by force. The store then grants it to the head of the queue.
+ * 1. A reply names a holder, and the takeover asks the store to tell it.
+ * 2. The holder's process gives the lock up when its grace is over, and the store grants it to the head of the queue.
+ * 3. If the same holder still has the lock when it must have been told and its grace must be over, the takeover releases the
+ *    lock by force. A hold that no process works under ends by force as soon as the grace is over.
+ *
+ * A notification may be lost, so each further reply that names the holder repeats the announcement, with what is left of the
+ * grace.
  */
 export class Takeover {
-  private holder: string | undefined;
-  private forcedAt = Infinity;
+  private target: Target | undefined;
 
   constructor(
     private readonly owner: WaitingOwner,
@@ -35,48 +43,77 @@ export class Takeover {
     return timeOfDay(this.runtime.clock) - Number.MAX_SAFE_INTEGER;
   }
 
-  /** @returns in how many ms the owner rechecks, to take the lock from this holder by force */
-  onHolder(holder: string | undefined): number {
-    if (holder === undefined) return Infinity;
+  /** The store has replied that this holder has the lock, or that nobody has it. */
+  onHolder(holder: string | undefined): void {
+    if (holder === undefined) return;
     const { now } = this.owner;
-    if (holder !== this.holder) {
-      this.holder = holder;
-      this.forcedAt = now + this.graceMs + FORCED_AFTER_MS;
-      this.announce(holder);
-    }
-    if (now < this.forcedAt) return this.forcedAt - now;
-    this.force(holder);
-    return Infinity;
+    if (holder !== this.target?.holder)
+      this.target = { holder, graceUntil: now + this.graceMs, forcedAt: Infinity, isAsking: false };
+    const { target } = this;
+    if (now >= target.forcedAt) return this.force(target);
+    this.owner.recheckAfter(target.forcedAt - now);
+    if (now < target.graceUntil || target.forcedAt === Infinity) this.announce(target);
   }
 
-  private announce(owner: string): void {
-    const { graceMs, request, runtime } = this;
-    const by = runtime.introductions.nameOf(this.owner.id, siteText(request.site));
-    const { key } = request;
-    inBackground(runtime.store.announceTakeover({ key, owner, graceMs, by }), (error) =>
-      this.onFailed(error),
-    );
+  private announce(target: Target): void {
+    if (target.isAsking) return;
+    target.isAsking = true;
+    const { key, site } = this.request;
+    const { introductions, store } = this.runtime;
+    const by = introductions.nameOf(this.owner.id, siteText(site));
+    const isFirst = target.forcedAt === Infinity;
+    const graceMs = isFirst ? this.graceMs : Math.ceil(target.graceUntil - this.owner.now);
+    const announced = store.announceTakeover({ key, owner: target.holder, graceMs, by }).then((reply) => {
+      target.isAsking = false;
+      if (isFirst) this.onAnnounced(target, reply);
+    });
+    inBackground(announced, (error) => this.onFailed(target, error));
   }
 
-  /** After a failure the next recheck finds the same holder, and tries again. */
-  private force(holder: string): void {
+  private onAnnounced(target: Target, reply: 'announced' | 'nobody to tell'): void {
+    const { owner, graceMs, runtime } = this;
+    const { now } = owner;
+    if (reply === 'announced') {
+      target.graceUntil = now + graceMs;
+      target.forcedAt = now + forcedAfterMs(graceMs, runtime.store.commandTimeoutMs);
+    } else target.forcedAt = target.graceUntil;
+    if (target === this.target) owner.recheckAfter(target.forcedAt - now);
+  }
+
+  private force(target: Target): void {
+    if (target.isAsking) return;
+    target.isAsking = true;
     const { owner, request, runtime } = this;
     const { key } = request;
+    const { holder } = target;
     const forced = runtime.store.forceRelease(key, { owners: [holder] }).then((reply) => {
+      target.isAsking = false;
       if (reply === 'released') runtime.emit({ type: 'forced', key, owner: owner.id, holder });
-      else owner.askNow();
+      else owner.recheckAfter(0);
     });
-    inBackground(forced, (error) => this.onFailed(error));
+    inBackground(forced, (error) => this.onFailed(target, error));
   }
 
-  private onFailed(error: unknown): void {
+  /** The next recheck finds the same holder, and tries again. */
+  private onFailed(target: Target, error: unknown): void {
+    target.isAsking = false;
     this.runtime.emit({ type: 'error', key: this.request.key, during: 'takeover', error });
   }
+}
+
+/** The holder from which the lock is taken now. */
+interface Target {
+  readonly holder: string;
+  graceUntil: number;
+  /** `Infinity` until the store has the notice. */
+  forcedAt: number;
+  /** A request about this holder is under way. */
+  isAsking: boolean;
 }
 
 /** The owner that waits. Implemented by `Owner`. */
 interface WaitingOwner {
   readonly id: string;
   readonly now: number;
-  askNow(): void;
+  recheckAfter(ms: number): void;
 }

@@ -98,7 +98,7 @@ export class Acquirer {
     if ('busyKey' in holds) return holds;
     const refusal = this.refusalOf(requests[0], holdsOfFlow(this.scope));
     if (!refusal) return holds;
-    for (const hold of holds) inBackground(hold.release());
+    for (const hold of holds) inBackground(hold.giveBack());
     throw refusal.error;
   }
 
@@ -120,7 +120,7 @@ export class Acquirer {
       }
       return held;
     } catch (error) {
-      for (const hold of held.reverse()) inBackground(hold.release());
+      for (const hold of held.reverse()) inBackground(hold.giveBack());
       throw error;
     }
   }

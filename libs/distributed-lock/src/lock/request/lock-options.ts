@@ -27,7 +27,7 @@ export interface LockServiceOptions {
   readonly watchdogTimeoutMs?: number;
   /** Time for holders to finish at shutdown, before the service takes their locks; default 10 000. */
   readonly shutdownGraceMs?: number;
-  /** Options of every call that does not give them itself; default: none. */
+  /** Options of every call that does not give them itself; default: none. A takeover is for single calls, and is refused here. */
   readonly defaults?: CallOptions;
   /** The source of time, such as a `ManualClock` in tests; default: the clock of the machine. */
   readonly clock?: Clock;
@@ -88,7 +88,7 @@ export function resolveLockOptions(options: LockServiceOptions | undefined): Res
   checkLease('watchdogTimeoutMs', watchdogTimeoutMs);
   checkWait('shutdownGraceMs', shutdownGraceMs);
   checkOptionNames('defaults', defaults, CALL_NAMES);
-  checkCallOptions(defaults);
+  checkDefaults(defaults);
   if (typeof store?.create !== 'function') {
     throw new LockConfigurationError(
       `store must be what memoryStore(), redisStore(…) or another store function returns; it was given ${describeGiven(store)}. ${howToGive(store)}`,
@@ -98,6 +98,16 @@ export function resolveLockOptions(options: LockServiceOptions | undefined): Res
   if (application !== false) checkText('application', application);
   const times = { waitMs, watchdogTimeoutMs, shutdownGraceMs };
   return { store, keyPrefix, ...times, defaults, clock, chance, application };
+}
+
+/** A default holds for calls that never meant it, too: for `tryAcquire`, readers, permits and the candidates for a leader. */
+function checkDefaults(defaults: CallOptions): void {
+  if (defaults.onBusy === 'takeover' || defaults.graceMs !== undefined) {
+    throw new LockConfigurationError(
+      `defaults must not have onBusy: 'takeover' nor graceMs: each call of the service, those of leaders among them, would take locks from their holders. Give them to the calls that are to do so.`,
+    );
+  }
+  checkCallOptions(defaults);
 }
 
 function howToGive(store: unknown): string {

@@ -47,9 +47,8 @@ export function lockRequest(
   const fair = call.fair ?? defaults.fair;
   const reentrant = call.reentrant ?? defaults.reentrant;
   const waitMs = call.waitMs ?? defaults.waitMs ?? options.waitMs;
-  const onBusy = call.onBusy ?? defaults.onBusy;
+  const { onBusy, graceMs } = call;
   const isTakeover = onBusy === 'takeover';
-  const graceMs = call.graceMs ?? (isTakeover ? defaults.graceMs : undefined);
   checkCallOptions({
     waitMs,
     maxWaiting,

@@ -146,7 +146,12 @@ export function guardedStore(store: LockStore, tell: (during: string, error: unk
         oneOf('released', 'not held', 'held by another'),
       ),
     announceTakeover: (takeover) =>
-      ask('announceTakeover', takeover.key, () => store.announceTakeover(takeover)),
+      ask(
+        'announceTakeover',
+        takeover.key,
+        () => store.announceTakeover(takeover),
+        oneOf('announced', 'nobody to tell'),
+      ),
     ...(store.introduce && {
       introduce: (introduction) => ask('introduce', undefined, () => store.introduce?.(introduction)),
     }),

@@ -165,10 +165,10 @@ export class DocumentStore implements LockStore {
     });
   }
 
-  announceTakeover(takeover: TakeoverNotice): Promise<void> {
+  announceTakeover(takeover: TakeoverNotice): Promise<'announced' | 'nobody to tell'> {
     return this.laneOf(takeover.key).run((state) => {
-      state.announceTakeover(takeover);
-      return () => undefined;
+      const holds = state.announceTakeover(takeover);
+      return () => (holds ? 'announced' : 'nobody to tell');
     });
   }
 
@@ -227,7 +227,7 @@ export class DocumentStore implements LockStore {
           return { wasHolder, executedAt };
         };
       },
-      { mayWait: flush === undefined },
+      { mayWait: flush === undefined, isRelease: true },
     );
   }
 

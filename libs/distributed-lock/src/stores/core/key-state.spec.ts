@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { LOCK, SHARED, type Claim } from '../../port/claim.js';
-import type { AcquireRequest } from '../../port/lock-store.js';
+import { placeholderOf, type AcquireRequest } from '../../port/lock-store.js';
 import { FREE, type Holder, type LockDocument, type Reading } from './document.js';
 import type { StoredNote, StoredWaiter } from './document.js';
 import { KeyState } from './key-state.js';
@@ -167,6 +167,18 @@ describe('releasing', () => {
       queue: [],
     });
     expect(key.notified).toEqual(['other']);
+  });
+
+  it('leaves the rest of a minimum hold without what was of the grant: nobody confirms it', () => {
+    const takeover = { graceMs: 500, by: 'other' };
+    const mine = holder(ME, { nonce: 'n', isUnconfirmed: true, takeover });
+    const releasing = state({ document: { holders: [mine], queue: [waiter(OTHER)] } });
+    releasing.release({ owner: ME }, { holdMs: 700 });
+    expect(releasing.document.holders).toEqual([holder(placeholderOf(ME), { until: { inMs: 700 } })]);
+    // Its end is that of a minimum hold, not of a grant whose owner was out of reach.
+    const over = holder(placeholderOf(ME), { until: NOW - 1 });
+    const later = state({ document: { holders: [over], queue: [waiter(ME), waiter(OTHER)] } });
+    expect(later.document.queue.map(({ owner }) => owner)).toEqual([ME, OTHER]);
   });
 
   it('grants a waiter of the same client for its whole lease', () => {

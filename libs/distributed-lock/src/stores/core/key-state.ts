@@ -1,5 +1,6 @@
 import { isExclusive, modeOf, type Claim } from '../../port/claim.js';
 import {
+  isPlaceholder,
   placeholderOf,
   type AcquireReply,
   type AcquireRequest,
@@ -156,13 +157,20 @@ export class KeyState {
     return others.length > 0 ? 'held by another' : 'not held';
   }
 
-  /** The first takeover of a holder counts. */
-  announceTakeover({ owner, graceMs, by }: TakeoverNotice): void {
+  /**
+   * Of several takeovers the shortest grace counts, and so does what is left of one that is announced again, for a client that
+   * reads it late.
+   *
+   * @returns whether the owner holds, so that its client is told
+   */
+  announceTakeover({ owner, graceMs, by }: TakeoverNotice): boolean {
     const held = this.holderOf(owner);
-    if (!held || held.takeover) return;
+    if (!held || isPlaceholder(owner)) return false;
+    if (held.takeover && held.takeover.graceMs <= graceMs) return true;
     this.replace(held, { ...held, takeover: { graceMs, by } });
     this.isChangedNow = true;
     this.notifyClientsOf([held]);
+    return true;
   }
 
   /** Leaves out holders and waiters whose time is over. Grants nothing: a waiter that may enter is granted by its own recheck. */
@@ -288,9 +296,21 @@ export class KeyState {
     this.holders = this.holders.map((each) => (each === holder ? next : each));
   }
 
-  /** Keeps the key for the rest of a minimum hold. The first waiter rechecks when the minimum hold is over. */
+  /**
+   * Keeps the key for the rest of a minimum hold, in which nobody confirms anything. The first waiter rechecks when the minimum
+   * hold is over.
+   */
   private leavePlaceholder(held: Holder, holdMs: number): void {
-    this.holders.push({ ...held, owner: placeholderOf(held.owner), until: { inMs: holdMs } });
+    const { claim, token, lastToken, leaseMs, session } = held;
+    this.holders.push({
+      owner: placeholderOf(held.owner),
+      claim,
+      token,
+      lastToken,
+      until: { inMs: holdMs },
+      ...(leaseMs !== undefined && { leaseMs }),
+      ...(session !== undefined && { session }),
+    });
     this.notifyClientsOf(this.queue.slice(0, 1));
   }
 

@@ -1,4 +1,4 @@
-import type { Notification } from '../../port/lock-store.js';
+import { isPlaceholder, type AcquireRequest, type Notification } from '../../port/lock-store.js';
 import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import { type Holder, isOver, remainingOf, type TimedReading, type StoredWaiter } from './document.js';
 import type { ActingClient } from './key-state.js';
@@ -25,6 +25,11 @@ export class LaneOwners {
 
   holds(owner: string, token: number): boolean {
     return this.owners.get(owner)?.token === token;
+  }
+
+  /** A grant may have been notified before, and is not forgotten. */
+  onNoteLeft({ owner, leaseMs, waitMs }: AcquireRequest): void {
+    if (!this.owners.has(owner)) this.onQueued(owner, leaseMs, waitMs);
   }
 
   onQueued(owner: string, leaseMs: number, waitMs: number): void {
@@ -119,9 +124,4 @@ interface OwnerOnLane {
 function grantTo(holder: Holder, validUntil: number, waiting: number): Notification {
   const { owner, token, lastToken } = holder;
   return { kind: 'granted', owner, token, lastToken, validUntil, waiting, confirmed: !holder.isUnconfirmed };
-}
-
-/** See `placeholderOf` in the port. */
-function isPlaceholder(owner: string): boolean {
-  return owner.includes(':-');
 }

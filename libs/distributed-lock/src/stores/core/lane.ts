@@ -63,10 +63,10 @@ export class Lane {
    */
   run<Reply>(
     apply: (state: KeyState) => (executed: Executed) => Reply,
-    { request, mayWait = false }: TaskOptions = {},
+    { request, mayWait = false, isRelease = false }: TaskOptions = {},
   ): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      this.tasks.push({ apply, request, resolve, reject });
+      this.tasks.push({ apply, request, isRelease, resolve, reject });
       if (mayWait && this.context.register.isRemote) this.schedule();
       else this.start();
     });
@@ -122,15 +122,33 @@ export class Lane {
       try {
         await this.execute(tasks);
       } catch (error) {
-        // Tasks that came meanwhile would wait for the same failure, for as long again.
-        const failed = [...tasks, ...this.tasks.splice(0)];
-        const isUnsure = this.hasNotes && error instanceof LockStoreError;
-        for (const task of failed) task.reject(isUnsure ? asUnknown(error) : error);
+        // Tasks that came meanwhile would wait for the same failure of the back end, for as long again.
+        this.fail([...tasks, ...this.tasks.splice(0)], error);
       }
       this.compare();
     }
     this.isRunning = false;
     this.closeIfIdle();
+  }
+
+  private fail(tasks: readonly Task[], error: unknown): void {
+    const isUnsure = this.hasNotes && error instanceof LockStoreError;
+    for (const task of tasks) task.reject(isUnsure ? asUnknown(error) : error);
+  }
+
+  /**
+   * Other clients were first with each write, for too long. What was tried fails, except for releases: nobody gets the lock
+   * before them, so they go on with the tasks that came meanwhile.
+   */
+  private giveUp({ left, tries }: Round, ms: number): void {
+    const error = new LockStoreError(
+      `Could not write the lock "${this.key}": other clients have written it first, ${tries} times in ${Math.round(ms)} ms. Try again; if it goes on, use fewer processes on this key.`,
+      this.key,
+      'unready',
+    );
+    this.tasks.unshift(...left.filter(({ isRelease }) => isRelease));
+    const tried = left.filter(({ isRelease }) => !isRelease);
+    this.fail(tried, error);
   }
 
   private async execute(tasks: readonly Task[]): Promise<void> {
@@ -149,7 +167,8 @@ export class Lane {
       const apply = (): Applied => (applied ??= this.applyTo(known, left));
       const isChanged = () => apply().state.isChanged;
       const action = nextAction(this.situationOf(round, requests.length, known, isChanged));
-      if (action !== 'answer') this.checkTime(round);
+      const triedMs = action === 'answer' ? 0 : this.triedMs(round);
+      if (triedMs > register.commandTimeoutMs) return this.giveUp(round, triedMs);
       switch (action) {
         case 'take':
           this.onTaken(round, await register.take(this.name, requests));
@@ -184,19 +203,28 @@ export class Lane {
   /** The first task that acquires has the document, or the tasks that wait have left notes beside it. */
   private onTaken(round: Round, { isDone, timed }: TimedReply): void {
     round.fresh = this.onReply(timed);
-    if (!isDone) {
-      this.hasNotes ||= round.left.some(willLeaveNote);
-      return;
-    }
+    if (!isDone) return this.onNotesLeft(round.left.filter(willLeaveNote));
     const taker = round.left.find(({ request }) => request) as Task;
     this.settleOf(taker, this.stateIn(round.fresh))(this.executedBy(round.fresh));
     round.left = round.left.filter((task) => task !== taker);
   }
 
+  /**
+   * From its note on, another client may grant the lock to an owner, long before a swap for the other tasks of this round
+   * succeeds. The notification of such a grant may have come before the reply to the take.
+   */
+  private onNotesLeft(tasks: readonly Task[]): void {
+    if (tasks.length === 0) return;
+    this.hasNotes = true;
+    for (const { request } of tasks) this.owners.onNoteLeft(request as AcquireRequest);
+    this.compare();
+  }
+
   private onSwapped(round: Round, applied: Applied, { isDone, timed }: TimedReply): void {
     round.fresh = this.onReply(timed);
-    if (isDone) this.settleAll(round, applied);
-    else round.lostSwaps += 1;
+    if (isDone) return this.settleAll(round, applied);
+    round.lostSwaps += 1;
+    this.compare();
   }
 
   private settleAll(round: Round, { settles }: Applied): void {
@@ -285,17 +313,10 @@ export class Lane {
     this.context.watch(this.name, interest);
   }
 
-  /** @throws LockStoreError when the tries have taken longer than `commandTimeoutMs` */
-  private checkTime({ tries, firstReplyAt }: Round): void {
+  /** For how long this round has lost its writes to other clients, once there were enough tries. */
+  private triedMs({ tries, firstReplyAt }: Round): number {
     const { register, clock } = this.context;
-    if (tries < LEAST_TRIES || !register.isRemote) return;
-    const ms = clock.now() - firstReplyAt;
-    if (ms <= register.commandTimeoutMs) return;
-    throw new LockStoreError(
-      `Could not write the lock "${this.key}": other clients have written it first, ${tries} times in ${Math.round(ms)} ms. Try again; if it goes on, use fewer processes on this key.`,
-      this.key,
-      'unready',
-    );
+    return tries < LEAST_TRIES || !register.isRemote ? 0 : clock.now() - firstReplyAt;
   }
 }
 
@@ -328,12 +349,15 @@ interface TaskOptions {
   readonly request?: AcquireRequest;
   /** The task may wait for the rest of this turn of the event loop, to be written together with the next one. */
   readonly mayWait?: boolean;
+  /** The task takes an owner out of the document. It goes on for as long as other clients are first. */
+  readonly isRelease?: boolean;
 }
 
 interface Task {
   /** @returns a function that makes the reply, to be called when the changed state is written */
   readonly apply: (state: KeyState) => (executed: Executed) => unknown;
   readonly request: AcquireRequest | undefined;
+  readonly isRelease: boolean;
   readonly resolve: (reply: never) => void;
   readonly reject: (error: unknown) => void;
 }

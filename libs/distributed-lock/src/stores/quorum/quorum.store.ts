@@ -159,7 +159,7 @@ class QuorumStore implements LockStore {
     return forceRelease(this.context, key, force);
   }
 
-  announceTakeover(takeover: TakeoverNotice): Promise<void> {
+  announceTakeover(takeover: TakeoverNotice): Promise<'announced' | 'nobody to tell'> {
     return announceTakeover(this.context, takeover);
   }
 

@@ -55,12 +55,16 @@ export async function forceRelease(
 }
 
 /** Asks each node to notify the holder, because one notification is enough and any of them may be lost. */
-export async function announceTakeover(context: QuorumContext, takeover: TakeoverNotice): Promise<void> {
+export async function announceTakeover(
+  context: QuorumContext,
+  takeover: TakeoverNotice,
+): Promise<'announced' | 'nobody to tell'> {
   const { key, owner } = takeover;
-  await askNodes(context, key, async (store) => {
+  const replies = await askNodes(context, key, async (store) => {
     const [attempt] = await attemptsAt(store, key, [owner]);
-    if (attempt !== undefined) await store.announceTakeover({ ...takeover, owner: attempt });
+    return attempt === undefined ? 'nobody to tell' : store.announceTakeover({ ...takeover, owner: attempt });
   });
+  return replies.includes('announced') ? 'announced' : 'nobody to tell';
 }
 
 /** @returns the ids under which the node knows these holders */

@@ -2,26 +2,27 @@
 import { Subject } from 'rxjs';
 import { inBackground } from '../../async-context/in-background.js';
 import { promiseOf } from '../../async-context/promise-of.js';
-import type {
-  AcquireReply,
-  AcquireRequest,
-  Force,
-  ForceReply,
-  Grant,
-  InTheWay,
-  Introduction,
-  KeyPage,
-  ListRequest,
-  LockSnapshot,
-  LockStore,
-  LockStoreContext,
-  Notification,
-  ReleaseReply,
-  ReleaseRequest,
-  Renewal,
-  RenewalReply,
-  Repeated,
-  TakeoverNotice,
+import {
+  isPlaceholder,
+  type AcquireReply,
+  type AcquireRequest,
+  type Force,
+  type ForceReply,
+  type Grant,
+  type InTheWay,
+  type Introduction,
+  type KeyPage,
+  type ListRequest,
+  type LockSnapshot,
+  type LockStore,
+  type LockStoreContext,
+  type Notification,
+  type ReleaseReply,
+  type ReleaseRequest,
+  type Renewal,
+  type RenewalReply,
+  type Repeated,
+  type TakeoverNotice,
 } from '../../port/lock-store.js';
 import { AcquireAllCommand, fitsOneScript } from './commands/acquire-all.js';
 import { AcquireCommand, type AcquireContext } from './commands/acquire.js';
@@ -42,7 +43,7 @@ import type { RedisCommand } from './connection/redis.command.js';
 import { RedisConnection } from './connection/redis.connection.js';
 import { RedisNotifications, type NotifiedGrant } from './connection/redis.notifications.js';
 import { newClient } from './redis.target.js';
-import { introductionKey, newClientId, notificationChannel, restartMark } from './redis.keys.js';
+import { introductionKey, isOurs, newClientId, notificationChannel, restartMark } from './redis.keys.js';
 import { refuseOnCluster, type RedisTarget, type ResolvedRedisOptions } from './redis.options.js';
 import { AccessRights } from './scripts/access-rights.js';
 import { ScriptContext } from './scripts/script-command.js';
@@ -149,12 +150,14 @@ export class RedisLocks implements LockStore {
   }
 
   /** A foreign client does not subscribe to such a channel, so it is not told of a takeover. */
-  async announceTakeover({ owner, graceMs, by }: TakeoverNotice): Promise<void> {
+  async announceTakeover({ owner, graceMs, by }: TakeoverNotice): Promise<'announced' | 'nobody to tell'> {
+    if (!isOurs(owner) || isPlaceholder(owner)) return 'nobody to tell';
     const channel = notificationChannel(owner.slice(0, owner.lastIndexOf(':')));
     const message = `takeover ${owner} ${graceMs} ${by}`;
     await this.run(
       () => new PlainCommand(this.rights, (client) => client.call('publish', [channel, message])),
     );
+    return 'announced';
   }
 
   async introduce({ clientId, text, leaseMs }: Introduction): Promise<void> {

@@ -1,13 +1,12 @@
 import { inBackground } from '../../async-context/in-background.js';
 import type { Reading } from '../core/document.js';
+import { HELD_POLL_MS } from '../../port/notice-time.js';
 import type { Interest } from '../core/register.js';
 import type { Clock } from '../../time/clock.js';
 
 /** A waiter's document is read quickly after a change, then ever more slowly. For the k-th waiter it is k times as slowly. */
 const FIRST_MS = { least: 2, most: 25, growth: 1.3 };
 const SLOWEST_MS = 250;
-/** How often a holder's document is read, to notice that another process waits or that the lock was taken. */
-const HELD_MS = 250;
 /** Names with less than this part of their interval left are read with those that are due. */
 const TOGETHER = 0.25;
 
@@ -106,10 +105,10 @@ interface Watched {
 }
 
 function quickest(interest: Interest): number {
-  return interest === 'held' ? HELD_MS : Math.min(FIRST_MS.least * (interest + 1), SLOWEST_MS);
+  return interest === 'held' ? HELD_POLL_MS : Math.min(FIRST_MS.least * (interest + 1), SLOWEST_MS);
 }
 
 function slower(interest: Interest, everyMs: number): number {
-  if (interest === 'held') return HELD_MS;
+  if (interest === 'held') return HELD_POLL_MS;
   return Math.min(everyMs * FIRST_MS.growth, FIRST_MS.most * (interest + 1), SLOWEST_MS);
 }

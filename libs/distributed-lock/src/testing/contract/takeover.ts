@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { placeholderOf } from '../../port/lock-store.js';
 import type { ContractGroup } from './stage.js';
 import type { TestOwner } from './test-owner.js';
 
@@ -25,7 +26,7 @@ export const takeover = {
     const [holder, waiter, taker] = [await stage.subscribedOwner(), stage.owner(), stage.owner()];
     await holder.acquire();
     await waiter.queue();
-    await announce(taker, holder);
+    assert.equal(await announce(taker, holder), 'announced');
     const { graceMs, by } = await holder.notified('takeover');
     assert.deepEqual({ graceMs, by }, { graceMs: GRACE_MS, by: BY });
     await holder.expectRenewed();
@@ -43,6 +44,18 @@ export const takeover = {
     await holder.notified('contended');
     assert.ok(!holder.wasNotified('takeover'));
     await holder.expectRenewed();
+  },
+
+  'a takeover of the rest of a minimum hold finds nobody to tell, and force ends it': async (stage) => {
+    const [former, taker] = [stage.owner(), await stage.subscribedOwner()];
+    await former.acquire();
+    await former.release(undefined, stage.clock.now() + 20_000);
+    const { key } = former;
+    const owner = placeholderOf(former.owner);
+    assert.equal((await taker.queue()).holder, owner);
+    assert.equal(await announce(taker, { key, owner }), 'nobody to tell');
+    assert.equal(await taker.store.forceRelease(key, { owners: [owner] }), 'released');
+    await taker.waitForGrant();
   },
 
   'a forced release of one holder grants the next in the queue under a larger token': async (stage) => {
@@ -104,6 +117,9 @@ export const takeover = {
   },
 } satisfies ContractGroup;
 
-function announce(taker: TestOwner, { key, owner }: TestOwner): Promise<void> {
+function announce(
+  taker: TestOwner,
+  { key, owner }: Pick<TestOwner, 'key' | 'owner'>,
+): Promise<'announced' | 'nobody to tell'> {
   return taker.store.announceTakeover({ key, owner, graceMs: GRACE_MS, by: BY });
 }
