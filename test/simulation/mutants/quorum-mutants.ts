@@ -28,11 +28,6 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('quorum', 'stores/quorum/node-leases.js', [
     [
-      'a late lease counts at once, whatever its token says of grants before it',
-      'token <= this.held.reserved',
-      'token !== undefined',
-    ],
-    [
       'a token counts that no majority has reserved',
       'if (!this.isMajority(reserving))',
       'if (reserving.length === 0)',
