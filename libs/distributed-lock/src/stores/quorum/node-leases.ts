@@ -4,10 +4,10 @@ import type { NodeOwner } from './node-owner.js';
 import type { QuorumContext } from './quorum.context.js';
 
 /**
- * How many fencing tokens each node reserves beyond those asked for. Nodes whose counters differ by less, which is 10 ms of
- * their clocks, need no second round. Fixed, because the tokens that one grant reserves set the counters apart for the next one.
+ * How many fencing tokens each node reserves beyond those asked for. Nodes whose counters differ by less, which is 100 ms
+ * of their clocks, need no second round, and a lease that comes so much later belongs to the grant at once. Fixed, because the tokens that one grant reserves set the counters apart for the next one.
  */
-export const SPARE_TOKENS = 10_000;
+export const SPARE_TOKENS = 100_000;
 
 /** The node leases of one owner, and whether a majority of them makes it the holder. */
 export class NodeLeases {
