@@ -3,6 +3,7 @@ import { ManualClock } from 'nestjs-distributed-lock/testing';
 import { LOCK, SHARED, type Claim } from '../../libs/distributed-lock/src/port/claim.js';
 import type { Grant, LockStore, Queued } from '../../libs/distributed-lock/src/port/lock-store.js';
 import type { Leases } from '../../libs/distributed-lock/src/stores/core/leases.js';
+import { ALIVE_MS } from '../../libs/distributed-lock/src/stores/session/session-knowledge.js';
 import { documentTextUnder } from '../../libs/distributed-lock/src/stores/session/session-text.js';
 import { messageText } from '../../libs/distributed-lock/src/stores/session/message-text.js';
 import { KEY, SessionClient } from './session-client.js';
@@ -187,6 +188,21 @@ describe('a lease under a session', () => {
     await stage.pass(KEEP_ALIVE_MS);
     const renewed = await stage.after(one.renew(1, grant, { leaseMs: SESSION_MS }));
     expect(renewed).toMatchObject([{ kind: 'renewed' }]);
+  });
+});
+
+describe('a waiter whose process was killed', () => {
+  it('counts for maxWaiting and is shown as waiting until its session is over, and no longer', async () => {
+    await stage.after(one.acquire(1, { leaseMs: 2 * SESSION_MS }));
+    await stage.after(two.wait(1));
+    two.cut();
+    const late = () => stage.after(three.wait(1, { waitMs: Infinity, maxWaiting: 1 }));
+    await stage.pass(SESSION_MS - KEEP_ALIVE_MS - 1);
+    expect(await late()).toMatchObject({ kind: 'busy', waiting: 1 });
+    expect((await stage.owners()).pending).toEqual([two.owner(1)]);
+    await stage.pass(KEEP_ALIVE_MS + 1 + ALIVE_MS);
+    expect((await stage.owners()).pending).toEqual([]);
+    expect(await late()).toMatchObject({ kind: 'queued', waiting: 0 });
   });
 });
 

@@ -14,6 +14,7 @@ import { HAND_OFF_BUDGET } from '../../libs/distributed-lock/src/lock/owner/hand
 import {
   CALL_NAMES,
   GRACE_MS,
+  MAX_LEASE_MS,
   resolveLockOptions,
 } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { leaseMargin } from '../../libs/distributed-lock/src/port/lease-validity.js';
@@ -115,6 +116,10 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
   shutdownGraceMs: [
     [GUARANTEES, `\`shutdownGraceMs\` (${grace})`],
     [RECIPES, `| \`shutdownGraceMs\` | ${thousands(defaults.shutdownGraceMs)} |`],
+  ],
+  'the longest lease': [
+    ['docs/production.md', `${MAX_LEASE_MS / 86_400_000} days (${thousands(MAX_LEASE_MS)} ms)`],
+    ['docs/compare.md', `${MAX_LEASE_MS / 86_400_000} days at most`],
   ],
   commandTimeoutMs: [
     [RECIPES, `| \`commandTimeoutMs\` | ${command} |`],

@@ -132,6 +132,31 @@ describe('a quorum', () => {
     }
   });
 
+  it.each([
+    [1, 'stays away', false],
+    [2, 'stays away', false],
+    [1, 'comes back without its data', true],
+    [2, 'comes back without its data', true],
+  ])(
+    'keeps a lock when node %i dies before the grant of node 3 arrives, and %s',
+    async (dying, _, isBack) => {
+      const isLate = ({ kind }: { kind: string }) => (kind === 'acquire' ? { repliedAfterMs: 5 } : undefined);
+      world.faults[2]!.command = isLate;
+      const ask = asker(client);
+      const { token, lastToken } = await granted(client.acquire(ask));
+      world.cut(dying - 1);
+      world.forget(dying - 1);
+      await world.clock.advance(10);
+      if (isBack) world.mend(dying - 1);
+      const askedAt = world.clock.now();
+      const renewal = follow(client.renew([{ ...ask, token, lastToken }]));
+      await world.clock.advance(NODE_TIMEOUT_MS);
+      expect(renewal.value).toMatchObject([
+        { kind: 'renewed', validUntil: leaseValidity(askedAt, LEASE_MS) },
+      ]);
+    },
+  );
+
   it('counts a late grant soon, so that the lock survives the failure of either node that had answered first', async () => {
     world.faults[2]!.command = ({ kind }) => (kind === 'acquire' ? { executedAfterMs: [5] } : undefined);
     const ask = asker(client);

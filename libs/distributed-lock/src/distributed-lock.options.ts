@@ -6,7 +6,7 @@ import type { LockLoggerOption } from './observe/lock.logger.js';
 
 /** Options of one registration of the module. */
 export interface LockModuleOptions extends Omit<LockServiceOptions, 'store'> {
-  /** Where the locks live: `memoryStore()` (default, this process only), `redisStore(…)` or another store. */
+  /** Where the locks live: `memoryStore()` (default, this thread only), `redisStore(…)` or another store. */
   readonly store?: LockServiceOptions['store'];
   /** Statuses of lock errors for HTTP clients; default: 423 busy, 503 store down, 503 lost, 400 bad key. */
   readonly http?: LockHttpOptions;

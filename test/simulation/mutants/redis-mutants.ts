@@ -51,8 +51,8 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
     [
       'waiters that are gone are granted',
-      'if not waiter or waiter.live_until < now then',
-      'if not waiter then',
+      'is_entry and waiter.live_until >= now and waiter or nil',
+      'is_entry and waiter or nil',
     ],
     [
       'a release grants nobody',

@@ -142,9 +142,12 @@ export class LockService {
    * A stream that `work` gives (an async generator, a `ReadableStream`, a `Readable`, a `Response` with a body) holds the
    * lock until it has ended, or its reader has left it: read it, or cancel it. An Observable is refused.
    *
-   * Settles as `work` does, once the release is on its way. If the lock is lost before `work` ends, `lock.signal` aborts
-   * at once, and a call whose work still succeeds rejects with `LockLostError` unless `onLost` is `'ignore'`. The error
-   * of `work` always wins.
+   * Settles as `work` does, and does not wait until the store has the release: the next holder may start before or after the
+   * code behind `await withLock(…)` runs. Await `close()` before `process.exit()`, which would throw away a release that is not
+   * sent yet, so that the key stays taken for a lease.
+   *
+   * If the lock is lost before `work` ends, `lock.signal` aborts at once, and a call whose work still succeeds rejects with
+   * `LockLostError` unless `onLost` is `'ignore'`. The error of `work` always wins.
    *
    * @throws LockWaitTimeoutError when the key is not free within `waitMs`
    * @throws LockLostError when the lock was lost before `work` ended

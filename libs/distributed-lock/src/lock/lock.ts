@@ -187,7 +187,10 @@ export interface CallOptions {
    * `waitMs` must be longer, and with several keys longer than a grace for each, as the call takes them over one after the other.
    */
   readonly graceMs?: number;
-  /** A fixed lease in ms, 10 or more, that nothing renews. Without it (default) the watchdog renews until the release. */
+  /**
+   * A fixed lease in ms, from 10 to 31 622 400 000 (366 days), that nothing renews. Without it (default) the watchdog renews until
+   * the release.
+   */
   readonly leaseMs?: number;
   /**
    * `shared`: together with other readers; later readers do not overtake a waiting writer. `exclusive`: alone, as without

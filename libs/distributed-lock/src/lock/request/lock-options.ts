@@ -9,7 +9,7 @@ import { checkOptionNames, type OptionNames } from '../../options/option-names.j
 
 /** Options of one registration, and of a `LockService` that is made by `new`. All times in ms. */
 export interface LockServiceOptions {
-  /** Where the locks live: `memoryStore()` (this process only), `redisStore(…)` or another store. */
+  /** Where the locks live: `memoryStore()` (this thread only), `redisStore(…)` or another store. */
   readonly store: LockStoreFactory;
   /** Text before every key in the store; default: none. Services that share locks need the same. */
   readonly keyPrefix?: string;

@@ -7,10 +7,11 @@ import { DocumentStore } from '../core/document.store.js';
 import { MemoryDocuments, MemoryRegister } from './memory-register.js';
 
 /**
- * Locks in the memory of this process: the embedded default, and all that tests need.
+ * Locks in the memory of this process, one thread of it: the embedded default, and all that tests need.
  *
- * Excludes callers of this process only. Registrations and applications that are given the result of the same call share
- * their locks. The results of two calls share nothing. Order, tokens and expiry are those of Redis.
+ * Excludes callers of this thread only: worker threads, as those of Piscina, share no memory, and so no locks. Registrations and
+ * applications that are given the result of the same call share their locks. The results of two calls share nothing. Order,
+ * tokens and expiry are those of Redis.
  *
  * @example
  * ```ts

@@ -62,8 +62,10 @@ async function inTurn<T>(owner: QuorumOwner, step: () => Promise<T>): Promise<T>
 function settleLeases(owner: QuorumOwner): void {
   const { attempts, leases, nodes } = owner;
   if (!attempts.isIdle) return;
-  if (leases.isHeld()) confirmSoon(owner);
-  else if (nodes.some(({ lease }) => lease)) giveBackSoon(owner);
+  if (leases.isHeld()) {
+    leases.join();
+    confirmSoon(owner);
+  } else if (nodes.some(({ lease }) => lease)) giveBackSoon(owner);
 }
 
 async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): Promise<AcquireReply> {

@@ -5,10 +5,10 @@ import type { QuorumContext } from './quorum.context.js';
 import { maxOf } from '../../collections/extremes.js';
 
 /**
- * How many fencing tokens each node reserves beyond those asked for. Nodes whose counters differ by less, which is 10 ms of
- * their clocks, need no second round. Fixed, because the tokens that one grant reserves set the counters apart for the next one.
+ * How many fencing tokens each node reserves beyond those asked for. Nodes whose counters differ by less, which is 100 ms
+ * of their clocks, need no second round, and a lease that comes so much later belongs to the grant at once. Fixed, because the tokens that one grant reserves set the counters apart for the next one.
  */
-export const SPARE_TOKENS = 10_000;
+export const SPARE_TOKENS = 100_000;
 
 /** The node leases of one owner, and whether a majority of them makes it the holder. */
 export class NodeLeases {
@@ -51,14 +51,26 @@ export class NodeLeases {
     if (!this.isMajority(reserving)) return false;
     const reserved = this.reachedBy(reserving, ({ lastToken }) => lastToken);
     context.minToken = Math.max(context.minToken, token);
-    this.held = { token, lastToken: Math.min(token + tokens - 1, reserved), nodes: tokensOf(granted) };
+    const lastToken = Math.min(token + tokens - 1, reserved);
+    this.held = { token, lastToken, reserved, nodes: tokensOf(granted) };
     this.lastUsed = this.held.lastToken;
     return true;
   }
 
   /**
-   * The node leases that came while the lock was held. They do not count yet: a release by force may have freed the other nodes
-   * before, and another owner may have held the lock since, so that this owner would never learn of its loss.
+   * Counts each node lease that came while the lock was held, if its token proves that its node granted nobody else a lock since:
+   * the token of every later grant is larger than those that a majority has reserved for this one, and that grant's nodes have
+   * reserved it, so that any lease which they give after it has a larger token still.
+   */
+  join(): void {
+    for (const [node, token] of this.newcomers()) {
+      if (this.held && token <= this.held.reserved) this.held.nodes.set(node, token);
+    }
+  }
+
+  /**
+   * The node leases that came while the lock was held and do not count yet. Before they came, a release by force may have freed
+   * the other nodes, and another owner may have held the lock, so that this owner would never learn of its loss.
    *
    * @returns the nodes, with the token that each gave
    */
@@ -116,6 +128,8 @@ export class NodeLeases {
 interface Held {
   readonly token: number;
   readonly lastToken: number;
+  /** Up to which a majority has reserved tokens. The token of the next grant, whoever gets it, is larger. */
+  readonly reserved: number;
   /** The nodes whose leases count, with the token that each gave: under another token it is another grant. */
   readonly nodes: Map<NodeOwner, number>;
 }

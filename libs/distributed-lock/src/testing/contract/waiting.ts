@@ -143,6 +143,14 @@ export const waiting = {
     assert.equal((await next.queue({ maxWaiting: 1 })).waiting, 0);
   },
 
+  'a waiter that does not recheck any more is shown to nobody': async (stage) => {
+    const [holder, live, silent] = await stage.held(3);
+    await live.queue();
+    await silent.queue({ waitMs: stage.shortLeaseMs });
+    await stage.pass(2 * stage.shortLeaseMs);
+    assert.deepEqual((await holder.store.inspect(stage.key))?.pending, [live.owner]);
+  },
+
   'an owner that is refused by maxWaiting leaves nothing': async (stage) => {
     const [holder, refused] = await stage.held(2);
     await refused.expectBusy({ waitMs: Infinity, maxWaiting: 0 });

@@ -56,6 +56,7 @@ options.max_waiting = nil -- What is left is kept beside a waiter, and this coun
 --@include lib/tokens.lua
 --@include lib/holders.lua
 --@include lib/foreign-clients.lua
+--@include lib/waiters.lua
 --@include lib/grant.lua
 
 -- A foreign client that listens counts as waiting, so that the hand-off budget of the process starts.
@@ -102,8 +103,7 @@ local is_newcomer = max_waiting and not redis.call('ZSCORE', KEYS[2], owner)
 local function count_others()
   local others = 0
   for _, other in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
-    local waiter = waiter_of(other)
-    if not waiter or waiter.live_until < now then leave_queue(other)
+    if not waiter_of(other) then leave_queue(other)
     elseif other ~= owner then others = others + 1 end
   end
   return others

@@ -14,6 +14,7 @@ local min_token, cluster, publish, by = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[
 --@include lib/tokens.lua
 --@include lib/holders.lua
 --@include lib/foreign-clients.lua
+--@include lib/waiters.lua
 --@include lib/grant.lua
 
 local kind, found = 'lock', type_of_lock()

@@ -6,6 +6,7 @@
 
 --@include lib/time.lua
 --@include lib/holders.lua
+--@include lib/waiters.lua
 
 local found = type_of_lock()
 local refused = refusal(found == 'string' and type_of_permits() == 'zset' and 'permits' or 'lock')
@@ -25,5 +26,8 @@ for _, owner in ipairs(inside) do
     reply[5] = reply[5] + 1
   end
 end
-for _, owner in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do reply[#reply + 1] = owner end
+for _, owner in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
+  -- A waiter that has crashed stays in the queue until its turn comes.
+  if waiter_of(owner) then reply[#reply + 1] = owner end
+end
 return reply

@@ -53,6 +53,7 @@ local min_token, cluster = options.min_token, options.cluster
 --@include lib/tokens.lua
 --@include lib/holders.lua
 --@include lib/foreign-clients.lua
+--@include lib/waiters.lua
 --@include lib/grant.lua
 
 if receivers then

@@ -48,6 +48,7 @@ end
 
 --@include lib/tokens.lua
 --@include lib/holders.lua
+--@include lib/waiters.lua
 --@include lib/grant.lua
 
 local function holds_alone()

@@ -1,6 +1,6 @@
 -- grant.lua: shared by acquire, release, renew and force; not a script of its own. The queue, and who is next.
 -- Expects KEYS 1 lock 2 queue 3 waiter_options 4 token 5 channel, time.lua, tokens.lua, foreign-clients.lua,
--- holders.lua, and the locals cluster, publish.
+-- holders.lua, waiters.lua, and the locals cluster, publish.
 --
 -- The queue is a sorted set owner -> ticket. The hash of waiter options has for each owner in it the options of its acquire, with
 -- live_until and min_token, as JSON; and the mark granted: the owner of a grant that was notified and not yet confirmed.
@@ -27,11 +27,6 @@ local function leave_queue(owner)
   redis.call('HDEL', KEYS[3], owner)
 end
 
-local function waiter_of(owner)
-  local is_entry, waiter = pcall(cjson.decode, redis.call('HGET', KEYS[3], owner) or '')
-  return is_entry and waiter or nil
-end
-
 -- The owner of an unconfirmed grant whose lease has expired has crashed or is out of reach, so its client leaves the queue.
 local function drop_unconfirmed(asker)
   local granted = redis.call('HGET', KEYS[3], 'granted')
@@ -54,7 +49,7 @@ local function grant(asker, lease, held_alone)
     local owner = redis.call('ZRANGE', KEYS[2], index, index)[1]
     if not owner then return count, false, asker_first, asker_last end
     local waiter = waiter_of(owner)
-    if not waiter or waiter.live_until < now then
+    if not waiter then
       leave_queue(owner)
     elseif not (held_alone and is_alone(waiter.kind)) and not may_enter(waiter.kind, waiter.weight, waiter.permits) then
       return count, true, asker_first, asker_last
