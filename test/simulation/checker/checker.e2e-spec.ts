@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockStoreError, LockWaitTimeoutError } from '../../../libs/distributed-lock/src/index.js';
-import { History, type CallRecord, type HoldRecord } from '../history/history.js';
+import { History, type CallRecord, type HoldRecord, type Sample } from '../history/history.js';
 import type { Loss } from '../history/loss.js';
 import { mustBeTold } from '../history/told.js';
 import { Dice } from '../kernel/dice.js';
@@ -30,6 +30,11 @@ function historyOf(parts: { holds?: readonly HoldRecord[]; calls?: readonly Call
   return history;
 }
 
+/** By a clock of the true speed. */
+function sample(at: number, validForMs: number): Sample {
+  return { at, validForMs, until: at + validForMs };
+}
+
 /** Held from 1000 to 2000 by P0, valid for 5 s. */
 function hold(other: Partial<HoldRecord> = {}): HoldRecord {
   const from = other.from ?? 1000;
@@ -42,7 +47,7 @@ function hold(other: Partial<HoldRecord> = {}): HoldRecord {
     permits: 1,
     token: from,
     from,
-    samples: [{ at: from, validForMs: 5000 }],
+    samples: [sample(from, 5000)],
     endedAt: from + 1000,
     ...other,
   };
@@ -85,13 +90,10 @@ describe('the checker of a history', () => {
   });
 
   it('knows that a holder no longer believes in a lease that is over, or that it was told is in doubt', () => {
-    const short = hold({ samples: [{ at: 1000, validForMs: 300 }] });
+    const short = hold({ samples: [sample(1000, 300)] });
     expect(broken(short, hold({ process: 'P1', from: 1301 }))).toBe(0);
     expect(broken(short, hold({ process: 'P1', from: 1290 }))).toBe(1);
-    const samples = [
-      { at: 1000, validForMs: 5000 },
-      { at: 1200, validForMs: 0 },
-    ];
+    const samples = [sample(1000, 5000), sample(1200, 0)];
     expect(broken(hold({ samples }), hold({ process: 'P1', from: 1201 }))).toBe(0);
   });
 
@@ -110,10 +112,7 @@ describe('the checker of a history', () => {
   it('knows that a clock that is set back by as much as the machine sleeps hides the sleep for a second', () => {
     const later = hold({ process: 'P1', from: 4000, endedAt: 6000 });
     const brokenBy = (setByMs: number, endedAt: number, setLater = 0) => {
-      const samples = [
-        { at: 1000, validForMs: 5000 },
-        { at: 4500, validForMs: 3000 },
-      ];
+      const samples = [sample(1000, 5000), sample(4500, 3000)];
       const history = historyOf({ holds: [hold({ samples, endedAt }), later] });
       history.pauses.push({ process: 'P0', kind: 'clock', from: 1200, to: 1200, setByMs });
       history.pauses.push({ process: 'P0', kind: 'suspend', from: 1200, to: 4500 });
@@ -130,10 +129,7 @@ describe('the checker of a history', () => {
   });
 
   it('finds one that believes again once another was granted its lock', () => {
-    const samples = [
-      { at: 1000, validForMs: 300 },
-      { at: 1800, validForMs: 200 },
-    ];
+    const samples = [sample(1000, 300), sample(1800, 200)];
     const between = hold({ process: 'P1', from: 1400, endedAt: 1500 });
     expect(broken(hold({ samples }), between)).toBe(1);
     expect(broken(hold({ samples: samples.slice(0, 1) }), between)).toBe(0);
@@ -142,12 +138,12 @@ describe('the checker of a history', () => {
     history.losses = [lossOf({ at: 1300, to: 1300 })];
     expect(checkExclusion(history)).toEqual([]);
     // The other was let in after a pause, with a lock that was over.
-    expect(broken(hold({ samples }), { ...between, samples: [{ at: 1400, validForMs: 0 }] })).toBe(0);
+    expect(broken(hold({ samples }), { ...between, samples: [sample(1400, 0)] })).toBe(0);
   });
 
   it('finds one that lost its lock by force and believes in it after the next renewal', () => {
     const brokenBy = (againAt: number, leaseMs?: number) => {
-      const samples = [1000, againAt].map((at) => ({ at, validForMs: 100 }));
+      const samples = [1000, againAt].map((at) => sample(at, 100));
       const own = hold({ samples, endedAt: 20_000, ...(leaseMs && { leaseMs }) });
       const history = historyOf({ holds: [own, hold({ process: 'P1', from: 1400, endedAt: 1500 })] });
       history.disturbances.push({ kind: 'force', at: 1300, to: 6300, key: 'k' });
@@ -157,10 +153,7 @@ describe('the checker of a history', () => {
   });
 
   it('excuses a sleep that a clock hides which was set back by as much, for a second, and no other sleep', () => {
-    const samples = [
-      { at: 1000, validForMs: 5000 },
-      { at: 2600, validForMs: 900 },
-    ];
+    const samples = [sample(1000, 5000), sample(2600, 900)];
     const brokenBy = (setByMs: number, from = 2610) => {
       const later = hold({ process: 'P1', from, endedAt: from + 40 });
       const history = historyOf({ holds: [hold({ samples, endedAt: 9000 }), later] });

@@ -2,6 +2,16 @@ import type { Kernel } from '../kernel/kernel.js';
 import type { ExpiredSession } from '../backends/backend.js';
 import type { Loss } from './loss.js';
 
+/** What a holder was told of its validity at one moment. */
+export interface Sample {
+  /** True time. */
+  readonly at: number;
+  /** In ms of its own clock. */
+  readonly validForMs: number;
+  /** True time at which its own clock has come so far, at the speed that it has now. */
+  readonly until: number;
+}
+
 /** One call holds one key. A nested call that shares the hold of its flow is part of it. */
 export interface HoldRecord {
   readonly call: string;
@@ -24,8 +34,8 @@ export interface HoldRecord {
   owner?: string;
   /** All times are true times, in ms. */
   readonly from: number;
-  /** What the holder was told of its validity, in ms of its own clock. */
-  readonly samples: { readonly at: number; readonly validForMs: number }[];
+  /** What the holder was told of its validity. */
+  readonly samples: Sample[];
   endedAt?: number;
   end?: 'released' | 'lost' | 'crashed' | 'downgraded';
 }

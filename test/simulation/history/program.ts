@@ -8,6 +8,7 @@ import {
 } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { Asking, CallOptionsPlan, Step } from '../plan/plan.js';
 import type { CallRecord, HoldRecord } from './history.js';
+import { sampleOf } from './sample.js';
 import { request } from './handler.js';
 import type { Actor, Held, Stage } from './stage.js';
 import { readStream, streamOf } from './stream.js';
@@ -318,14 +319,14 @@ export class Program {
 
   /** From the request on readers may hold beside it. */
   private becomeShared(held: Held): void {
-    const now = held.actor.process.trueNow;
-    const { validForMs } = held.lock;
+    const sample = sampleOf(held.actor.process, held.lock);
+    const now = sample.at;
     const records = held.records.map((record): HoldRecord => {
       if (record.endedAt !== undefined) return record;
       record.endedAt = now;
       record.end = 'downgraded';
       const { endedAt: _at, end: _end, holdAtLeastMs: _least, ...rest } = record;
-      return { ...rest, claim: 'shared', from: now, samples: [{ at: now, validForMs }] };
+      return { ...rest, claim: 'shared', from: now, samples: [sample] };
     });
     this.stage.parts.history.holds.push(...records.filter((it) => it.endedAt === undefined));
     held.records = records;

@@ -26,7 +26,10 @@ import { Program } from './program.js';
 import { severalInCalm } from './several-in-calm.js';
 import { Stage, type Actor, type Parts } from './stage.js';
 
-/** After the last call faults go on for so long, and then everything must come to rest. */
+/**
+ * Faults go on until all leases that the last call may have are over, and for so long at least. Then everything must come to
+ * rest.
+ */
 const FAULTS_GO_ON_MS = 10_000;
 const CALM_MS = 5000;
 /** After these each process lives, so that each lock is released and each acquire withdrawn, and no lease need expire for it. */
@@ -64,6 +67,7 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
   const { storeOptions } = plan;
   const handOffMs = backend.handOffMs?.(longestLatency(plan), storeOptions) ?? Infinity;
   const running = backend.open(world, storeOptions);
+  running.servers.forEach((server, i) => (server.rate = plan.serverRates?.[i] ?? 1));
   history.losses = running.losses;
   history.tooFewReplicas = running.tooFewReplicas ?? [];
   history.expired = running.expired ?? [];
@@ -110,7 +114,8 @@ async function runAll(plan: Plan, parts: Parts): Promise<void> {
     );
   });
   const lastCallAt = Math.max(0, ...plan.calls.map(({ atMs }) => atMs));
-  kernel.at(lastCallAt + FAULTS_GO_ON_MS, () => {
+  const faultsEndAt = lastCallAt + Math.max(FAULTS_GO_ON_MS, longestLeaseMs(plan));
+  kernel.at(faultsEndAt, () => {
     faults.end();
     stage.parts.backend.calm?.();
     history.calmFrom = kernel.now;
@@ -120,8 +125,7 @@ async function runAll(plan: Plan, parts: Parts): Promise<void> {
     toStart.size === 0 && history.calls.every((it) => it.isOver || it.isCrashed) && areRunning(stage);
   const patienceMs = longestMs(plan) + PATIENCE_MS;
   const pausedMs = () => history.pauses.reduce((sum, { from, to }) => sum + to - from, 0);
-  const isStuck = () =>
-    kernel.now > Math.max(history.movedAt, lastCallAt + FAULTS_GO_ON_MS) + patienceMs + pausedMs();
+  const isStuck = () => kernel.now > Math.max(history.movedAt, faultsEndAt) + patienceMs + pausedMs();
   await kernel.run(Infinity, () => isOver() || isStuck());
   for (const call of history.calls) {
     if (!call.isOver && !call.isCrashed)

@@ -9,6 +9,7 @@ import { sourcesOf } from '../kernel/sources.js';
 import type { Network } from '../network/network.js';
 import type { CallEvent, Plan, ProcessPlan, Who } from '../plan/plan.js';
 import type { CallRecord, History, HoldRecord } from './history.js';
+import { sampleOf } from './sample.js';
 import { StoredLeases } from './stored-leases.js';
 
 /** `shutdownGraceMs` of all services. */
@@ -91,9 +92,8 @@ export class Stage {
   sample(held: Held): void {
     const { actor, lock, records } = held;
     this.stored.look(held);
-    const { validForMs } = lock;
-    const at = actor.process.trueNow;
-    for (const record of records) if (record.endedAt === undefined) record.samples.push({ at, validForMs });
+    const sample = sampleOf(actor.process, lock);
+    for (const record of records) if (record.endedAt === undefined) record.samples.push(sample);
   }
 
   /** A call holds now. All that hold the same key are asked whether they still believe in their locks, as soon as they can. */
@@ -140,9 +140,17 @@ export class Stage {
     actor.process.crash();
   }
 
-  private actorOf(plan: Plan, { rate, offsetMs, services, farMs = 0 }: ProcessPlan, i: number): Actor {
+  private actorOf(
+    plan: Plan,
+    { rate, timeOfDayDrifts, offsetMs, services, farMs = 0 }: ProcessPlan,
+    i: number,
+  ): Actor {
     const { kernel, network, backend, history, dice } = this.parts;
-    const process = new SimProcess(`P${i}`, kernel, new Machine(rate, offsetMs));
+    const process = new SimProcess(
+      `P${i}`,
+      kernel,
+      new Machine(rate, offsetMs, timeOfDayDrifts ? 'drifting' : 'exact'),
+    );
     network.moveAway(process, farMs);
     process.onThrown = (error) =>
       history.violate('errors', `${process.name} threw ${String((error as Error).stack)}`);

@@ -25,6 +25,12 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'return startedAt + leaseMs - leaseMargin(leaseMs)',
       'return startedAt + leaseMs + 300',
     ],
+    ['holders take no margin off for clocks that drift', 'TIMER_SLACK_MS + leaseMs * DRIFT', '0'],
+    [
+      'holders take half of the margin off for clocks that drift',
+      'TIMER_SLACK_MS + leaseMs * DRIFT',
+      'leaseMs * DRIFT * 0.5',
+    ],
   ]),
   ...mutantsOf('documents', 'port/recheck-interval.js', [
     ['waiters recheck once a minute', 'RECHECK_MS = 1000', 'RECHECK_MS = 60_000'],

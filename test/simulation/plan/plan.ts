@@ -9,6 +9,8 @@ export interface Plan {
   readonly watchdogTimeoutMs: number;
   readonly storeOptions: StoreOptions;
   readonly latency: Latency;
+  /** Speeds of the servers' clocks; default 1 each. */
+  readonly serverRates?: readonly number[];
   readonly processes: readonly ProcessPlan[];
   readonly calls: readonly CallPlan[];
   readonly faults: readonly FaultPlan[];
@@ -17,6 +19,8 @@ export interface Plan {
 export interface ProcessPlan {
   /** Speed of its monotonic clock. */
   readonly rate: number;
+  /** Its time of day drifts as that clock does: no time server keeps it exact. */
+  readonly timeOfDayDrifts?: true;
   /** What its time of day is ahead. */
   readonly offsetMs: number;
   /** Each has a client of its own. */
