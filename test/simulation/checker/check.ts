@@ -43,7 +43,7 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
       answerMs: 2 * commandTimeoutMs,
       earlyMs: plan.watchdogTimeoutMs / 3 + 2 * roundTripMs + Number(replicaLagMs) + Number(replicaStallMs),
     }),
-    ...checkTokens(history),
+    ...checkTokens(history, toldWithinMs(plan)),
     ...checkErrors(history),
     ...checkMinimumHold(history),
     ...checkNeedlessLoss(history, {

@@ -1,6 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockStoreError, LockWaitTimeoutError } from '../../../libs/distributed-lock/src/index.js';
-import { History, type CallRecord, type HoldRecord, type Sample } from '../history/history.js';
+import {
+  History,
+  type CallRecord,
+  type Disturbance,
+  type HoldRecord,
+  type Sample,
+} from '../history/history.js';
 import type { Loss } from '../history/loss.js';
 import { mustBeTold } from '../history/told.js';
 import { Dice } from '../kernel/dice.js';
@@ -146,7 +152,7 @@ describe('the checker of a history', () => {
       const samples = [1000, againAt].map((at) => sample(at, 100));
       const own = hold({ samples, endedAt: 20_000, ...(leaseMs && { leaseMs }) });
       const history = historyOf({ holds: [own, hold({ process: 'P1', from: 1400, endedAt: 1500 })] });
-      history.disturbances.push({ kind: 'force', at: 1300, to: 6300, key: 'k' });
+      history.disturbances.push({ kind: 'force', at: 1300, to: 6300, key: 'k', executedBy: 1300 });
       return checkExclusion(history, 3000).length;
     };
     expect([brokenBy(9000), brokenBy(4000), brokenBy(9000, 10_000)]).toEqual([1, 0, 0]);
@@ -164,10 +170,32 @@ describe('the checker of a history', () => {
     expect([brokenBy(-1450), brokenBy(-1300), brokenBy(-6000), brokenBy(0)]).toEqual([0, 1, 1, 1]);
   });
 
-  it('excuses what was taken by force', () => {
-    const history = historyOf({ holds: [hold(), hold({ process: 'P1', from: 1500 })] });
-    history.disturbances.push({ kind: 'force', at: 1490, to: 2000, key: 'k' });
-    expect(checkExclusion(history)).toHaveLength(0);
+  it('excuses what a force on its key can have taken, and neither what came before it nor another key', () => {
+    const brokenBy = (force: Partial<Disturbance>, others: Partial<HoldRecord> = {}) => {
+      const holds = [hold(others), hold({ ...others, process: 'P1', from: 1500 })];
+      const history = historyOf({ holds });
+      const forced = { kind: 'force', at: 1490, to: 2000, key: 'k', executedBy: 1500, ...force };
+      history.disturbances.push(forced);
+      return checkExclusion(history).length > 0;
+    };
+    expect(brokenBy({})).toBe(false);
+    expect(brokenBy({ at: 900, executedBy: 950 })).toBe(true);
+    expect(brokenBy({ at: 1600, executedBy: 1700 })).toBe(true);
+    expect(brokenBy({ key: 'another' })).toBe(true);
+    expect(brokenBy({}, { claim: 'permits' })).toBe(false);
+    expect(brokenBy({ key: 'another' }, { claim: 'permits' })).toBe(true);
+  });
+
+  it('finds one who believes again, unless the other was let in while a sleep was hidden from it', () => {
+    const samples = [sample(1000, 300), sample(1800, 200)];
+    const between = hold({ process: 'P1', from: 1400, endedAt: 1500 });
+    const brokenBy = (process: string) => {
+      const history = historyOf({ holds: [hold({ samples }), between] });
+      history.pauses.push({ process, kind: 'clock', from: 1100, to: 1100, setByMs: -250 });
+      history.pauses.push({ process, kind: 'suspend', from: 1100, to: 1350 });
+      return checkExclusion(history).length;
+    };
+    expect([brokenBy('P1'), brokenBy('P2')]).toEqual([0, 1]);
   });
 
   it('excuses one beside a lease that a server has lost, for as long as that lease would have lasted', () => {

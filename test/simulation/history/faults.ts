@@ -2,7 +2,7 @@ import type { RunningBackend } from '../backends/backend.js';
 import type { SimServer } from '../kernel/server.js';
 import type { Fate, Message } from '../network/message.js';
 import type { Act, CallEvent, FaultPlan, Plan, Trigger } from '../plan/plan.js';
-import type { Pause } from './history.js';
+import type { Disturbance, Pause } from './history.js';
 import { Program } from './program.js';
 import { GRACE_MS, type Actor, type Stage } from './stage.js';
 
@@ -188,8 +188,14 @@ export class Faults {
         return process.receive(() => {
           const at = kernel.now;
           const to = at + this.plan.watchdogTimeoutMs;
-          history.disturbances.push({ kind: 'force', at, to, key: act.key });
-          for (const service of actor.services) service.forceRelease(act.key).catch(() => undefined);
+          const force: Disturbance = { kind: 'force', at, to, key: act.key, executedBy: Infinity };
+          history.disturbances.push(force);
+          const executed = Promise.all(actor.services.map((it) => it.forceRelease(act.key)));
+          executed.then(
+            () => (force.executedBy = kernel.now),
+            // It may be executed at any later time.
+            () => undefined,
+          );
         });
     }
   }

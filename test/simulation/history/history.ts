@@ -83,6 +83,8 @@ export interface Disturbance {
   /** Until when it lasts. */
   readonly to: number;
   readonly key?: string;
+  /** Of a force: by then the servers have executed it, or never will. `Infinity` while nobody can tell. */
+  executedBy?: number;
 }
 
 export interface Violation {

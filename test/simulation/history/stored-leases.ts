@@ -5,6 +5,7 @@ import { isSleepHidden, LEAST_SLEEP_MS } from './hidden-sleep.js';
 import { lostLeaseOf } from './loss.js';
 import { sampleOf } from './sample.js';
 import type { Held, Parts } from './stage.js';
+import { mayBeTaken } from './taken.js';
 import { mustBeTold, toldWithinMs } from './told.js';
 
 /** Servers count in whole ms. */
@@ -74,21 +75,13 @@ export class StoredLeases {
 
   /** Who loses a lock by force is told by a message, or by the next renewal. What servers have lost they do not keep. */
   private isExcused(history: History, hold: HoldRecord): boolean {
-    const { disturbances, losses } = history;
-    const { key, from } = hold;
+    const { losses } = history;
     const { now } = this.parts.kernel;
     const isTold = (since: number) => mustBeTold(history, hold, { since, now, withinMs: this.toldWithinMs });
     const isLost = losses?.some((it) => {
       const lease = lostLeaseOf(it, hold);
       return lease && now <= lease.until + SLACK_MS && !isTold(Math.max(it.to, lease.keptUntil));
     });
-    return (
-      isLost ||
-      disturbances.some(
-        (it) =>
-          (it.kind === 'force' && it.key === key && from <= it.to && !isTold(it.at)) ||
-          (it.kind === 'forget' && !losses),
-      )
-    );
+    return isLost || mayBeTaken(history, hold, { from: now, to: now }, this.toldWithinMs);
   }
 }
