@@ -108,6 +108,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('documents', 'lock/lease/lease-keeper.js', [
     ['a lock in doubt passes for held', 'return UNSURE;', 'return undefined;'],
+    ['a confirmation without an answer waits for the next round', 'this.repeatWhenDue();', ''],
   ]),
   ...mutantsOf('documents', 'lock/context/hold.js', [
     ['a nested call gives back the lock of its flow', 'if (this.count > 0)', 'if (false)'],

@@ -26,6 +26,7 @@ export class LeaseKeeper extends Renewable {
   claim: Claim;
   private hasSteppedDown = false;
   private cancelExpiry: (() => void) | undefined;
+  private cancelRepeat: (() => void) | undefined;
   private isStopped = false;
 
   constructor(
@@ -51,6 +52,7 @@ export class LeaseKeeper extends Renewable {
   stop(): void {
     this.isStopped = true;
     this.cancelExpiry?.();
+    this.cancelRepeat?.();
     this.runtime.watchdog.unwatch(this);
   }
 
@@ -96,12 +98,12 @@ export class LeaseKeeper extends Renewable {
   onGrantedAgain(validUntil: number): void {
     if (this.owner.isHeld && this.lease.isConfirmed) return this.lease.onProlonged(validUntil);
     this.lease.onGrantedAgain(validUntil);
-    this.onConfirmed();
+    this.owner.onConfirmed();
   }
 
-  private onConfirmed(): void {
-    if (!this.request.watched) this.runtime.watchdog.unwatch(this);
-    this.owner.onConfirmed();
+  private repeatWhenDue(): void {
+    this.cancelRepeat?.();
+    this.cancelRepeat = this.runtime.clock.after(this.lease.renewalDueInMs, () => this.renewNow());
   }
 
   private async renew(change?: Pick<Renewal, 'leaseMs'>): Promise<RenewalReply> {
@@ -113,15 +115,15 @@ export class LeaseKeeper extends Renewable {
   }
 
   private onRenewed({ waiting, validUntil }: Renewed, asked: AskedRenewal): void {
-    const { key, id: owner } = this.owner;
+    const { owner } = this;
     const isResumed = this.lease.suspendedBy !== undefined;
     if (isResumed) this.cancelExpiry?.();
     this.lease.onRenewed(validUntil, asked);
-    if (isResumed) this.runtime.emit({ type: 'resumed', key, owner });
-    this.owner.onWaitingCount(waiting, asked.sentAt);
+    if (isResumed) this.runtime.emit({ type: 'resumed', key: owner.key, owner: owner.id });
+    owner.onWaitingCount(waiting, asked.sentAt);
     // A listener of these events may have released the lock.
     if (this.isStopped) return;
-    this.onConfirmed();
+    owner.onConfirmed();
     if (!this.request.watched && !this.isStopped) this.armExpiry();
   }
 
@@ -134,9 +136,8 @@ export class LeaseKeeper extends Renewable {
     if (isSuspendedNow) runtime.emit({ type: 'suspended', key, owner: id, validForMs, error });
     // A listener of the event may have released the lock.
     if (this.isStopped) return;
-    // The watchdog renews a fixed lease only until the lease is confirmed.
-    const mustConfirm = !owner.isHeld || !lease.isConfirmed || lease.state() === 'unsure';
-    if (this.request.watched || mustConfirm) runtime.watchdog.watch(this);
+    // An initial lease may be over before the watchdog's next round, which comes up to 1 s later.
+    if (!owner.isHeld || !lease.isConfirmed) this.repeatWhenDue();
     if (owner.isHeld) this.armExpiry();
     else owner.onUnanswered(error);
   }
