@@ -142,7 +142,7 @@ export class Stage {
 
   private actorOf(
     plan: Plan,
-    { rate, timeOfDayDrifts, offsetMs, services, farMs = 0 }: ProcessPlan,
+    { rate, timeOfDayDrifts, isNamed, offsetMs, services, farMs = 0 }: ProcessPlan,
     i: number,
   ): Actor {
     const { kernel, network, backend, history, dice } = this.parts;
@@ -163,8 +163,8 @@ export class Stage {
       const { clock, chance } = sourcesOf(process, dice.fork(`P${i} service ${s}`));
       const store = backend.storeFor(process);
       const times = { watchdogTimeoutMs, shutdownGraceMs: GRACE_MS };
-      // Its name would be that of the machine on which the history runs.
-      return new LockService({ store, clock, chance, application: false, ...times });
+      const application = isNamed ? `application ${i}` : false;
+      return new LockService({ store, clock, chance, application, ...times });
     });
     process.receive(() => {
       for (const service of made) {

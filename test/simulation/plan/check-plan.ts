@@ -63,6 +63,7 @@ export function checkPlan(plan: unknown, backend: Backend): asserts plan is Plan
       fields<ProcessPlan>({
         rate: number(0.1, 10),
         timeOfDayDrifts: optional(oneOf(true)),
+        isNamed: optional(oneOf(true)),
         offsetMs: number(-Infinity),
         services: whole(1),
         farMs: optional(number(0)),

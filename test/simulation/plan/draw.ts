@@ -28,6 +28,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
   const processes = Array.from({ length: dice.int(2, 4) }, (_, i) => ({
     rate: drawRate(clocks),
     ...(clocks.happens(0.7) && { timeOfDayDrifts: true as const }),
+    ...(clocks.happens(0.6) && { isNamed: true as const }),
     offsetMs: dice.int(-500, 500),
     services: dice.happens(0.15) ? 2 : 1,
     ...(hasFar && i === 0 && { farMs: mostFarMs }),

@@ -21,6 +21,8 @@ export interface ProcessPlan {
   readonly rate: number;
   /** Its time of day drifts as that clock does: no time server keeps it exact. */
   readonly timeOfDayDrifts?: true;
+  /** It tells the store who it is, as services do unless told otherwise. */
+  readonly isNamed?: true;
   /** What its time of day is ahead. */
   readonly offsetMs: number;
   /** Each has a client of its own. */
