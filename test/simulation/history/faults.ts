@@ -1,3 +1,4 @@
+import { NAME_WITHIN_MS } from '../../../libs/distributed-lock/src/lock/runtime/introductions.js';
 import type { RunningBackend } from '../backends/backend.js';
 import type { SimServer } from '../kernel/server.js';
 import type { Fate, Message } from '../network/message.js';
@@ -41,7 +42,8 @@ export class Faults {
     const { waiting, parts } = this.stage;
     const own = [...waiting].filter(([, other]) => other === actor).map(([call]) => call);
     const idle = own.filter(({ call, keys }) => !call.includes('.') && keys.length === 1);
-    actor.process.setTimeout(1, () => {
+    // A call whose wait is over may still ask who holds the key.
+    actor.process.setTimeout(NAME_WITHIN_MS + 1, () => {
       for (const call of idle)
         if (waiting.has(call)) parts.history.violate('lateness', `call ${call.call} waits on beside a drain`);
     });

@@ -22,6 +22,12 @@ export interface HoldRecord {
   readonly permits: number;
   /** Without it the watchdog renews. */
   readonly leaseMs?: number;
+  /** The latest end of that fixed lease, by the monotonic clock of its process. `extend` alone moves it. */
+  fixedUntilOwn?: number;
+  /** An extension got no reply. Until it can no longer be executed, the reply to a later one counts for the shorter of both. */
+  isLengthUnsure?: boolean;
+  /** Extensions of it that are under way, and the latest end of those that were under way together. */
+  extending?: { count: number; latest: number; isAlone: boolean };
   /** From `from` on; a nested call that shares the hold may ask for more. */
   holdAtLeastMs?: number;
   /**

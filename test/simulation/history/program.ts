@@ -6,6 +6,7 @@ import {
   LockShutdownError,
   LockStoreError,
 } from '../../../libs/distributed-lock/src/port/lock.errors.js';
+import { leaseMargin } from '../../../libs/distributed-lock/src/port/lease-validity.js';
 import type { Asking, CallOptionsPlan, Step } from '../plan/plan.js';
 import type { CallRecord, HoldRecord } from './history.js';
 import { sampleOf } from './sample.js';
@@ -163,7 +164,10 @@ export class Program {
         claim: claimOf(options),
         weight: options.weight ?? 1,
         permits: options.permits ?? 1,
-        ...(options.leaseMs !== undefined && { leaseMs: options.leaseMs }),
+        ...(options.leaseMs !== undefined && {
+          leaseMs: options.leaseMs,
+          fixedUntilOwn: this.actor.process.monotonic + options.leaseMs,
+        }),
         // Of several keys each counts from its own grant.
         ...(options.holdAtLeastMs !== undefined &&
           keys.length === 1 && { holdAtLeastMs: options.holdAtLeastMs }),
@@ -224,7 +228,7 @@ export class Program {
             if (from + holdAtLeastMs > process.trueNow + step.ms) record.isShortened = true;
           }
         }
-        await this.changing(held.lock.extend(step.ms), held, outer);
+        await this.extend(step.ms, held, outer);
         break;
       case 'downgrade':
         for (const each of [held, ...outer]) if (isShared(each, held)) this.becomeShared(each);
@@ -298,6 +302,36 @@ export class Program {
     const call = records[0]?.call ?? this.label;
     const text = answers.map(([asked, isHeld]) => `${asked}: ${isHeld}`).join(', ');
     this.stage.parts.history.violate('belief', `call ${call} is told of ${key}: ${text}`);
+  }
+
+  /** docs/guarantees.md, fixed leases: once it resolves, the lease lasts for `ms`, and no longer. */
+  private async extend(ms: number, held: Held, outer: readonly Held[]): Promise<void> {
+    const { process } = this.actor;
+    const { lock } = held;
+    const records = [held, ...outer]
+      .filter((it) => it === held || isShared(it, held))
+      .flatMap((it) => it.records)
+      .filter((it) => it.leaseMs !== undefined && lock.keys.includes(it.key));
+    const askedAt = process.monotonic;
+    const trulyAskedAt = process.trueNow;
+    for (const record of records) beginExtension(record);
+    let isExtended = false;
+    await this.changing(
+      lock.extend(ms).then(() => void (isExtended = true)),
+      held,
+      outer,
+    );
+    const now = process.monotonic;
+    const wasAlone = records.map((record) => endExtension(record, now + ms, isExtended)).every(Boolean);
+    // With a session it lasts no longer than that, until the next renewal.
+    const { history, hasSessions } = this.stage.parts;
+    const hasPaused = history.pauses.some((it) => it.process === process.name && it.to >= trulyAskedAt);
+    const leastMs = ms - leaseMargin(ms) - (now - askedAt) - 2;
+    const isHeld = records.every(({ endedAt, isLengthUnsure }) => endedAt === undefined && !isLengthUnsure);
+    if (!isExtended || hasPaused || !isHeld || !wasAlone || hasSessions) return;
+    if (lock.keys.length > 1 || lock.validForMs >= leastMs) return;
+    const text = `call ${this.label} of ${process.name} has extended ${lock.key} by ${ms} ms, and it is valid for ${Math.round(lock.validForMs)} ms`;
+    history.violate('belief', text);
   }
 
   /** Until the reply only the shorter of both leases is believed in. */
@@ -410,6 +444,30 @@ function isShared(outer: Held, held: Held): boolean {
     serviceIn(outer.lock) === serviceIn(held.lock) &&
     outer.lock.keys.some((key) => held.lock.keys.includes(key))
   );
+}
+
+function beginExtension(record: HoldRecord): void {
+  const { fixedUntilOwn = Infinity, extending } = record;
+  record.extending = extending
+    ? { ...extending, count: extending.count + 1, isAlone: false }
+    : { count: 1, latest: fixedUntilOwn, isAlone: true };
+  record.fixedUntilOwn = Infinity;
+}
+
+/**
+ * @param until when the lease ends at the latest if the extension was executed, as it may have been without a reply
+ * @returns whether no other one was under way meanwhile
+ */
+function endExtension(record: HoldRecord, until: number, isExtended: boolean): boolean {
+  const { count, latest, isAlone } = record.extending as NonNullable<HoldRecord['extending']>;
+  const later = Math.max(latest, until);
+  if (!isExtended) record.isLengthUnsure = true;
+  if (count > 1) record.extending = { count: count - 1, latest: later, isAlone };
+  else {
+    delete record.extending;
+    record.fixedUntilOwn = isAlone && isExtended ? until : later;
+  }
+  return isAlone;
 }
 
 function claimOf({ mode, permits }: CallOptionsPlan): HoldRecord['claim'] {

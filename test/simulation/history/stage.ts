@@ -93,7 +93,22 @@ export class Stage {
     const { actor, lock, records } = held;
     this.stored.look(held);
     const sample = sampleOf(actor.process, lock);
-    for (const record of records) if (record.endedAt === undefined) record.samples.push(sample);
+    const { monotonic } = actor.process;
+    for (const record of records) {
+      if (record.endedAt !== undefined) continue;
+      record.samples.push(sample);
+      this.checkFixed(record, monotonic + sample.validForMs);
+    }
+  }
+
+  /** docs/guarantees.md, fixed leases: the lease ends by itself, whatever is renewed. */
+  private checkFixed(
+    { call, process, key, leaseMs, fixedUntilOwn = Infinity }: HoldRecord,
+    until: number,
+  ): void {
+    if (until <= fixedUntilOwn + 1) return;
+    const text = `call ${call} of ${process} believes in ${key} for ${Math.round(until - fixedUntilOwn)} ms longer than its lease of ${leaseMs} ms`;
+    this.parts.history.violate('belief', text);
   }
 
   /** A call holds now. All that hold the same key are asked whether they still believe in their locks, as soon as they can. */
