@@ -3,6 +3,7 @@ import type { History, Violation } from '../history/history.js';
 import { toldWithinMs } from '../history/told.js';
 import { longestLatency, longestLeaseMs, setBackMs, shortestLeaseMs } from '../plan/longest.js';
 import type { Plan } from '../plan/plan.js';
+import { checkDrain } from './drain.js';
 import { checkEarliness } from './earliness.js';
 import { checkErrors } from './errors.js';
 import { checkHandOff } from './hand-off.js';
@@ -45,6 +46,7 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     }),
     ...checkTokens(history, toldWithinMs(plan)),
     ...checkErrors(history),
+    ...checkDrain(history),
     ...checkMinimumHold(history),
     ...checkNeedlessLoss(history, {
       watchdogTimeoutMs: plan.watchdogTimeoutMs,

@@ -1,5 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
-import { LockStoreError, LockWaitTimeoutError } from '../../../libs/distributed-lock/src/index.js';
+import {
+  LockShutdownError,
+  LockStoreError,
+  LockWaitTimeoutError,
+} from '../../../libs/distributed-lock/src/index.js';
 import {
   History,
   type CallRecord,
@@ -11,6 +15,7 @@ import type { Loss } from '../history/loss.js';
 import { mustBeTold } from '../history/told.js';
 import { Dice } from '../kernel/dice.js';
 import { Kernel } from '../kernel/kernel.js';
+import { checkDrain } from './drain.js';
 import { checkEarliness } from './earliness.js';
 import { checkErrors } from './errors.js';
 import { checkFailover } from './failover.js';
@@ -67,7 +72,7 @@ function lossOf(other: Partial<Loss>): Loss {
 
 function call(other: Partial<CallRecord> = {}): CallRecord {
   const times = { askedAt: 0, askedAtOwn: 0, askedAtUptime: 0, settledAt: 100, settledAtOwn: 100 };
-  return { call: '1', process: 'P0', keys: ['k'], waitMs: 0, ...times, isOver: true, ...other };
+  return { call: '1', process: 'P0', keys: ['k'], under: [], waitMs: 0, ...times, isOver: true, ...other };
 }
 
 describe('the checker of a history', () => {
@@ -458,6 +463,27 @@ describe('the checker of a history', () => {
     expect([isTold(3900), isTold(4100)]).toEqual([false, true]);
     expect([isTold(4100, {}, 1200), isTold(4800, {}, 1200)]).toEqual([false, true]);
     expect(isTold(9000, { leaseMs: 10_000 })).toBe(false);
+  });
+
+  it('finds a call that a drain admits without a lock, and one that it refuses under a lock before its grace is over', () => {
+    const shutdown = new LockShutdownError('closing', 'k');
+    const brokenBy = (other: Partial<CallRecord>) => {
+      const history = historyOf({ calls: [call({ askedAt: 500, settledAt: 501, ...other })] });
+      history.drains.push({ process: 'P0', at: 400, graceUntil: 900 });
+      return checkDrain(history).length;
+    };
+    const under = [hold({ from: 100, endedAt: 2000 })];
+    expect([
+      brokenBy({ error: shutdown }),
+      brokenBy({}),
+      brokenBy({ error: shutdown, settledAt: 600 }),
+    ]).toEqual([0, 1, 1]);
+    expect([brokenBy({ under }), brokenBy({ under, error: shutdown })]).toEqual([0, 1]);
+    expect(brokenBy({ under, error: shutdown, settledAt: 1000 })).toBe(0);
+    expect([brokenBy({ process: 'P1' }), brokenBy({ askedAt: 300 })]).toEqual([0, 0]);
+    // Its flow has lost its lock.
+    const lost = [hold({ from: 100, endedAt: 450 })];
+    expect([brokenBy({ under: lost }), brokenBy({ under: lost, error: shutdown })]).toEqual([1, 0]);
   });
 
   it('lets calls fail with documented errors only', () => {

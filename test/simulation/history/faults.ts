@@ -179,6 +179,8 @@ export class Faults {
       case 'close':
         disturb(act.do, 0);
         return process.receive(() => {
+          const at = process.trueNow;
+          history.drains.push({ process: process.name, at, graceUntil: at + GRACE_MS });
           for (const service of actor.services) {
             if (act.do === 'drain') void service.drain().then(() => this.checkDrained(actor, now));
             else void service.close();

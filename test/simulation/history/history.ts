@@ -70,6 +70,16 @@ export interface CallRecord {
   readonly holdersThen?: readonly string[];
   /** It has returned, and its work is over. */
   isOver?: boolean;
+  /** Locks of its service that its async flow held when it asked. */
+  readonly under: readonly HoldRecord[];
+}
+
+/** The services of a process were told to close. */
+export interface Drain {
+  readonly process: string;
+  readonly at: number;
+  /** From then on holders lose what they still hold. */
+  readonly graceUntil: number;
 }
 
 /** A process did not run its own code for a while, or one of its clocks was set. */
@@ -104,6 +114,7 @@ export class History {
   readonly calls: CallRecord[] = [];
   readonly pauses: Pause[] = [];
   readonly disturbances: Disturbance[] = [];
+  readonly drains: Drain[] = [];
   /** What servers have lost. `undefined`: their back end does not tell. */
   losses: readonly Loss[] | undefined;
   /** When a grant was given back because too few replicas had it in time. */

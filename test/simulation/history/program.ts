@@ -32,7 +32,7 @@ export class Program {
   /** @param outer locks that the flow of this call holds */
   async run(asking: Asking, outer: readonly Held[] = []): Promise<void> {
     const { history } = this.stage.parts;
-    const call = this.asked(asking);
+    const call = this.asked(asking, outer);
     history.say(
       `${this.actor.process.name} call ${this.label} ${asking.how} ${asking.keys.join('+')} ${JSON.stringify(asking.options)}`,
     );
@@ -326,7 +326,8 @@ export class Program {
     // With a session it lasts no longer than that, until the next renewal.
     const { history, hasSessions } = this.stage.parts;
     const hasPaused = history.pauses.some((it) => it.process === process.name && it.to >= trulyAskedAt);
-    const leastMs = ms - leaseMargin(ms) - (now - askedAt) - 2;
+    // By both clocks of the machine, whose speeds differ by less than 1 %.
+    const leastMs = ms - leaseMargin(ms) - 1.01 * (now - askedAt) - 2;
     const isHeld = records.every(({ endedAt, isLengthUnsure }) => endedAt === undefined && !isLengthUnsure);
     if (!isExtended || hasPaused || !isHeld || !wasAlone || hasSessions) return;
     if (lock.keys.length > 1 || lock.validForMs >= leastMs) return;
@@ -366,14 +367,17 @@ export class Program {
     held.records = records;
   }
 
-  private asked({ keys, options }: Asking): CallRecord {
+  private asked({ keys, options, service }: Asking, outer: readonly Held[]): CallRecord {
     const { history, backend, hasSessions } = this.stage.parts;
     const { waitMs = DEFAULT_WAIT_MS } = options;
     const holders = hasSessions && waitMs === 0 ? backend.holdersOf?.(keys[0] ?? '') : undefined;
+    const own = serviceOf(this.actor, service);
+    const under = outer.filter(({ lock }) => serviceIn(lock) === own).flatMap(({ records }) => records);
     const call: CallRecord = {
       call: this.label,
       process: this.actor.process.name,
       keys,
+      under,
       waitMs: waitMs === 'Infinity' ? Infinity : waitMs,
       ...(options.fair && { isFair: true }),
       ...(holders && { holdersThen: [...holders.keys()] }),

@@ -155,10 +155,12 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
         if (leftMs > 0) history.violate('rest', `nobody has ${key}, and the servers keep it for ${owner}`);
     }
   }
-  await kernel.run(arrivedAt + longestLeaseMs(plan) + setBackMs(plan) + CALM_MS);
+  const leasesMs = longestLeaseMs(plan) + setBackMs(plan) + CALM_MS;
+  await kernel.run(arrivedAt + leasesMs);
   if (plan.faults.some(({ act }) => act.do === 'forget')) {
     await askForEachKey(stage, plan);
-    await kernel.run(kernel.now + CALM_MS);
+    // The name of a process that has waited meanwhile stays as long as a lease.
+    await kernel.run(kernel.now + leasesMs);
   }
   for (const left of backend.leftovers()) history.violate('rest', `the servers still have ${left}`);
   await callInCalm(stage);

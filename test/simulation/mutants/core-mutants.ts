@@ -108,6 +108,12 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('documents', 'lock/lease/lease-keeper.js', [
     ['a lock in doubt passes for held', 'return UNSURE;', 'return undefined;'],
+    [
+      'a confirmation moves the end of a fixed lease',
+      'Math.min(validUntil, this.fixedUntil), asked',
+      'validUntil, asked',
+    ],
+    ['extend(ms) leaves the end of a fixed lease where it was', 'this.fixedUntil = asked;', ''],
     ['a confirmation without an answer waits for the next round', 'this.repeatWhenDue();', ''],
   ]),
   ...mutantsOf('documents', 'lock/context/hold.js', [
@@ -127,6 +133,21 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('documents', 'lock/queue/acquirer.js', [
     ['several keys are kept when one of them fails', 'held.reverse()', 'held.slice(0, 0)'],
+    [
+      'a drain refuses the calls of a flow that holds a lock',
+      'return this.isClosed && !holdsOfFlow.some((hold) => hold.isLive());',
+      'return this.isClosed;',
+    ],
+    [
+      'a service that closes admits new callers',
+      'return this.isClosed && !holdsOfFlow.some((hold) => hold.isLive());',
+      'return false;',
+    ],
+    [
+      'a flow that has lost its locks acquires others beside a drain',
+      'return this.isClosed && !holdsOfFlow.some((hold) => hold.isLive());',
+      'return this.isClosed && holdsOfFlow.length === 0;',
+    ],
   ]),
   ...mutantsOf('redis', 'lock/queue/several-keys.js', [
     [
