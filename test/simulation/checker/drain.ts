@@ -38,7 +38,7 @@ function wronglyAdmitted({ pauses }: History, call: CallRecord): string | undefi
   const { askedAt, settledAt = Infinity, process, isCrashed, under, error } = call;
   const hasPaused = pauses.some((it) => it.process === process && it.from <= settledAt && it.to >= askedAt);
   // It was under a lock when it asked, and lost that one meanwhile.
-  const wasUnder = under.some(({ endedAt = Infinity }) => endedAt > askedAt);
+  const wasUnder = under.some(({ endedAt = Infinity }) => endedAt >= askedAt);
   if (isCrashed || hasPaused || wasUnder) return undefined;
   if (isShutdown(error) && settledAt - askedAt <= AT_ONCE_MS) return undefined;
   return 'is not refused at once, although its services were told to close before';

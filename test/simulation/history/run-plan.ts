@@ -14,6 +14,7 @@ import { askedOnceInCalm } from './asked-once-in-calm.js';
 import { askForEachKey, callInCalm } from './calm-calls.js';
 import { crowdInCalm } from './crowd-in-calm.js';
 import { deadPermitInCalm } from './dead-permit-in-calm.js';
+import { endsInCalm } from './ends-in-calm.js';
 import { forcedInCalm } from './forced-in-calm.js';
 import { goneInCalm } from './gone-in-calm.js';
 import { limitInCalm } from './limit-in-calm.js';
@@ -171,6 +172,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
     await crowdInCalm(stage);
     await limitInCalm(stage);
     await takeoverInCalm(stage);
+    await endsInCalm(stage);
     if (stage.parts.hasSessions) {
       await severalInCalm(stage);
       await askedOnceInCalm(stage);

@@ -118,6 +118,11 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('documents', 'lock/context/hold.js', [
     ['a nested call gives back the lock of its flow', 'if (this.count > 0)', 'if (false)'],
+    [
+      'a nested call cuts a minimum hold',
+      'Math.max(this.holdUntil, this.owner.now + ms)',
+      'this.owner.now + ms',
+    ],
   ]),
   ...mutantsOf('documents', 'lock/owner/hand-off-budget.js', [
     [
