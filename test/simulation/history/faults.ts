@@ -175,6 +175,15 @@ export class Faults {
       case 'crash':
         disturb('crash', 0);
         return this.stage.crash(actor);
+      case 'restart':
+        disturb('crash', 0);
+        this.stage.crash(actor);
+        return void kernel.after(act.ms, () => {
+          const next = this.stage.startAgain(actor);
+          this.calls += 1;
+          const program = new Program(this.stage, next, `further ${this.calls}`);
+          next.process.receive(() => void program.run({ ...act.call, service: 0 }));
+        });
       case 'drain':
       case 'close':
         disturb(act.do, 0);

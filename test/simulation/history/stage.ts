@@ -52,7 +52,8 @@ export interface Parts {
 
 /** The processes of one history, and who holds and waits now. */
 export class Stage {
-  readonly actors: readonly Actor[];
+  /** Those of the plan, and then those that were started again. */
+  readonly actors: Actor[];
   readonly held = new Set<Held>();
   readonly waiting = new Map<CallRecord, Actor>();
   /** Told of what calls do, for the faults that are aimed at it. */
@@ -60,11 +61,11 @@ export class Stage {
   private readonly stored: StoredLeases;
 
   constructor(
-    plan: Plan,
+    private readonly plan: Plan,
     readonly parts: Parts,
   ) {
     this.stored = new StoredLeases(plan, parts);
-    this.actors = plan.processes.map((each, i) => this.actorOf(plan, each, i));
+    this.actors = plan.processes.map((each, i) => this.actorOf(each, i, `P${i}`));
   }
 
   /** The process that a fault is aimed at, if there is one now. */
@@ -155,14 +156,22 @@ export class Stage {
     actor.process.crash();
   }
 
+  /** Another process in place of one that has crashed. */
+  startAgain({ process: { name } }: Actor): Actor {
+    const [i = ''] = /\d+/.exec(name) ?? [];
+    const actor = this.actorOf(this.plan.processes[+i] as ProcessPlan, +i, `${name}'`);
+    this.actors.push(actor);
+    return actor;
+  }
+
   private actorOf(
-    plan: Plan,
     { rate, timeOfDayDrifts, isNamed, offsetMs, services, farMs = 0 }: ProcessPlan,
     i: number,
+    name: string,
   ): Actor {
     const { kernel, network, backend, history, dice } = this.parts;
     const process = new SimProcess(
-      `P${i}`,
+      name,
       kernel,
       new Machine(rate, offsetMs, timeOfDayDrifts ? 'drifting' : 'exact'),
     );
@@ -173,9 +182,9 @@ export class Stage {
       const own = [...this.held].filter(({ actor }) => actor.process === process);
       this.stored.lookOften(own);
     };
-    const { watchdogTimeoutMs } = plan;
+    const { watchdogTimeoutMs } = this.plan;
     const made = Array.from({ length: services }, (_, s) => {
-      const { clock, chance } = sourcesOf(process, dice.fork(`P${i} service ${s}`));
+      const { clock, chance } = sourcesOf(process, dice.fork(`${name} service ${s}`));
       const store = backend.storeFor(process);
       const times = { watchdogTimeoutMs, shutdownGraceMs: GRACE_MS };
       const application = isNamed ? `application ${i}` : false;

@@ -174,6 +174,7 @@ function actsOf(
     reset: { who, only },
     call: { who, call: fields<Asking>(askingOf(services)) },
     crash: { who },
+    restart: { ...toProcess, call: fields<Asking>(askingOf(services)) },
     drain: { who },
     close: { who },
     rate: { who, rate: number(0.1, 10) },

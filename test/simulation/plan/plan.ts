@@ -112,6 +112,8 @@ export type Act =
   /** It makes one call more. */
   | { readonly do: 'call'; readonly who: Who; readonly call: Asking }
   | { readonly do: 'crash' | 'drain' | 'close'; readonly who: Who }
+  /** It crashes. So much later another process starts on its machine, and makes a call. */
+  | { readonly do: 'restart'; readonly who: Who; readonly ms: number; readonly call: Asking }
   | { readonly do: 'rate'; readonly who: Who; readonly rate: number }
   | { readonly do: 'force'; readonly who: Who; readonly key: string }
   /** To a server. */
