@@ -2,6 +2,7 @@
 import { backendOf } from './backends/backends.js';
 import type { Backend } from './backends/backend.js';
 import { dataOf } from './data.js';
+import { hideHost } from './kernel/host.js';
 import { InputError } from './input-error.js';
 import { HELP, optionsOf, type Options } from './options.js';
 import { drawPlan } from './plan/draw.js';
@@ -10,6 +11,7 @@ import { readPlan } from './plan/read-plan.js';
 import { judge, replay } from './replay.js';
 import { search } from './search.js';
 
+hideHost();
 try {
   process.exitCode = (await run(optionsOf(process.argv.slice(2)))) ? 0 : 1;
 } catch (error) {

@@ -81,7 +81,7 @@ export interface RunningBackend {
   readonly closedAfterForgettingMs?: number;
   /** A store for one service. It must take time and chance from its context, and send by `network` from `process`. */
   storeFor(process: SimProcess): LockStoreFactory;
-  /** Who holds a key by what the servers have now, and for how many ms they keep it without another request. */
+  /** Who holds a key by what the servers have now, and for how many true ms they keep it without another request. */
   holdersOf?(key: string): ReadonlyMap<string, number>;
   /** The servers lose what they know, or go back to what they knew some time ago. Exclusion is not promised over that. */
   forget?(how: 'empty' | 'stale'): void;

@@ -21,11 +21,10 @@ export function beliefOf(hold: HoldRecord, history: History): readonly Span[] {
     ...hiddenSleeps(history, hold.process),
   ];
   const end = hold.endedAt ?? endedAt;
-  return hold.samples.flatMap(({ at, validForMs }, i) => {
+  return hold.samples.flatMap(({ at, validForMs, until }, i) => {
     const next = hold.samples[i + 1]?.at ?? Infinity;
     const isBroken = breaks.map(({ from }) => from).filter((from) => from >= at);
-    // Clocks differ by less than 1 %.
-    const to = Math.min(at + validForMs * 0.99, next, end, ...isBroken);
+    const to = Math.min(until, next, end, ...isBroken);
     // At the moment itself it believes, even if it is told something else at once.
     const span = { from: at, to: validForMs > 0 ? Math.max(to, Math.min(at, end)) : at };
     return validForMs > 0 ? without(span, stops) : [];

@@ -3,6 +3,7 @@ import type { History, Violation } from '../history/history.js';
 import { toldWithinMs } from '../history/told.js';
 import { longestLatency, longestLeaseMs, setBackMs, shortestLeaseMs } from '../plan/longest.js';
 import type { Plan } from '../plan/plan.js';
+import { checkDrain } from './drain.js';
 import { checkEarliness } from './earliness.js';
 import { checkErrors } from './errors.js';
 import { checkHandOff } from './hand-off.js';
@@ -43,8 +44,9 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
       answerMs: 2 * commandTimeoutMs,
       earlyMs: plan.watchdogTimeoutMs / 3 + 2 * roundTripMs + Number(replicaLagMs) + Number(replicaStallMs),
     }),
-    ...checkTokens(history),
+    ...checkTokens(history, toldWithinMs(plan)),
     ...checkErrors(history),
+    ...checkDrain(history),
     ...checkMinimumHold(history),
     ...checkNeedlessLoss(history, {
       watchdogTimeoutMs: plan.watchdogTimeoutMs,

@@ -1,10 +1,21 @@
 import { describe, expect, it } from '@jest/globals';
-import { LockStoreError, LockWaitTimeoutError } from '../../../libs/distributed-lock/src/index.js';
-import { History, type CallRecord, type HoldRecord } from '../history/history.js';
+import {
+  LockShutdownError,
+  LockStoreError,
+  LockWaitTimeoutError,
+} from '../../../libs/distributed-lock/src/index.js';
+import {
+  History,
+  type CallRecord,
+  type Disturbance,
+  type HoldRecord,
+  type Sample,
+} from '../history/history.js';
 import type { Loss } from '../history/loss.js';
 import { mustBeTold } from '../history/told.js';
 import { Dice } from '../kernel/dice.js';
 import { Kernel } from '../kernel/kernel.js';
+import { checkDrain } from './drain.js';
 import { checkEarliness } from './earliness.js';
 import { checkErrors } from './errors.js';
 import { checkFailover } from './failover.js';
@@ -30,6 +41,11 @@ function historyOf(parts: { holds?: readonly HoldRecord[]; calls?: readonly Call
   return history;
 }
 
+/** By a clock of the true speed. */
+function sample(at: number, validForMs: number): Sample {
+  return { at, validForMs, until: at + validForMs };
+}
+
 /** Held from 1000 to 2000 by P0, valid for 5 s. */
 function hold(other: Partial<HoldRecord> = {}): HoldRecord {
   const from = other.from ?? 1000;
@@ -42,7 +58,7 @@ function hold(other: Partial<HoldRecord> = {}): HoldRecord {
     permits: 1,
     token: from,
     from,
-    samples: [{ at: from, validForMs: 5000 }],
+    samples: [sample(from, 5000)],
     endedAt: from + 1000,
     ...other,
   };
@@ -56,7 +72,7 @@ function lossOf(other: Partial<Loss>): Loss {
 
 function call(other: Partial<CallRecord> = {}): CallRecord {
   const times = { askedAt: 0, askedAtOwn: 0, askedAtUptime: 0, settledAt: 100, settledAtOwn: 100 };
-  return { call: '1', process: 'P0', keys: ['k'], waitMs: 0, ...times, isOver: true, ...other };
+  return { call: '1', process: 'P0', keys: ['k'], under: [], waitMs: 0, ...times, isOver: true, ...other };
 }
 
 describe('the checker of a history', () => {
@@ -85,13 +101,10 @@ describe('the checker of a history', () => {
   });
 
   it('knows that a holder no longer believes in a lease that is over, or that it was told is in doubt', () => {
-    const short = hold({ samples: [{ at: 1000, validForMs: 300 }] });
+    const short = hold({ samples: [sample(1000, 300)] });
     expect(broken(short, hold({ process: 'P1', from: 1301 }))).toBe(0);
     expect(broken(short, hold({ process: 'P1', from: 1290 }))).toBe(1);
-    const samples = [
-      { at: 1000, validForMs: 5000 },
-      { at: 1200, validForMs: 0 },
-    ];
+    const samples = [sample(1000, 5000), sample(1200, 0)];
     expect(broken(hold({ samples }), hold({ process: 'P1', from: 1201 }))).toBe(0);
   });
 
@@ -110,10 +123,7 @@ describe('the checker of a history', () => {
   it('knows that a clock that is set back by as much as the machine sleeps hides the sleep for a second', () => {
     const later = hold({ process: 'P1', from: 4000, endedAt: 6000 });
     const brokenBy = (setByMs: number, endedAt: number, setLater = 0) => {
-      const samples = [
-        { at: 1000, validForMs: 5000 },
-        { at: 4500, validForMs: 3000 },
-      ];
+      const samples = [sample(1000, 5000), sample(4500, 3000)];
       const history = historyOf({ holds: [hold({ samples, endedAt }), later] });
       history.pauses.push({ process: 'P0', kind: 'clock', from: 1200, to: 1200, setByMs });
       history.pauses.push({ process: 'P0', kind: 'suspend', from: 1200, to: 4500 });
@@ -130,10 +140,7 @@ describe('the checker of a history', () => {
   });
 
   it('finds one that believes again once another was granted its lock', () => {
-    const samples = [
-      { at: 1000, validForMs: 300 },
-      { at: 1800, validForMs: 200 },
-    ];
+    const samples = [sample(1000, 300), sample(1800, 200)];
     const between = hold({ process: 'P1', from: 1400, endedAt: 1500 });
     expect(broken(hold({ samples }), between)).toBe(1);
     expect(broken(hold({ samples: samples.slice(0, 1) }), between)).toBe(0);
@@ -142,25 +149,22 @@ describe('the checker of a history', () => {
     history.losses = [lossOf({ at: 1300, to: 1300 })];
     expect(checkExclusion(history)).toEqual([]);
     // The other was let in after a pause, with a lock that was over.
-    expect(broken(hold({ samples }), { ...between, samples: [{ at: 1400, validForMs: 0 }] })).toBe(0);
+    expect(broken(hold({ samples }), { ...between, samples: [sample(1400, 0)] })).toBe(0);
   });
 
   it('finds one that lost its lock by force and believes in it after the next renewal', () => {
     const brokenBy = (againAt: number, leaseMs?: number) => {
-      const samples = [1000, againAt].map((at) => ({ at, validForMs: 100 }));
+      const samples = [1000, againAt].map((at) => sample(at, 100));
       const own = hold({ samples, endedAt: 20_000, ...(leaseMs && { leaseMs }) });
       const history = historyOf({ holds: [own, hold({ process: 'P1', from: 1400, endedAt: 1500 })] });
-      history.disturbances.push({ kind: 'force', at: 1300, to: 6300, key: 'k' });
+      history.disturbances.push({ kind: 'force', at: 1300, to: 6300, key: 'k', executedBy: 1300 });
       return checkExclusion(history, 3000).length;
     };
     expect([brokenBy(9000), brokenBy(4000), brokenBy(9000, 10_000)]).toEqual([1, 0, 0]);
   });
 
   it('excuses a sleep that a clock hides which was set back by as much, for a second, and no other sleep', () => {
-    const samples = [
-      { at: 1000, validForMs: 5000 },
-      { at: 2600, validForMs: 900 },
-    ];
+    const samples = [sample(1000, 5000), sample(2600, 900)];
     const brokenBy = (setByMs: number, from = 2610) => {
       const later = hold({ process: 'P1', from, endedAt: from + 40 });
       const history = historyOf({ holds: [hold({ samples, endedAt: 9000 }), later] });
@@ -171,10 +175,32 @@ describe('the checker of a history', () => {
     expect([brokenBy(-1450), brokenBy(-1300), brokenBy(-6000), brokenBy(0)]).toEqual([0, 1, 1, 1]);
   });
 
-  it('excuses what was taken by force', () => {
-    const history = historyOf({ holds: [hold(), hold({ process: 'P1', from: 1500 })] });
-    history.disturbances.push({ kind: 'force', at: 1490, to: 2000, key: 'k' });
-    expect(checkExclusion(history)).toHaveLength(0);
+  it('excuses what a force on its key can have taken, and neither what came before it nor another key', () => {
+    const brokenBy = (force: Partial<Disturbance>, others: Partial<HoldRecord> = {}) => {
+      const holds = [hold(others), hold({ ...others, process: 'P1', from: 1500 })];
+      const history = historyOf({ holds });
+      const forced = { kind: 'force', at: 1490, to: 2000, key: 'k', executedBy: 1500, ...force };
+      history.disturbances.push(forced);
+      return checkExclusion(history).length > 0;
+    };
+    expect(brokenBy({})).toBe(false);
+    expect(brokenBy({ at: 900, executedBy: 950 })).toBe(true);
+    expect(brokenBy({ at: 1600, executedBy: 1700 })).toBe(true);
+    expect(brokenBy({ key: 'another' })).toBe(true);
+    expect(brokenBy({}, { claim: 'permits' })).toBe(false);
+    expect(brokenBy({ key: 'another' }, { claim: 'permits' })).toBe(true);
+  });
+
+  it('finds one who believes again, unless the other was let in while a sleep was hidden from it', () => {
+    const samples = [sample(1000, 300), sample(1800, 200)];
+    const between = hold({ process: 'P1', from: 1400, endedAt: 1500 });
+    const brokenBy = (process: string) => {
+      const history = historyOf({ holds: [hold({ samples }), between] });
+      history.pauses.push({ process, kind: 'clock', from: 1100, to: 1100, setByMs: -250 });
+      history.pauses.push({ process, kind: 'suspend', from: 1100, to: 1350 });
+      return checkExclusion(history).length;
+    };
+    expect([brokenBy('P1'), brokenBy('P2')]).toEqual([0, 1]);
   });
 
   it('excuses one beside a lease that a server has lost, for as long as that lease would have lasted', () => {
@@ -440,6 +466,27 @@ describe('the checker of a history', () => {
     expect([isTold(3900), isTold(4100)]).toEqual([false, true]);
     expect([isTold(4100, {}, 1200), isTold(4800, {}, 1200)]).toEqual([false, true]);
     expect(isTold(9000, { leaseMs: 10_000 })).toBe(false);
+  });
+
+  it('finds a call that a drain admits without a lock, and one that it refuses under a lock before its grace is over', () => {
+    const shutdown = new LockShutdownError('closing', 'k');
+    const brokenBy = (other: Partial<CallRecord>) => {
+      const history = historyOf({ calls: [call({ askedAt: 500, settledAt: 501, ...other })] });
+      history.drains.push({ process: 'P0', at: 400, graceUntil: 900 });
+      return checkDrain(history).length;
+    };
+    const under = [hold({ from: 100, endedAt: 2000 })];
+    expect([
+      brokenBy({ error: shutdown }),
+      brokenBy({}),
+      brokenBy({ error: shutdown, settledAt: 600 }),
+    ]).toEqual([0, 1, 1]);
+    expect([brokenBy({ under }), brokenBy({ under, error: shutdown })]).toEqual([0, 1]);
+    expect(brokenBy({ under, error: shutdown, settledAt: 1000 })).toBe(0);
+    expect([brokenBy({ process: 'P1' }), brokenBy({ askedAt: 300 })]).toEqual([0, 0]);
+    // Its flow has lost its lock.
+    const lost = [hold({ from: 100, endedAt: 450 })];
+    expect([brokenBy({ under: lost }), brokenBy({ under: lost, error: shutdown })]).toEqual([1, 0]);
   });
 
   it('lets calls fail with documented errors only', () => {

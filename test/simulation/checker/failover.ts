@@ -1,8 +1,7 @@
 import type { History, HoldRecord, Violation } from '../history/history.js';
 import type { Loss, LostLease } from '../history/loss.js';
 
-/** Clocks differ by less than 1 %, and servers count in whole ms. */
-const DRIFT = 0.01;
+/** Servers count in whole ms. */
 const SLACK_MS = 2;
 
 interface FailoverTimes {
@@ -45,12 +44,12 @@ export function checkFailover(
 
 function believesAt({ from, endedAt = Infinity, samples }: HoldRecord, { at }: Loss): boolean {
   const last = samples.findLast((it) => it.at <= at);
-  return from <= at && endedAt > at && last !== undefined && last.at + last.validForMs * (1 - DRIFT) > at;
+  return from <= at && endedAt > at && last !== undefined && last.until > at;
 }
 
 function leastBelief(holds: readonly HoldRecord[], loss: Loss): number {
   const samples = holds.flatMap((it) => it.samples).filter(({ at }) => at <= loss.at);
-  return Math.min(...samples.map(({ at, validForMs }) => at + validForMs * (1 - DRIFT)));
+  return Math.min(...samples.map(({ until }) => until));
 }
 
 /** Since it asked, and before it was let in. */

@@ -1,14 +1,21 @@
 import type { History, HoldRecord, Violation } from '../history/history.js';
-import { conflicts, isExcused } from './exclusion.js';
+import { isSleepHidden } from '../history/hidden-sleep.js';
+import { mayBeForgotten, mayBeTaken } from '../history/taken.js';
+import { conflicts } from './exclusion.js';
 import { mayBeSmaller } from './smaller-tokens.js';
 
 /** docs/guarantees.md, fencing: each grant has a larger token than all earlier ones that it excludes. */
-export function checkTokens(history: History): readonly Violation[] {
+export function checkTokens(history: History, toldWithinMs = Infinity): readonly Violation[] {
   const { holds } = history;
   return holds.flatMap((a, i) =>
     holds.slice(i + 1).flatMap((b) => {
-      if (a.key !== b.key || !conflicts(a, b) || a.call === b.call || isExcused(history, a, b)) return [];
+      if (a.key !== b.key || !conflicts(a, b) || a.call === b.call) return [];
       if (b.token > a.token || isShareOf(a, b) || mayBeSmaller(history, a, b)) return [];
+      // Its lock may have been gone when it was let in.
+      const atEntry = { from: b.from, to: b.from };
+      if (mayBeTaken(history, b, atEntry, toldWithinMs) || isSleepHidden(history, b.process, b.from))
+        return [];
+      if (mayBeForgotten(history, a, b)) return [];
       const text = `${b.key}: call ${b.call} of ${b.process} got ${b.token} after call ${a.call} of ${a.process} had ${a.token}`;
       return [{ rule: 'tokens', text }];
     }),

@@ -10,7 +10,8 @@ type OfOneKey = CallRecord & { readonly key: string };
 
 /**
  * docs/guarantees.md, liveness: processes are served in the order in which they joined the queue, over all kinds: readers,
- * writers and permits. The first caller of a process joins it. One that asks again meanwhile may be served with it.
+ * writers and permits, also while others go on coming, and again soon after a fault. The first caller of a process joins it. One that
+ * asks again meanwhile may be served with it.
  */
 export function checkTurns(history: History, handOffMs: number): readonly Violation[] {
   const { endedAt } = history;
@@ -20,7 +21,8 @@ export function checkTurns(history: History, handOffMs: number): readonly Violat
     if (first.call.includes('.') || joinedAt(history, { ...first, key }) < first.askedAt) return [];
     const own = holdOf(history, first, key);
     const heldAt = own?.from ?? first.settledAt ?? endedAt;
-    const ticketAt = first.askedAt + TURNS * handOffMs;
+    const calmFrom = lastRepairedAt(history, first.askedAt, heldAt);
+    const ticketAt = Math.max(first.askedAt, calmFrom) + TURNS * handOffMs;
     // Those that are granted together are told in any order.
     const before = own?.claim === 'exclusive' ? heldAt : heldAt - handOffMs;
     const overtaker = history.holds.find(
@@ -32,7 +34,7 @@ export function checkTurns(history: History, handOffMs: number): readonly Violat
         (!own || conflicts(own, it) || own.claim === 'permits') &&
         hasJoinedAfter(history, it, ticketAt),
     );
-    if (!overtaker || isDisturbed(history, first.askedAt, heldAt)) return [];
+    if (!overtaker) return [];
     const text = `call ${overtaker.call} of ${overtaker.process} got ${key} before call ${first.call} of ${first.process}, whose process had joined the queue before it`;
     return [{ rule: 'order', text }];
   });
@@ -64,11 +66,13 @@ function holdOf({ holds }: History, { call, process }: CallRecord, key: string):
   return holds.findLast((it) => it.call === call && it.process === process && it.key === key);
 }
 
-function isDisturbed({ pauses, disturbances }: History, from: number, to: number): boolean {
-  return (
-    pauses.some((it) => it.from <= to && it.to + REPAIR_MS >= from) ||
-    disturbances.some(
-      (it) => it.at <= to && (it.kind === 'lose' || Math.max(it.at, it.to) + REPAIR_MS >= from),
-    )
-  );
+/** When the last ticket that a pause or a disturbance may have cost between the two times has been drawn anew. */
+function lastRepairedAt({ pauses, disturbances }: History, from: number, to: number): number {
+  const ends = [
+    ...pauses.map((it) => ({ at: it.from, to: it.to })),
+    // On a connection that is silent for good no notification comes.
+    ...disturbances.map((it) => ({ at: it.at, to: it.kind === 'lose' ? Infinity : Math.max(it.at, it.to) })),
+  ];
+  const felt = ends.filter((it) => it.at <= to && it.to + REPAIR_MS >= from);
+  return Math.max(-Infinity, ...felt.map((it) => it.to + REPAIR_MS));
 }

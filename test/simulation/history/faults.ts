@@ -1,8 +1,9 @@
+import { NAME_WITHIN_MS } from '../../../libs/distributed-lock/src/lock/runtime/introductions.js';
 import type { RunningBackend } from '../backends/backend.js';
 import type { SimServer } from '../kernel/server.js';
 import type { Fate, Message } from '../network/message.js';
 import type { Act, CallEvent, FaultPlan, Plan, Trigger } from '../plan/plan.js';
-import type { Pause } from './history.js';
+import type { Disturbance, Pause } from './history.js';
 import { Program } from './program.js';
 import { GRACE_MS, type Actor, type Stage } from './stage.js';
 
@@ -41,7 +42,8 @@ export class Faults {
     const { waiting, parts } = this.stage;
     const own = [...waiting].filter(([, other]) => other === actor).map(([call]) => call);
     const idle = own.filter(({ call, keys }) => !call.includes('.') && keys.length === 1);
-    actor.process.setTimeout(1, () => {
+    // A call whose wait is over may still ask who holds the key.
+    actor.process.setTimeout(NAME_WITHIN_MS + 1, () => {
       for (const call of idle)
         if (waiting.has(call)) parts.history.violate('lateness', `call ${call.call} waits on beside a drain`);
     });
@@ -173,10 +175,21 @@ export class Faults {
       case 'crash':
         disturb('crash', 0);
         return this.stage.crash(actor);
+      case 'restart':
+        disturb('crash', 0);
+        this.stage.crash(actor);
+        return void kernel.after(act.ms, () => {
+          const next = this.stage.startAgain(actor);
+          this.calls += 1;
+          const program = new Program(this.stage, next, `further ${this.calls}`);
+          next.process.receive(() => void program.run({ ...act.call, service: 0 }));
+        });
       case 'drain':
       case 'close':
         disturb(act.do, 0);
         return process.receive(() => {
+          const at = process.trueNow;
+          history.drains.push({ process: process.name, at, graceUntil: at + GRACE_MS });
           for (const service of actor.services) {
             if (act.do === 'drain') void service.drain().then(() => this.checkDrained(actor, now));
             else void service.close();
@@ -188,8 +201,14 @@ export class Faults {
         return process.receive(() => {
           const at = kernel.now;
           const to = at + this.plan.watchdogTimeoutMs;
-          history.disturbances.push({ kind: 'force', at, to, key: act.key });
-          for (const service of actor.services) service.forceRelease(act.key).catch(() => undefined);
+          const force: Disturbance = { kind: 'force', at, to, key: act.key, executedBy: Infinity };
+          history.disturbances.push(force);
+          const executed = Promise.all(actor.services.map((it) => it.forceRelease(act.key)));
+          executed.then(
+            () => (force.executedBy = kernel.now),
+            // It may be executed at any later time.
+            () => undefined,
+          );
         });
     }
   }

@@ -13,9 +13,15 @@ const CHECK_MS = 1000;
  */
 export function hiddenSleeps({ pauses }: Pick<History, 'pauses'>, process: string): readonly Pause[] {
   const own = pauses.filter((it) => it.process === process);
+  const sleeps = own.filter(({ kind }) => kind === 'suspend');
+  /** The library counts a second by the clock that stands still during a sleep. */
+  const awake = (at: number): number =>
+    sleeps.reduce((sum, { from, to }) => sum - Math.max(0, Math.min(to, at) - from), at);
   return own.flatMap((sleep): readonly Pause[] => {
     const { kind, from, to } = sleep;
-    const near = own.filter((it) => it.to >= from - CHECK_MS && it.from <= to + CHECK_MS);
+    const near = own.filter(
+      (it) => awake(it.to) >= awake(from) - CHECK_MS && awake(it.from) <= awake(to) + CHECK_MS,
+    );
     // The clocks may have been compared between any two of them.
     const at = near.indexOf(sleep);
     const isHidden = near.some(

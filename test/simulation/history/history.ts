@@ -2,6 +2,16 @@ import type { Kernel } from '../kernel/kernel.js';
 import type { ExpiredSession } from '../backends/backend.js';
 import type { Loss } from './loss.js';
 
+/** What a holder was told of its validity at one moment. */
+export interface Sample {
+  /** True time. */
+  readonly at: number;
+  /** In ms of its own clock. */
+  readonly validForMs: number;
+  /** True time at which its own clock has come so far, at the speed that it has now. */
+  readonly until: number;
+}
+
 /** One call holds one key. A nested call that shares the hold of its flow is part of it. */
 export interface HoldRecord {
   readonly call: string;
@@ -12,6 +22,12 @@ export interface HoldRecord {
   readonly permits: number;
   /** Without it the watchdog renews. */
   readonly leaseMs?: number;
+  /** The latest end of that fixed lease, by the monotonic clock of its process. `extend` alone moves it. */
+  fixedUntilOwn?: number;
+  /** An extension got no reply. Until it can no longer be executed, the reply to a later one counts for the shorter of both. */
+  isLengthUnsure?: boolean;
+  /** Extensions of it that are under way, and the latest end of those that were under way together. */
+  extending?: { count: number; latest: number; isAlone: boolean };
   /** From `from` on; a nested call that shares the hold may ask for more. */
   holdAtLeastMs?: number;
   /**
@@ -24,8 +40,8 @@ export interface HoldRecord {
   owner?: string;
   /** All times are true times, in ms. */
   readonly from: number;
-  /** What the holder was told of its validity, in ms of its own clock. */
-  readonly samples: { readonly at: number; readonly validForMs: number }[];
+  /** What the holder was told of its validity. */
+  readonly samples: Sample[];
   endedAt?: number;
   end?: 'released' | 'lost' | 'crashed' | 'downgraded';
   /** It was lost because its service closed. */
@@ -56,6 +72,16 @@ export interface CallRecord {
   readonly holdersThen?: readonly string[];
   /** It has returned, and its work is over. */
   isOver?: boolean;
+  /** Locks of its service that its async flow held when it asked. */
+  readonly under: readonly HoldRecord[];
+}
+
+/** The services of a process were told to close. */
+export interface Drain {
+  readonly process: string;
+  readonly at: number;
+  /** From then on holders lose what they still hold. */
+  readonly graceUntil: number;
 }
 
 /** A process did not run its own code for a while, or one of its clocks was set. */
@@ -75,6 +101,8 @@ export interface Disturbance {
   /** Until when it lasts. */
   readonly to: number;
   readonly key?: string;
+  /** Of a force: by then the servers have executed it, or never will. `Infinity` while nobody can tell. */
+  executedBy?: number;
 }
 
 export interface Violation {
@@ -88,6 +116,7 @@ export class History {
   readonly calls: CallRecord[] = [];
   readonly pauses: Pause[] = [];
   readonly disturbances: Disturbance[] = [];
+  readonly drains: Drain[] = [];
   /** What servers have lost. `undefined`: their back end does not tell. */
   losses: readonly Loss[] | undefined;
   /** When a grant was given back because too few replicas had it in time. */

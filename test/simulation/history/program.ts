@@ -7,8 +7,10 @@ import {
   type LockLostError,
   LockStoreError,
 } from '../../../libs/distributed-lock/src/port/lock.errors.js';
+import { leaseMargin } from '../../../libs/distributed-lock/src/port/lease-validity.js';
 import type { Asking, CallOptionsPlan, Step } from '../plan/plan.js';
 import type { CallRecord, HoldRecord } from './history.js';
+import { sampleOf } from './sample.js';
 import { request } from './handler.js';
 import type { Actor, Held, Stage } from './stage.js';
 import { readStream, streamOf } from './stream.js';
@@ -31,7 +33,7 @@ export class Program {
   /** @param outer locks that the flow of this call holds */
   async run(asking: Asking, outer: readonly Held[] = []): Promise<void> {
     const { history } = this.stage.parts;
-    const call = this.asked(asking);
+    const call = this.asked(asking, outer);
     history.say(
       `${this.actor.process.name} call ${this.label} ${asking.how} ${asking.keys.join('+')} ${JSON.stringify(asking.options)}`,
     );
@@ -163,7 +165,10 @@ export class Program {
         claim: claimOf(options),
         weight: options.weight ?? 1,
         permits: options.permits ?? 1,
-        ...(options.leaseMs !== undefined && { leaseMs: options.leaseMs }),
+        ...(options.leaseMs !== undefined && {
+          leaseMs: options.leaseMs,
+          fixedUntilOwn: this.actor.process.monotonic + options.leaseMs,
+        }),
         // Of several keys each counts from its own grant.
         ...(options.holdAtLeastMs !== undefined &&
           keys.length === 1 && { holdAtLeastMs: options.holdAtLeastMs }),
@@ -228,7 +233,7 @@ export class Program {
             if (from + holdAtLeastMs > process.trueNow + step.ms) record.isShortened = true;
           }
         }
-        await this.changing(held.lock.extend(step.ms), held, outer);
+        await this.extend(step.ms, held, outer);
         break;
       case 'downgrade':
         for (const each of [held, ...outer]) if (isShared(each, held)) this.becomeShared(each);
@@ -304,6 +309,37 @@ export class Program {
     this.stage.parts.history.violate('belief', `call ${call} is told of ${key}: ${text}`);
   }
 
+  /** docs/guarantees.md, fixed leases: once it resolves, the lease lasts for `ms`, and no longer. */
+  private async extend(ms: number, held: Held, outer: readonly Held[]): Promise<void> {
+    const { process } = this.actor;
+    const { lock } = held;
+    const records = [held, ...outer]
+      .filter((it) => it === held || isShared(it, held))
+      .flatMap((it) => it.records)
+      .filter((it) => it.leaseMs !== undefined && lock.keys.includes(it.key));
+    const askedAt = process.monotonic;
+    const trulyAskedAt = process.trueNow;
+    for (const record of records) beginExtension(record);
+    let isExtended = false;
+    await this.changing(
+      lock.extend(ms).then(() => void (isExtended = true)),
+      held,
+      outer,
+    );
+    const now = process.monotonic;
+    const wasAlone = records.map((record) => endExtension(record, now + ms, isExtended)).every(Boolean);
+    // With a session it lasts no longer than that, until the next renewal. A node of a quorum may have an acquire under way.
+    const { history, hasSessions, backend } = this.stage.parts;
+    const hasPaused = history.pauses.some((it) => it.process === process.name && it.to >= trulyAskedAt);
+    // By both clocks of the machine, whose speeds differ by less than 1 %.
+    const leastMs = ms - leaseMargin(ms) - 1.01 * (now - askedAt) - 2;
+    const isHeld = records.every(({ endedAt, isLengthUnsure }) => endedAt === undefined && !isLengthUnsure);
+    if (!isExtended || hasPaused || !isHeld || !wasAlone || hasSessions || backend.servers.length > 1) return;
+    if (lock.keys.length > 1 || lock.validForMs >= leastMs) return;
+    const text = `call ${this.label} of ${process.name} has extended ${lock.key} by ${ms} ms, and it is valid for ${Math.round(lock.validForMs)} ms`;
+    history.violate('belief', text);
+  }
+
   /** Until the reply only the shorter of both leases is believed in. */
   private async changing(change: Promise<void>, held: Held, outer: readonly Held[]): Promise<void> {
     this.sampleAll(held, outer);
@@ -323,27 +359,30 @@ export class Program {
 
   /** From the request on readers may hold beside it. */
   private becomeShared(held: Held): void {
-    const now = held.actor.process.trueNow;
-    const { validForMs } = held.lock;
+    const sample = sampleOf(held.actor.process, held.lock);
+    const now = sample.at;
     const records = held.records.map((record): HoldRecord => {
       if (record.endedAt !== undefined) return record;
       record.endedAt = now;
       record.end = 'downgraded';
       const { endedAt: _at, end: _end, holdAtLeastMs: _least, ...rest } = record;
-      return { ...rest, claim: 'shared', from: now, samples: [{ at: now, validForMs }] };
+      return { ...rest, claim: 'shared', from: now, samples: [sample] };
     });
     this.stage.parts.history.holds.push(...records.filter((it) => it.endedAt === undefined));
     held.records = records;
   }
 
-  private asked({ keys, options }: Asking): CallRecord {
+  private asked({ keys, options, service }: Asking, outer: readonly Held[]): CallRecord {
     const { history, backend, hasSessions } = this.stage.parts;
     const { waitMs = DEFAULT_WAIT_MS } = options;
     const holders = hasSessions && waitMs === 0 ? backend.holdersOf?.(keys[0] ?? '') : undefined;
+    const own = serviceOf(this.actor, service);
+    const under = outer.filter(({ lock }) => serviceIn(lock) === own).flatMap(({ records }) => records);
     const call: CallRecord = {
       call: this.label,
       process: this.actor.process.name,
       keys,
+      under,
       waitMs: waitMs === 'Infinity' ? Infinity : waitMs,
       ...(options.fair && { isFair: true }),
       ...(holders && { holdersThen: [...holders.keys()] }),
@@ -414,6 +453,30 @@ function isShared(outer: Held, held: Held): boolean {
     serviceIn(outer.lock) === serviceIn(held.lock) &&
     outer.lock.keys.some((key) => held.lock.keys.includes(key))
   );
+}
+
+function beginExtension(record: HoldRecord): void {
+  const { fixedUntilOwn = Infinity, extending } = record;
+  record.extending = extending
+    ? { ...extending, count: extending.count + 1, isAlone: false }
+    : { count: 1, latest: fixedUntilOwn, isAlone: true };
+  record.fixedUntilOwn = Infinity;
+}
+
+/**
+ * @param until when the lease ends at the latest if the extension was executed, as it may have been without a reply
+ * @returns whether no other one was under way meanwhile
+ */
+function endExtension(record: HoldRecord, until: number, isExtended: boolean): boolean {
+  const { count, latest, isAlone } = record.extending as NonNullable<HoldRecord['extending']>;
+  const later = Math.max(latest, until);
+  if (!isExtended) record.isLengthUnsure = true;
+  if (count > 1) record.extending = { count: count - 1, latest: later, isAlone };
+  else {
+    delete record.extending;
+    record.fixedUntilOwn = isAlone && isExtended ? until : later;
+  }
+  return isAlone;
 }
 
 function claimOf({ mode, permits }: CallOptionsPlan): HoldRecord['claim'] {

@@ -1,5 +1,6 @@
 import type { Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
 import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
+import { NAME_WITHIN_MS } from '../../../libs/distributed-lock/src/lock/runtime/introductions.js';
 import type { Actor, Stage } from './stage.js';
 
 const KEY = 'readers';
@@ -38,6 +39,8 @@ export async function readersInCalm(stage: Stage): Promise<void> {
     kernel.now + PATIENCE_MS,
     () => nextWriter.isRefused || nextWriter.isOver || later.isOver || hasty.isOver,
   );
+  // Its process may still ask who holds the key, for the message of the error.
+  await kernel.run(kernel.now + NAME_WITHIN_MS, () => nextWriter.isRefused);
   if (!nextWriter.isRefused && !nextWriter.isOver && !givesNoTickets)
     history.violate(
       'order',

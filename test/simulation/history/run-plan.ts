@@ -14,6 +14,7 @@ import { askedOnceInCalm } from './asked-once-in-calm.js';
 import { askForEachKey, callInCalm } from './calm-calls.js';
 import { crowdInCalm } from './crowd-in-calm.js';
 import { deadPermitInCalm } from './dead-permit-in-calm.js';
+import { endsInCalm } from './ends-in-calm.js';
 import { forcedInCalm } from './forced-in-calm.js';
 import { goneInCalm } from './gone-in-calm.js';
 import { limitInCalm } from './limit-in-calm.js';
@@ -27,7 +28,10 @@ import { seenInCalm } from './seen-in-calm.js';
 import { severalInCalm } from './several-in-calm.js';
 import { Stage, type Actor, type Parts } from './stage.js';
 
-/** After the last call faults go on for so long, and then everything must come to rest. */
+/**
+ * Faults go on until all leases that the last call may have are over, and for so long at least. Then everything must come to
+ * rest.
+ */
 const FAULTS_GO_ON_MS = 10_000;
 const CALM_MS = 5000;
 /** After these each process lives, so that each lock is released and each acquire withdrawn, and no lease need expire for it. */
@@ -65,6 +69,7 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
   const { storeOptions } = plan;
   const handOffMs = backend.handOffMs?.(longestLatency(plan), storeOptions) ?? Infinity;
   const running = backend.open(world, storeOptions);
+  running.servers.forEach((server, i) => (server.rate = plan.serverRates?.[i] ?? 1));
   history.losses = running.losses;
   history.tooFewReplicas = running.tooFewReplicas ?? [];
   history.expired = running.expired ?? [];
@@ -111,7 +116,8 @@ async function runAll(plan: Plan, parts: Parts): Promise<void> {
     );
   });
   const lastCallAt = Math.max(0, ...plan.calls.map(({ atMs }) => atMs));
-  kernel.at(lastCallAt + FAULTS_GO_ON_MS, () => {
+  const faultsEndAt = lastCallAt + Math.max(FAULTS_GO_ON_MS, longestLeaseMs(plan));
+  kernel.at(faultsEndAt, () => {
     faults.end();
     stage.parts.backend.calm?.();
     history.calmFrom = kernel.now;
@@ -121,8 +127,7 @@ async function runAll(plan: Plan, parts: Parts): Promise<void> {
     toStart.size === 0 && history.calls.every((it) => it.isOver || it.isCrashed) && areRunning(stage);
   const patienceMs = longestMs(plan) + PATIENCE_MS;
   const pausedMs = () => history.pauses.reduce((sum, { from, to }) => sum + to - from, 0);
-  const isStuck = () =>
-    kernel.now > Math.max(history.movedAt, lastCallAt + FAULTS_GO_ON_MS) + patienceMs + pausedMs();
+  const isStuck = () => kernel.now > Math.max(history.movedAt, faultsEndAt) + patienceMs + pausedMs();
   await kernel.run(Infinity, () => isOver() || isStuck());
   for (const call of history.calls) {
     if (!call.isOver && !call.isCrashed)
@@ -152,10 +157,12 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
         if (leftMs > 0) history.violate('rest', `nobody has ${key}, and the servers keep it for ${owner}`);
     }
   }
-  await kernel.run(arrivedAt + longestLeaseMs(plan) + setBackMs(plan) + CALM_MS);
+  const leasesMs = longestLeaseMs(plan) + setBackMs(plan) + CALM_MS;
+  await kernel.run(arrivedAt + leasesMs);
   if (plan.faults.some(({ act }) => act.do === 'forget')) {
     await askForEachKey(stage, plan);
-    await kernel.run(kernel.now + CALM_MS);
+    // The name of a process that has waited meanwhile stays as long as a lease.
+    await kernel.run(kernel.now + leasesMs);
   }
   for (const left of backend.leftovers()) history.violate('rest', `the servers still have ${left}`);
   await callInCalm(stage);
@@ -167,6 +174,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
     await limitInCalm(stage);
     await takeoverInCalm(stage, plan);
     await seenInCalm(stage);
+    await endsInCalm(stage);
     if (stage.parts.hasSessions) {
       await severalInCalm(stage);
       await askedOnceInCalm(stage);

@@ -9,6 +9,7 @@ import { sourcesOf } from '../kernel/sources.js';
 import type { Network } from '../network/network.js';
 import type { CallEvent, Plan, ProcessPlan, Who } from '../plan/plan.js';
 import type { CallRecord, History, HoldRecord } from './history.js';
+import { sampleOf } from './sample.js';
 import { StoredLeases } from './stored-leases.js';
 
 /** `shutdownGraceMs` of all services. */
@@ -51,7 +52,8 @@ export interface Parts {
 
 /** The processes of one history, and who holds and waits now. */
 export class Stage {
-  readonly actors: readonly Actor[];
+  /** Those of the plan, and then those that were started again. */
+  readonly actors: Actor[];
   readonly held = new Set<Held>();
   readonly waiting = new Map<CallRecord, Actor>();
   /** Told of what calls do, for the faults that are aimed at it. */
@@ -59,11 +61,11 @@ export class Stage {
   private readonly stored: StoredLeases;
 
   constructor(
-    plan: Plan,
+    private readonly plan: Plan,
     readonly parts: Parts,
   ) {
     this.stored = new StoredLeases(plan, parts);
-    this.actors = plan.processes.map((each, i) => this.actorOf(plan, each, i));
+    this.actors = plan.processes.map((each, i) => this.actorOf(each, i, `P${i}`));
   }
 
   /** The process that a fault is aimed at, if there is one now. */
@@ -91,9 +93,23 @@ export class Stage {
   sample(held: Held): void {
     const { actor, lock, records } = held;
     this.stored.look(held);
-    const { validForMs } = lock;
-    const at = actor.process.trueNow;
-    for (const record of records) if (record.endedAt === undefined) record.samples.push({ at, validForMs });
+    const sample = sampleOf(actor.process, lock);
+    const { monotonic } = actor.process;
+    for (const record of records) {
+      if (record.endedAt !== undefined) continue;
+      record.samples.push(sample);
+      this.checkFixed(record, monotonic + sample.validForMs);
+    }
+  }
+
+  /** docs/guarantees.md, fixed leases: the lease ends by itself, whatever is renewed. */
+  private checkFixed(
+    { call, process, key, leaseMs, fixedUntilOwn = Infinity }: HoldRecord,
+    until: number,
+  ): void {
+    if (until <= fixedUntilOwn + 1) return;
+    const text = `call ${call} of ${process} believes in ${key} for ${Math.round(until - fixedUntilOwn)} ms longer than its lease of ${leaseMs} ms`;
+    this.parts.history.violate('belief', text);
   }
 
   /** A call holds now. All that hold the same key are asked whether they still believe in their locks, as soon as they can. */
@@ -140,9 +156,25 @@ export class Stage {
     actor.process.crash();
   }
 
-  private actorOf(plan: Plan, { rate, offsetMs, services, farMs = 0 }: ProcessPlan, i: number): Actor {
+  /** Another process in place of one that has crashed. */
+  startAgain({ process: { name } }: Actor): Actor {
+    const [i = ''] = /\d+/.exec(name) ?? [];
+    const actor = this.actorOf(this.plan.processes[+i] as ProcessPlan, +i, `${name}'`);
+    this.actors.push(actor);
+    return actor;
+  }
+
+  private actorOf(
+    { rate, timeOfDayDrifts, isNamed, offsetMs, services, farMs = 0 }: ProcessPlan,
+    i: number,
+    name: string,
+  ): Actor {
     const { kernel, network, backend, history, dice } = this.parts;
-    const process = new SimProcess(`P${i}`, kernel, new Machine(rate, offsetMs));
+    const process = new SimProcess(
+      name,
+      kernel,
+      new Machine(rate, offsetMs, timeOfDayDrifts ? 'drifting' : 'exact'),
+    );
     network.moveAway(process, farMs);
     process.onThrown = (error) =>
       history.violate('errors', `${process.name} threw ${String((error as Error).stack)}`);
@@ -150,13 +182,13 @@ export class Stage {
       const own = [...this.held].filter(({ actor }) => actor.process === process);
       this.stored.lookOften(own);
     };
-    const { watchdogTimeoutMs } = plan;
+    const { watchdogTimeoutMs } = this.plan;
     const made = Array.from({ length: services }, (_, s) => {
-      const { clock, chance } = sourcesOf(process, dice.fork(`P${i} service ${s}`));
+      const { clock, chance } = sourcesOf(process, dice.fork(`${name} service ${s}`));
       const store = backend.storeFor(process);
       const times = { watchdogTimeoutMs, shutdownGraceMs: GRACE_MS };
-      // Its name would be that of the machine on which the history runs.
-      return new LockService({ store, clock, chance, application: false, ...times });
+      const application = isNamed ? `application ${i}` : false;
+      return new LockService({ store, clock, chance, application, ...times });
     });
     process.receive(() => {
       for (const service of made) {

@@ -3,12 +3,13 @@ import type { Plan } from '../plan/plan.js';
 import type { History, HoldRecord } from './history.js';
 import { isSleepHidden, LEAST_SLEEP_MS } from './hidden-sleep.js';
 import { lostLeaseOf } from './loss.js';
+import { sampleOf } from './sample.js';
 import type { Held, Parts } from './stage.js';
+import { mayBeTaken } from './taken.js';
 import { mustBeTold, toldWithinMs } from './told.js';
 
-/** Clocks differ by less than 1 %, and servers count in whole ms. */
+/** Servers count in whole ms. */
 const SLACK_MS = 2;
-const DRIFT = 0.01;
 
 /**
  * docs/guarantees.md, safety: a holder believes in its lock for no longer than the servers keep it. It is compared with what
@@ -50,9 +51,9 @@ export class StoredLeases {
   look({ actor: { process }, lock, records }: Held): void {
     const { backend, history, kernel } = this.parts;
     if (!backend.holdersOf || process.state !== 'running') return;
-    const { validForMs } = lock;
+    const { validForMs, until: believedUntil } = sampleOf(process, lock);
     if (validForMs <= 0) return;
-    const until = process.trueNow + validForMs * (1 - DRIFT) - SLACK_MS - this.uncountedMs(process.name);
+    const until = believedUntil - SLACK_MS - this.uncountedMs(process.name);
     for (const record of records) {
       const { key, call, endedAt, owner } = record;
       if (endedAt !== undefined || owner === undefined || this.isExcused(history, record)) continue;
@@ -74,21 +75,13 @@ export class StoredLeases {
 
   /** Who loses a lock by force is told by a message, or by the next renewal. What servers have lost they do not keep. */
   private isExcused(history: History, hold: HoldRecord): boolean {
-    const { disturbances, losses } = history;
-    const { key, from } = hold;
+    const { losses } = history;
     const { now } = this.parts.kernel;
     const isTold = (since: number) => mustBeTold(history, hold, { since, now, withinMs: this.toldWithinMs });
     const isLost = losses?.some((it) => {
       const lease = lostLeaseOf(it, hold);
       return lease && now <= lease.until + SLACK_MS && !isTold(Math.max(it.to, lease.keptUntil));
     });
-    return (
-      isLost ||
-      disturbances.some(
-        (it) =>
-          (it.kind === 'force' && it.key === key && from <= it.to && !isTold(it.at)) ||
-          (it.kind === 'forget' && !losses),
-      )
-    );
+    return isLost || mayBeTaken(history, hold, { from: now, to: now }, this.toldWithinMs);
   }
 }

@@ -8,10 +8,15 @@ export class Machine {
   private sleptMs = 0;
   private isAsleep = false;
 
-  /** @param rate of the monotonic clock @param offsetMs of the time of day */
+  /**
+   * @param rate of the monotonic clock
+   * @param offsetMs of the time of day
+   * @param timeOfDayIs whether it drifts as the monotonic clock does, or a time server keeps it exact
+   */
   constructor(
     private rate: number,
     private offsetMs: number,
+    private readonly timeOfDayIs: 'drifting' | 'exact' = 'exact',
   ) {}
 
   /** Stands still while the machine sleeps, as Node's on Linux. */
@@ -20,7 +25,8 @@ export class Machine {
   }
 
   timeOfDay(at: number): number {
-    return Math.floor(EPOCH + at + this.offsetMs);
+    const sinceStart = this.timeOfDayIs === 'exact' ? at : this.uptime(at);
+    return Math.floor(EPOCH + sinceStart + this.offsetMs);
   }
 
   /** Time since the start, sleep included. */

@@ -14,6 +14,8 @@ export class SimServer {
   /** Called when it is back. */
   readonly onStart: Task[] = [];
   private readonly waiting: Task[] = [];
+  /** Speed of its clock, against true time. Set before anything happens. */
+  rate = 1;
   private offsetMs = 0;
   private refusesUntil = -1;
 
@@ -24,7 +26,12 @@ export class SimServer {
 
   /** Its time of day in ms, with a fraction. */
   get timeOfDay(): number {
-    return EPOCH + this.kernel.now + this.offsetMs;
+    return EPOCH + this.kernel.now * this.rate + this.offsetMs;
+  }
+
+  /** How long `ms` of its clock really take. */
+  trueMs(ms: number): number {
+    return ms / this.rate;
   }
 
   setClock(byMs: number): void {

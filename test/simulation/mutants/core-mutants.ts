@@ -25,6 +25,12 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'return startedAt + leaseMs - leaseMargin(leaseMs)',
       'return startedAt + leaseMs + 300',
     ],
+    ['holders take no margin off for clocks that drift', 'TIMER_SLACK_MS + leaseMs * DRIFT', '0'],
+    [
+      'holders take half of the margin off for clocks that drift',
+      'TIMER_SLACK_MS + leaseMs * DRIFT',
+      'leaseMs * DRIFT * 0.5',
+    ],
   ]),
   ...mutantsOf('documents', 'port/recheck-interval.js', [
     ['waiters recheck once a minute', 'RECHECK_MS = 1000', 'RECHECK_MS = 60_000'],
@@ -103,9 +109,21 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('documents', 'lock/lease/lease-keeper.js', [
     ['a lock in doubt passes for held', 'return UNSURE;', 'return undefined;'],
+    [
+      'a confirmation moves the end of a fixed lease',
+      'Math.min(validUntil, this.fixedUntil), asked',
+      'validUntil, asked',
+    ],
+    ['extend(ms) leaves the end of a fixed lease where it was', 'this.fixedUntil = asked;', ''],
+    ['a confirmation without an answer waits for the next round', 'this.repeatWhenDue();', ''],
   ]),
   ...mutantsOf('documents', 'lock/context/hold.js', [
     ['a nested call gives back the lock of its flow', 'if (this.count > 0)', 'if (false)'],
+    [
+      'a nested call cuts a minimum hold',
+      'Math.max(this.holdUntil, this.owner.now + ms)',
+      'this.owner.now + ms',
+    ],
   ]),
   ...mutantsOf('documents', 'lock/owner/hand-off-budget.js', [
     [
@@ -121,6 +139,21 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('documents', 'lock/queue/acquirer.js', [
     ['several keys are kept when one of them fails', 'held.reverse()', 'held.slice(0, 0)'],
+    [
+      'a drain refuses the calls of a flow that holds a lock',
+      'return this.isClosed && !holdsOfFlow.some((hold) => hold.isLive());',
+      'return this.isClosed;',
+    ],
+    [
+      'a service that closes admits new callers',
+      'return this.isClosed && !holdsOfFlow.some((hold) => hold.isLive());',
+      'return false;',
+    ],
+    [
+      'a flow that has lost its locks acquires others beside a drain',
+      'return this.isClosed && !holdsOfFlow.some((hold) => hold.isLive());',
+      'return this.isClosed && holdsOfFlow.length === 0;',
+    ],
   ]),
   ...mutantsOf('redis', 'lock/queue/several-keys.js', [
     [

@@ -58,9 +58,12 @@ export function checkPlan(plan: unknown, backend: Backend): asserts plan is Plan
     watchdogTimeoutMs: number(1),
     storeOptions: checkStoreOptions,
     latency: fields<Latency>({ least: number(0), spread: number(0) }),
+    serverRates: optional(listOf(number(0.1, 10))),
     processes: listOf(
       fields<ProcessPlan>({
         rate: number(0.1, 10),
+        timeOfDayDrifts: optional(oneOf(true)),
+        isNamed: optional(oneOf(true)),
         offsetMs: number(-Infinity),
         services: whole(1),
         farMs: optional(number(0)),
@@ -171,6 +174,7 @@ function actsOf(
     reset: { who, only },
     call: { who, call: fields<Asking>(askingOf(services)) },
     crash: { who },
+    restart: { ...toProcess, call: fields<Asking>(askingOf(services)) },
     drain: { who },
     close: { who },
     rate: { who, rate: number(0.1, 10) },

@@ -248,13 +248,15 @@ const link: Draw = (frame) => {
   return [{ when: trigger(frame), ...later(frame), act }];
 };
 
-const death: Draw = (frame) => [
-  {
-    when: trigger(frame),
-    ...later(frame),
-    act: { do: frame.dice.pick(['crash', 'crash', 'drain', 'close']), who: who(frame) },
-  },
-];
+const death: Draw = (frame) => {
+  const { dice } = frame;
+  const kind = dice.pick(['crash', 'restart', 'restart', 'drain', 'close'] as const);
+  const act: Act =
+    kind === 'restart'
+      ? { do: kind, who: who(frame), ms: longMs(frame), call: further(frame) }
+      : { do: kind, who: who(frame) };
+  return [{ when: trigger(frame), ...later(frame), act }];
+};
 
 const force: Draw = (frame) => [
   {

@@ -6,6 +6,9 @@ import { drawClaim, drawKeys, type KeyPlan } from './keys.js';
 import type { Plan } from './plan.js';
 import { drawScenes } from './scene.js';
 
+/** docs/guarantees.md, time: two clocks differ in speed by less than 1 %. */
+const FASTEST = 1.0049;
+
 const THEMES = ['mixed', 'mixed', 'long', 'changing'] as const;
 
 /** The plan of a seed. */
@@ -20,8 +23,12 @@ export function drawPlan(backend: Backend, seed: string): Plan {
   // Its round trip takes up to half of a command, so that others are first with each write.
   const mostFarMs = Math.floor(commandTimeoutMs / 4 - least - latency.spread);
   const hasFar = backend.hasFarProcesses && mostFarMs > 0 && dice.happens(0.15);
+  const clocks = dice.fork('clocks');
+  const serverRates = Array.from({ length: backend.serverCount }, () => drawRate(clocks));
   const processes = Array.from({ length: dice.int(2, 4) }, (_, i) => ({
-    rate: 1 + (dice.random() - 0.5) * 0.008,
+    rate: drawRate(clocks),
+    ...(clocks.happens(0.7) && { timeOfDayDrifts: true as const }),
+    ...(clocks.happens(0.6) && { isNamed: true as const }),
     offsetMs: dice.int(-500, 500),
     services: dice.happens(0.15) ? 2 : 1,
     ...(hasFar && i === 0 && { farMs: mostFarMs }),
@@ -69,8 +76,15 @@ export function drawPlan(backend: Backend, seed: string): Plan {
     watchdogTimeoutMs,
     storeOptions,
     latency,
+    serverRates,
     processes,
     calls: [...calls, ...scenes.flatMap((it) => it.calls)],
     faults: [...(hasScenes && sceneDice.happens(0.8) ? [] : faults), ...scenes.flatMap((it) => it.faults)],
   };
+}
+
+/** Extremes most often: it takes a slow clock and a fast one to use up the margin of a lease. */
+function drawRate(dice: Dice): number {
+  if (dice.happens(0.6)) return dice.pick([FASTEST, 1 / FASTEST]);
+  return 1 + (dice.random() - 0.5) * 2 * (FASTEST - 1);
 }

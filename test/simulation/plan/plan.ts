@@ -9,6 +9,8 @@ export interface Plan {
   readonly watchdogTimeoutMs: number;
   readonly storeOptions: StoreOptions;
   readonly latency: Latency;
+  /** Speeds of the servers' clocks; default 1 each. */
+  readonly serverRates?: readonly number[];
   readonly processes: readonly ProcessPlan[];
   readonly calls: readonly CallPlan[];
   readonly faults: readonly FaultPlan[];
@@ -17,6 +19,10 @@ export interface Plan {
 export interface ProcessPlan {
   /** Speed of its monotonic clock. */
   readonly rate: number;
+  /** Its time of day drifts as that clock does: no time server keeps it exact. */
+  readonly timeOfDayDrifts?: true;
+  /** It tells the store who it is, as services do unless told otherwise. */
+  readonly isNamed?: true;
   /** What its time of day is ahead. */
   readonly offsetMs: number;
   /** Each has a client of its own. */
@@ -106,6 +112,8 @@ export type Act =
   /** It makes one call more. */
   | { readonly do: 'call'; readonly who: Who; readonly call: Asking }
   | { readonly do: 'crash' | 'drain' | 'close'; readonly who: Who }
+  /** It crashes. So much later another process starts on its machine, and makes a call. */
+  | { readonly do: 'restart'; readonly who: Who; readonly ms: number; readonly call: Asking }
   | { readonly do: 'rate'; readonly who: Who; readonly rate: number }
   | { readonly do: 'force'; readonly who: Who; readonly key: string }
   /** To a server. */

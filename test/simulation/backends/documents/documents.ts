@@ -47,7 +47,7 @@ export const documents: Backend = {
       storeFor: (process) =>
         storeOn(server, { network, process, commandTimeoutMs, hasNotifications: hasNotifications === true }),
       forget: (how) => server.rows.goBackTo(how === 'empty' ? 0 : server.timeOfDay - 2000),
-      holdersOf: (key) => server.rows.holdersOf(key),
+      holdersOf: (key) => server.holdersOf(key),
       leftovers: () => server.rows.inUse(),
     };
   },

@@ -79,7 +79,7 @@ export class Rows {
     while ((this.changes.at(-1)?.at ?? -1) >= time) this.undo();
   }
 
-  /** By owner, with the rest of each lease in ms. */
+  /** By owner, with the rest of each lease in ms of the server. */
   holdersOf(name: string): ReadonlyMap<string, number> {
     const row = this.rows.get(name);
     if (!row) return new Map();

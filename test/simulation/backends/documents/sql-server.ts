@@ -39,6 +39,12 @@ export class SqlServer extends SimServer {
     };
   }
 
+  /** By owner, with the rest of each lease in true ms. */
+  holdersOf(name: string): ReadonlyMap<string, number> {
+    const leases = this.rows.holdersOf(name);
+    return new Map([...leases].map(([owner, leftMs]) => [owner, this.trueMs(leftMs)]));
+  }
+
   private listen(channel: string, end: ServerEnd): void {
     const ends = this.listening.get(channel) ?? new Set();
     this.listening.set(channel, ends.add(end));

@@ -70,6 +70,7 @@ export class EtcdServer extends SimServer {
     const clock = (): number => time.now;
     this.leases = new Leases(
       time,
+      (ms) => this.trueMs(ms),
       () => this.state === 'running',
       (id) => {
         this.keyspace.deleteUnder(id);

@@ -15,11 +15,13 @@ export class Leases {
   private readonly leases = new Map<number, Lease>();
 
   /**
+   * @param trueMs how long so many ms of the server's clock really take
    * @param onEnd is to delete what was put under the lease
    * @param onOverdue is told before, of a lease whose time is over
    */
   constructor(
     private readonly kernel: Kernel,
+    private readonly trueMs: (ms: number) => number,
     private readonly isRunning: () => boolean,
     private readonly onEnd: (id: number) => void,
     private readonly onOverdue: (id: number) => void,
@@ -29,7 +31,7 @@ export class Leases {
     return this.leases.get(id)?.isOver === false;
   }
 
-  /** In ms. It is never over while the server is stopped or down. */
+  /** In true ms. It is never over while the server is stopped or down. */
   leftOf(id: number): number {
     const lease = this.leases.get(id);
     if (!lease || lease.isOver) return 0;
@@ -40,8 +42,9 @@ export class Leases {
     if (this.has(id)) throw new Refusal(9, 'etcdserver: lease already exists');
     const { now } = this.kernel;
     const ttlMs = seconds * 1000;
-    this.leases.set(id, { ttlMs, grantedAt: now, endsAt: now + ttlMs, isOver: false });
-    this.endAt(id, now + ttlMs);
+    const endsAt = now + this.trueMs(ttlMs);
+    this.leases.set(id, { ttlMs, grantedAt: now, endsAt, isOver: false });
+    this.endAt(id, endsAt);
   }
 
   /** In seconds, as one knows it who has heard nothing since that true time. */
@@ -59,7 +62,7 @@ export class Leases {
       this.expire(id);
       return 0;
     }
-    lease.endsAt = now + lease.ttlMs;
+    lease.endsAt = now + this.trueMs(lease.ttlMs);
     this.endAt(id, lease.endsAt);
     return lease.ttlMs / 1000;
   }
@@ -75,7 +78,7 @@ export class Leases {
   beginAnew(): void {
     for (const [id, lease] of this.leases) {
       if (lease.isOver) continue;
-      lease.endsAt = this.kernel.now + lease.ttlMs;
+      lease.endsAt = this.kernel.now + this.trueMs(lease.ttlMs);
       this.endAt(id, lease.endsAt);
     }
   }

@@ -115,9 +115,10 @@ export class RedisHost extends SimServer {
     this.world.kernel.after(ms, () => (refusals[how] = false));
   }
 
-  /** By owner, with the rest of each lease in ms. */
+  /** By owner, with the rest of each lease in true ms. */
   holdersOf(name: string): ReadonlyMap<string, number> {
-    return holdersIn(this.redis.data, name, this.timeOfDay);
+    const leases = holdersIn(this.redis.data, name, this.timeOfDay);
+    return new Map([...leases].map(([owner, leftMs]) => [owner, this.trueMs(leftMs)]));
   }
 
   /** What no lock leaves behind: every key but counters, the mark of the restart guard, and what is empty, or without its lock, and expires. */
@@ -158,9 +159,9 @@ export class RedisHost extends SimServer {
     const to = this.world.kernel.now;
     const kept = leasesIn(redis.data, this.timeOfDay);
     const leases = before.leases.flatMap(({ key, owner, leftMs }): LostLease[] => {
-      const until = before.at + leftMs;
+      const until = before.at + this.trueMs(leftMs);
       const left = kept.find((it) => it.key === key && it.owner === owner)?.leftMs;
-      const keptUntil = left === undefined ? -Infinity : to + left;
+      const keptUntil = left === undefined ? -Infinity : to + this.trueMs(left);
       return keptUntil < until - 1 ? [{ key, owner, until, keptUntil }] : [];
     });
     const isGuarded = Boolean(options.restartGuardMs) && !redis.data.find(restartMark(''));

@@ -34,11 +34,12 @@ export class Decisions {
   constructor(
     private readonly kernel: Kernel,
     lengths: SessionLengths,
+    trueMs: (ms: number) => number,
     mayEnd: () => boolean,
     /** @returns the client whose mailbox this is */
     clientOf: (path: string) => string | undefined,
   ) {
-    this.sessions = new Sessions(kernel, lengths, mayEnd, (id) => {
+    this.sessions = new Sessions(kernel, lengths, trueMs, mayEnd, (id) => {
       const owned = this.tree.ownedBy(id).map((path) => clientOf(path) ?? []);
       for (const client of owned.flat()) this.expired.push({ client, at: kernel.now });
       this.closeSession(id);

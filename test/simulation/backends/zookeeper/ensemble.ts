@@ -28,7 +28,9 @@ export class Ensemble {
   ) {
     // A session has two ticks at least.
     this.tickMs = options.lengths.leastMs / 2;
-    this.decisions = new Decisions(kernel, options.lengths, () => this.isDeciding, clientOf);
+    const { lengths } = options;
+    const trueMs = (ms: number): number => this.term?.leader.trueMs(ms) ?? ms;
+    this.decisions = new Decisions(kernel, lengths, trueMs, () => this.isDeciding, clientOf);
     this.decisions.onCommit = (transaction) => {
       for (const { stay, server } of this.stays)
         if (stay.term === this.term) stay.toServer(() => server.apply(transaction));

@@ -11,7 +11,7 @@ export function clientOf(path: string): string | undefined {
   return name === undefined ? undefined : decodeName(name);
 }
 
-/** By owner, for how many ms the servers keep its lock. A lock lasts as long as its session. */
+/** By owner, for how many true ms the servers keep its lock. A lock lasts as long as its session. */
 export function holdersOf({ tree, sessions }: Decisions, key: string): ReadonlyMap<string, number> {
   const node = tree.get(PATHS.documentOf(key));
   if (!node) return new Map();

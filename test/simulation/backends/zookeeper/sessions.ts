@@ -22,12 +22,14 @@ export class Sessions {
   private opened = 0;
 
   /**
+   * @param trueMs how long so many ms of the leader's clock really take
    * @param mayEnd whether there is a leader that can end sessions
    * @param onOverdue is to close the session
    */
   constructor(
     private readonly kernel: Kernel,
     private readonly lengths: SessionLengths,
+    private readonly trueMs: (ms: number) => number,
     private readonly mayEnd: () => boolean,
     private readonly onOverdue: (id: bigint) => void,
   ) {}
@@ -40,7 +42,7 @@ export class Sessions {
     return this.sessions.get(id)?.timeoutMs ?? 0;
   }
 
-  /** In ms. A session does not end while no leader can end it. */
+  /** In true ms. A session does not end while no leader can end it. */
   leftOf(id: bigint): number {
     const session = this.sessions.get(id);
     if (!session || session.closedAt < Infinity) return 0;
@@ -52,7 +54,7 @@ export class Sessions {
     // A number of 64 bits whose first one is set, as that of a server whose id is above 127.
     const id = BigInt.asIntN(64, (200n << 56n) | (BigInt(Math.floor(now)) << 16n) | BigInt(++this.opened));
     const timeoutMs = this.lengthFor(askedMs);
-    const endsAt = now + timeoutMs;
+    const endsAt = now + this.trueMs(timeoutMs);
     this.sessions.set(id, {
       openedAt: now,
       timeoutMs,
@@ -67,7 +69,7 @@ export class Sessions {
   /** The client was heard. */
   touch(id: bigint): void {
     const session = this.sessions.get(id);
-    if (session) session.endsAt = Math.max(session.endsAt, this.kernel.now + session.timeoutMs);
+    if (session) session.endsAt = Math.max(session.endsAt, this.kernel.now + this.trueMs(session.timeoutMs));
   }
 
   /** The client has another connection. @returns whether the session lives */
@@ -88,7 +90,7 @@ export class Sessions {
   beginAnew(): void {
     for (const [id, session] of this.sessions) {
       if (session.closedAt < Infinity) continue;
-      session.endsAt = this.kernel.now + session.timeoutMs;
+      session.endsAt = this.kernel.now + this.trueMs(session.timeoutMs);
       this.wait(id);
     }
   }

@@ -8,7 +8,7 @@ import { LockConfigurationError, LockStoreError, type LockLostError } from '../.
 import type { LockRequest } from '../request/lock-request.js';
 import { Lease, type AskedRenewal } from './lease.js';
 import type { Grant, Renewal, RenewalReply } from '../../port/lock-store.js';
-import { leaseMargin } from '../../port/lease-validity.js';
+import { leaseMargin, leaseValidity } from '../../port/lease-validity.js';
 import { Renewable, type StartedRenewal, type Watchdog } from './watchdog.js';
 
 /** During local hand-offs a process renews at least this often, because the reply says whether the key is contended. */
@@ -25,7 +25,10 @@ export class LeaseKeeper extends Renewable {
   /** The claim of the request, until `downgrade()`. */
   claim: Claim;
   private hasSteppedDown = false;
+  /** The end of a fixed lease as its first caller was promised it. Only `extend` moves it. */
+  private fixedUntil = Infinity;
   private cancelExpiry: (() => void) | undefined;
+  private cancelRepeat: (() => void) | undefined;
   private isStopped = false;
 
   constructor(
@@ -44,13 +47,15 @@ export class LeaseKeeper extends Renewable {
 
   /** A caller is admitted. */
   start(): void {
-    if (this.request.watched) this.runtime.watchdog.watch(this);
-    else this.armExpiry();
+    if (this.request.watched) return this.runtime.watchdog.watch(this);
+    this.fixedUntil = leaseValidity(this.runtime.clock.now(), this.lease.leaseMs);
+    this.armExpiry();
   }
 
   stop(): void {
     this.isStopped = true;
     this.cancelExpiry?.();
+    this.cancelRepeat?.();
     this.runtime.watchdog.unwatch(this);
   }
 
@@ -69,11 +74,11 @@ export class LeaseKeeper extends Renewable {
     return { renewal, onReply: (reply) => this.onReply(reply, asked) };
   }
 
-  /** A fixed lease that is `unsure` is renewed for the rest of its time, so that its end does not move. */
+  /** A fixed lease whose caller has been admitted is renewed for the rest of its time, so that its end does not move. */
   private get renewedMs(): number {
-    const { lease } = this;
-    if (this.request.watched || lease.state() !== 'unsure') return lease.leaseMs;
-    return Math.ceil(lease.measureLeft() + this.marginMs);
+    const { lease, fixedUntil } = this;
+    if (this.request.watched || fixedUntil === Infinity) return lease.leaseMs;
+    return Math.max(1, Math.ceil(fixedUntil - this.runtime.clock.now() + this.marginMs));
   }
 
   renewNow(): void {
@@ -94,14 +99,15 @@ export class LeaseKeeper extends Renewable {
   }
 
   onGrantedAgain(validUntil: number): void {
-    if (this.owner.isHeld && this.lease.isConfirmed) return this.lease.onProlonged(validUntil);
-    this.lease.onGrantedAgain(validUntil);
-    this.onConfirmed();
+    const until = Math.min(validUntil, this.fixedUntil);
+    if (this.owner.isHeld && this.lease.isConfirmed) return this.lease.onProlonged(until);
+    this.lease.onGrantedAgain(until);
+    this.owner.onConfirmed();
   }
 
-  private onConfirmed(): void {
-    if (!this.request.watched) this.runtime.watchdog.unwatch(this);
-    this.owner.onConfirmed();
+  private repeatWhenDue(): void {
+    this.cancelRepeat?.();
+    this.cancelRepeat = this.runtime.clock.after(this.lease.renewalDueInMs, () => this.renewNow());
   }
 
   private async renew(change?: Pick<Renewal, 'leaseMs'>): Promise<RenewalReply> {
@@ -113,15 +119,15 @@ export class LeaseKeeper extends Renewable {
   }
 
   private onRenewed({ waiting, validUntil }: Renewed, asked: AskedRenewal): void {
-    const { key, id: owner } = this.owner;
+    const { owner } = this;
     const isResumed = this.lease.suspendedBy !== undefined;
     if (isResumed) this.cancelExpiry?.();
-    this.lease.onRenewed(validUntil, asked);
-    if (isResumed) this.runtime.emit({ type: 'resumed', key, owner });
-    this.owner.onWaitingCount(waiting, asked.sentAt);
+    this.lease.onRenewed(Math.min(validUntil, this.fixedUntil), asked);
+    if (isResumed) this.runtime.emit({ type: 'resumed', key: owner.key, owner: owner.id });
+    owner.onWaitingCount(waiting, asked.sentAt);
     // A listener of these events may have released the lock.
     if (this.isStopped) return;
-    this.onConfirmed();
+    owner.onConfirmed();
     if (!this.request.watched && !this.isStopped) this.armExpiry();
   }
 
@@ -134,9 +140,8 @@ export class LeaseKeeper extends Renewable {
     if (isSuspendedNow) runtime.emit({ type: 'suspended', key, owner: id, validForMs, error });
     // A listener of the event may have released the lock.
     if (this.isStopped) return;
-    // The watchdog renews a fixed lease only until the lease is confirmed.
-    const mustConfirm = !owner.isHeld || !lease.isConfirmed || lease.state() === 'unsure';
-    if (this.request.watched || mustConfirm) runtime.watchdog.watch(this);
+    // An initial lease may be over before the watchdog's next round, which comes up to 1 s later.
+    if (!owner.isHeld || !lease.isConfirmed) this.repeatWhenDue();
     if (owner.isHeld) this.armExpiry();
     else owner.onUnanswered(error);
   }
@@ -164,9 +169,14 @@ export class LeaseKeeper extends Renewable {
   }
 
   private async reset(leaseMs: number, what: string): Promise<void> {
+    const before = this.fixedUntil;
+    const asked = this.request.watched ? Infinity : leaseValidity(this.runtime.clock.now(), leaseMs);
+    this.fixedUntil = asked;
     this.lease.startReset(leaseMs);
     const reply = await this.renew({ leaseMs });
     if (reply.kind !== 'unknown') return;
+    // Unless it was asked for another length meanwhile, it ends by the shorter of both.
+    if (this.fixedUntil === asked) this.fixedUntil = Math.min(before, asked);
     const left = Math.round(this.lease.measureValidity());
     const message = `Could not ${what}: ${reply.error.message}. It is valid for another ${left} ms.`;
     throw new LockStoreError(message, this.owner.key, 'unknown', { cause: reply.error });

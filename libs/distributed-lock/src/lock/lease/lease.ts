@@ -119,6 +119,11 @@ export class Lease {
     return now + Math.max(0, lead - this.lead) >= this.renewAt;
   }
 
+  /** By the monotonic clock alone. */
+  get renewalDueInMs(): number {
+    return Math.max(0, Math.ceil(this.renewAt - this.clock.now()));
+  }
+
   get isRenewing(): boolean {
     return this.inFlight > 0;
   }

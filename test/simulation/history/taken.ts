@@ -1,0 +1,55 @@
+import type { Disturbance, History, HoldRecord } from './history.js';
+import { mustBeTold } from './told.js';
+
+/** True times, in ms. */
+interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * Whether the servers may have taken the lock from this hold, and its holder need not know it during `span`: by a force on its
+ * key, or because they have forgotten it. Only a lock that its process had asked for by then can have been taken, and a watchdog
+ * learns of it by its next renewal.
+ *
+ * @param withinMs how long that takes, while nothing else is disturbed
+ */
+export function mayBeTaken(history: History, hold: HoldRecord, span: Span, withinMs: number): boolean {
+  return history.disturbances.some((it) => {
+    const until = takesUntil(history, it, hold.key);
+    if (until === undefined || span.from < it.at || askedSince(history, hold) > until) return false;
+    return !mustBeTold(history, hold, { since: until, now: span.to, withinMs });
+  });
+}
+
+/** Whether the servers may have forgotten the token of `earlier` when they granted `later`. */
+export function mayBeForgotten(history: History, earlier: HoldRecord, later: HoldRecord): boolean {
+  return history.disturbances.some(
+    (it) => isUntoldForget(history, it) && askedSince(history, earlier) <= it.at && later.from >= it.at,
+  );
+}
+
+/** Until when it may have taken the locks of a key, in true ms; `undefined` if it takes none of them. */
+function takesUntil(history: History, it: Disturbance, key: string): number | undefined {
+  if (it.kind === 'force') return it.key === key ? it.executedBy : undefined;
+  return isUntoldForget(history, it) ? it.at : undefined;
+}
+
+/** What the servers have lost then, their back end does not tell. */
+function isUntoldForget({ losses }: History, { kind }: Disturbance): boolean {
+  return kind === 'forget' && !losses;
+}
+
+/** Since when an owner of this process has asked for the key, or had it: each owner asks for all callers of its process. */
+function askedSince({ calls, holds }: History, { process, key, owner, call, from }: HoldRecord): number {
+  const isOwn = (it: HoldRecord): boolean => owner !== undefined && it.owner === owner && it.key === key;
+  const own = holds.filter((it) => it.process === process && isOwn(it));
+  const asked = calls.find((it) => it.call === call && it.process === process)?.askedAt ?? from;
+  let since = Math.min(asked, ...own.map((it) => it.from));
+  for (const other of calls.toReversed()) {
+    const { settledAt = Infinity, askedAt } = other;
+    if (other.process === process && other.keys.includes(key) && askedAt <= since && settledAt >= since)
+      since = askedAt;
+  }
+  return since;
+}
