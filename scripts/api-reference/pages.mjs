@@ -60,6 +60,7 @@ const USERS = [
         'LockPage',
         'HoldSnapshot',
         'LockClient',
+        'ForceReleaseOptions',
       ],
       'Handle errors': [
         'LockErrorCode',
@@ -125,6 +126,7 @@ const USERS = [
       ],
       'Guard a service over HTTP': [
         'fencingHeaders',
+        'FencingHeadersOptions',
         'Fenced',
         'FencedKeys',
         'FencedRequest',
@@ -133,7 +135,7 @@ const USERS = [
         'FenceMemory',
         'ProcessFences',
       ],
-      'Tokens and their refusal': ['Fence', 'StaleTokenError'],
+      'Tokens and their refusal': ['Fence', 'NestedWrites', 'StaleTokenError'],
     },
   },
   {
@@ -178,6 +180,8 @@ const AUTHORS = {
       'RenewalReply',
       'ReleaseRequest',
       'ReleaseReply',
+      'Force',
+      'ForceReply',
       'Introduction',
       'ListRequest',
       'KeyPage',

@@ -8,7 +8,7 @@ import { until } from '#until';
 
 interface Login {
   headers: Record<string, string | undefined>;
-  user?: { roles: string[] };
+  user?: { name: string; roles: string[] };
 }
 
 describe('the page of a stuck lock', () => {
@@ -23,7 +23,7 @@ describe('the page of a stuck lock', () => {
     app = module.createNestApplication({ logger: false });
     app.use((request: Login, _: unknown, next: () => void) => {
       const { role } = request.headers;
-      if (role !== undefined) request.user = { roles: [role] };
+      if (role !== undefined) request.user = { name: 'ann', roles: [role] };
       next();
     });
     await app.listen(0);

@@ -276,7 +276,9 @@ describe('a module that is loaded by LazyModuleLoader', () => {
       .useValue(locks)
       .compile();
     await module.init();
-    await until(() => module.get<Leader>(getLeaderToken('poller')).isLeader);
+    const leader = module.get<Leader>(getLeaderToken('poller'));
+    await until(() => leader.isLeader);
     await module.close();
+    expect(leader.isLeader).toBe(false);
   });
 });

@@ -11,6 +11,13 @@ export class OpsGuard implements CanActivate {
 }
 
 @Module({
-  imports: [LockAdminModule.forRoot({ guard: OpsGuard, path: 'ops/locks', canRelease: true })],
+  imports: [
+    LockAdminModule.forRoot({
+      guard: OpsGuard,
+      path: 'ops/locks',
+      canRelease: true,
+      actor: (request: { user: { name: string } }) => request.user.name,
+    }),
+  ],
 })
 export class OpsModule {}

@@ -31,6 +31,7 @@ import {
   type LockModuleOptions,
   type LockOptionsFactory,
 } from 'nestjs-distributed-lock';
+import { TestLocks } from 'nestjs-distributed-lock/testing';
 import { Observable, firstValueFrom, lastValueFrom, of, toArray } from 'rxjs';
 import { until } from '#until';
 import { startApp } from './stage.js';
@@ -382,23 +383,17 @@ describe('registration', () => {
   });
 
   it('a test can put another service in its place, also under @Locked', async () => {
-    const calls: unknown[] = [];
-    const fake = {
-      withLock: (key: unknown, _options: unknown, work: (lock: unknown) => unknown) => {
-        calls.push(key);
-        return work({});
-      },
-    };
+    await using locks = new TestLocks();
     const module = await Test.createTestingModule({
       imports: [DistributedLockModule.forRoot()],
       providers: [Orders],
     })
       .overrideProvider(LockService)
-      .useValue(fake)
+      .useValue(locks)
       .compile();
     await module.init();
     await module.get(Orders).placed('1');
-    expect(calls).toEqual([['order:1']]);
+    expect(locks.acquired).toEqual(['order:1']);
     await module.close();
   });
 

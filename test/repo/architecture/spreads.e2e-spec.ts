@@ -20,12 +20,19 @@ function spreadsIn(name: string, text: string): string[] {
   const found: string[] = [];
   const visit = (node: ts.Node): void => {
     const given = ts.isCallExpression(node) || ts.isNewExpression(node) ? node.arguments : undefined;
-    const isLong = given?.some((it) => ts.isSpreadElement(it) && !isForwarded(it.expression));
+    const isLong = given?.some(
+      (it) => ts.isSpreadElement(it) && !isForwarded(it.expression) && !isConstant(it.expression),
+    );
     if (isLong) found.push(node.getText());
     ts.forEachChild(node, visit);
   };
   visit(ts.createSourceFile(name, text, ts.ScriptTarget.Latest, true));
   return found;
+}
+
+/** A list that stands in the source. */
+function isConstant(expression: ts.Expression): boolean {
+  return /^[A-Z][A-Z_]*$/.test(expression.getText());
 }
 
 /** Whether `expression` is the rest parameter of a function around it. */

@@ -14,6 +14,7 @@ import { askedOnceInCalm } from './asked-once-in-calm.js';
 import { askForEachKey, callInCalm } from './calm-calls.js';
 import { crowdInCalm } from './crowd-in-calm.js';
 import { deadPermitInCalm } from './dead-permit-in-calm.js';
+import { drainInCalm } from './drain-in-calm.js';
 import { endsInCalm } from './ends-in-calm.js';
 import { forcedInCalm } from './forced-in-calm.js';
 import { goneInCalm } from './gone-in-calm.js';
@@ -186,6 +187,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
     await goneInCalm(stage, plan.watchdogTimeoutMs);
     if (stage.parts.servesInTurn) await deadPermitInCalm(stage, plan.watchdogTimeoutMs);
   }
+  if (!isLost && stage.parts.hasScenes) await drainInCalm(stage);
   const living = stage.actors.filter(({ process }) => process.state === 'running');
   let closed = 0;
   for (const { process, services } of living)

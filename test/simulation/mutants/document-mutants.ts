@@ -6,10 +6,9 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
     ['leases end half a second early', '!isOver(until, now))', '!isOver(until, now + 500))'],
     ['an owner that asks again waits for itself', 'if (mine)', 'if (false)'],
     [
-      'a takeover frees whoever holds',
-      'owner === undefined || holder.owner === owner',
-      'true',
-      'In a calm scene only the holder that was told is there. The contract of stores has the case.',
+      'a takeover or a forced release frees whoever holds',
+      'const named = new Set(owners);',
+      'const named = new Set(this.holders.map((it) => it.owner));',
     ],
     ['a takeover is told to nobody', 'this.notifyClientsOf([held]);', ''],
     ['maxWaiting is ignored', 'if (this.isOneTooMany(request))', 'if (false)'],

@@ -143,7 +143,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'index = index + 1\\nelse',
     ],
     ['a force release leaves the holder there', "was_held = redis.call('DEL', KEYS[1])", 'was_held = 1'],
-    ['those who lose a lock by force are not told', "notify(holder, 'lost ' .. holder)", 'local _ = 0'],
+    ['those who lose a lock by force are not told', "notify(loser, 'lost ' .. loser)", 'local _ = 0'],
     ['several keys together get no end', "redis.call('PEXPIRE', KEYS[it.at], it.lease)", ''],
     [
       'several keys together are taken past the queue of one',

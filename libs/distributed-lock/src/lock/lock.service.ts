@@ -1,6 +1,7 @@
 // The service that applications inject. The way of one lock through it, file by file: docs/life-of-a-lock.md
 import { type Observable, Subject } from 'rxjs';
 import { Acquirer } from './queue/acquirer.js';
+import { maxOf } from '../collections/extremes.js';
 import { bindEvents } from '../async-context/bound-listeners.js';
 import { discardStream } from './streams/discard-stream.js';
 import { GuardedEvents } from './events/guarded-events.js';
@@ -424,7 +425,7 @@ function noWork(given: unknown): LockConfigurationError {
 /** To be called in the flow of the caller. */
 function asLock(holds: Hold | readonly Hold[]): HeldLock {
   if (holds instanceof Hold) return new HeldLock([holds], depthOf(holds));
-  return new HeldLock(holds, Math.max(...holds.map(depthOf)));
+  return new HeldLock(holds, maxOf(holds.map(depthOf)));
 }
 
 async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Work<T>): Promise<T> {

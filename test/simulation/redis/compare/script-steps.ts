@@ -181,7 +181,7 @@ export async function takeStep(servers: TwoServers, step: ScriptStep, i: number)
       return;
     }
     case 'force':
-      await run('force', keys, ['0', '0', 'PUBLISH', '']);
+      await run('force', keys, ['0', '0', 'PUBLISH', '', '']);
       return;
     case 'inspect':
       await run('inspect', keys, []);

@@ -1,3 +1,4 @@
+import { maxOf } from '../../collections/extremes.js';
 import { SmallSet } from '../../collections/small-set.js';
 import { LockLostError } from '../../port/lock.errors.js';
 import { Hold, type HeldOwner } from '../context/hold.js';
@@ -54,7 +55,7 @@ export class OwnerHolds {
     const { key, id: owner, now } = this.owner;
     const isTaken = reason === 'takeover' || reason === 'taken';
     const ends = Array.from(this.holds, ({ holdUntil }) => holdUntil);
-    this.minimumUntil = isTaken ? 0 : Math.max(this.minimumUntil, ...ends);
+    this.minimumUntil = isTaken ? 0 : Math.max(this.minimumUntil, maxOf(ends));
     const losses = Array.from(this.holds, (hold) => {
       const error = new LockLostError(key, now - hold.acquiredAt, reason, detail, cause && { cause });
       return { hold, error, tell: hold.lose(error) };

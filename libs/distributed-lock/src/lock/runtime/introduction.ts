@@ -63,7 +63,7 @@ export interface NameableHold {
 }
 
 /** What a client has told of itself. */
-export interface Introduction {
+export interface ClientIntroduction {
   /** Absent where the client has told nothing. */
   readonly client?: LockClient;
   /** The start and the site of the holds that it names, by owner. What another client has written may be of any type. */
@@ -71,7 +71,7 @@ export interface Introduction {
 }
 
 /** @param text which any client may have written: what does not read as an introduction is ignored */
-export function introductionIn(text: string | undefined): Introduction {
+export function introductionIn(text: string | undefined): ClientIntroduction {
   const [application, host, process, since, ...holds] = listIn(text);
   const isKnown = typeof application === 'string' && typeof host === 'string';
   if (!isKnown || !Number.isSafeInteger(process) || !isMoment(since)) return { holds: new Map() };
@@ -85,7 +85,7 @@ export function introductionIn(text: string | undefined): Introduction {
 
 /** @param timeOfDay in ms */
 export function holderIn(
-  { client, holds }: Introduction,
+  { client, holds }: ClientIntroduction,
   owner: string,
   timeOfDay: number,
 ): IntroducedHolder {

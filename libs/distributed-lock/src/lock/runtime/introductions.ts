@@ -11,7 +11,7 @@ import {
   MAX_AWAITED,
   requestedId,
   type IntroducedHolder,
-  type Introduction,
+  type ClientIntroduction,
 } from './introduction.js';
 import type { LockInspection } from '../lock.js';
 import type { LockSnapshot } from '../../port/lock-store.js';
@@ -41,7 +41,7 @@ export class Introductions {
   /** The owners in the last introduction. */
   private named: ReadonlySet<string> = new Set();
   /** The readings under way, by client. */
-  private readonly readings = new Map<string, Promise<Introduction>>();
+  private readonly readings = new Map<string, Promise<ClientIntroduction>>();
   private isRefused = false;
   private isStopped = false;
 
@@ -139,7 +139,7 @@ export class Introductions {
   }
 
   /** Callers whose waits end together, and the keys of a page, share one reading of a client. */
-  private introductionOf(clientId: string): Promise<Introduction> {
+  private introductionOf(clientId: string): Promise<ClientIntroduction> {
     const shared = this.readings.get(clientId);
     if (shared) return shared;
     const reading = this.readText(clientId)

@@ -146,7 +146,7 @@ export class Lane {
       this.key,
       'unready',
     );
-    this.tasks.unshift(...left.filter(({ isRelease }) => isRelease));
+    this.tasks = [...left.filter(({ isRelease }) => isRelease), ...this.tasks];
     const tried = left.filter(({ isRelease }) => !isRelease);
     this.fail(tried, error);
   }

@@ -1,0 +1,45 @@
+import { isLockError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
+import { GRACE_MS, type Stage } from './stage.js';
+
+const SLACK_MS = 100;
+const PATIENCE_MS = 15_000;
+
+/**
+ * docs/guarantees.md, in your process: while an application closes, a flow that holds a lock acquires others, and any other call is
+ * refused at once. The services of the first process are closed by this, and the others follow.
+ */
+export async function drainInCalm({ actors, parts }: Stage): Promise<void> {
+  const { kernel, history, handOffMs } = parts;
+  const [actor] = actors.filter(({ process }) => process.state === 'running');
+  const service = actor?.services[0];
+  if (!actor || !service || handOffMs + SLACK_MS > GRACE_MS) return;
+  let isHeld = false;
+  let begin = (): void => undefined;
+  const begun = new Promise<void>((resolve) => (begin = resolve));
+  let nested: unknown = 'not settled';
+  let idle: unknown = 'not settled';
+  const call = async (): Promise<unknown> =>
+    service.withLock('acquired by a call that drains', () => 'granted').catch((error: unknown) => error);
+  const work = async (): Promise<void> => {
+    isHeld = true;
+    await begun;
+    nested = await call();
+  };
+  actor.process.receive(() => void service.withLock('drains', work).catch(() => undefined));
+  await kernel.run(kernel.now + PATIENCE_MS, () => isHeld);
+  // A service that the plan has closed refuses.
+  if (!isHeld) return;
+  actor.process.receive(() => {
+    void service.drain();
+    void call().then((outcome) => (idle = outcome));
+    begin();
+  });
+  await kernel.run(kernel.now + GRACE_MS - 1);
+  if (nested !== 'granted')
+    history.violate(
+      'errors',
+      `a flow that holds a lock acquires no other while its service drains: ${String(nested)}`,
+    );
+  if (!isLockError(idle) || idle.code !== 'LOCK_SHUTDOWN')
+    history.violate('errors', `a service that drains does not refuse a call without a lock: ${String(idle)}`);
+}
