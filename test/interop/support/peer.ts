@@ -125,7 +125,8 @@ export class Peer {
   }
 
   private onComplaint(line: string): void {
-    if (!line.includes('Lost "')) this.complaints += `${this.side}: ${line}\n`;
+    if (!line.includes('Lost "') && !line.includes('was released by force'))
+      this.complaints += `${this.side}: ${line}\n`;
   }
 
   private fail(why: string): void {

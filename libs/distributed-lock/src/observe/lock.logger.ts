@@ -69,10 +69,10 @@ export class LockLogger {
         });
       case 'forced':
         return this.write('warn', () => {
-          const { key, holder = 'whoever held it', by } = event;
+          const { key, holder, by } = event;
           return by === undefined
             ? `Took "${key}" by force from ${holder}`
-            : `"${key}" was released by force, by ${by}; held by ${holder}`;
+            : `"${key}" was released by force, by ${by}${holder === undefined ? '' : `; held by ${holder}`}`;
         });
       case 'contended':
         return this.write('debug', () => `Others wait for "${event.key}"`);

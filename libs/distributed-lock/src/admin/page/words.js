@@ -44,8 +44,10 @@ export function releasedText(key, answer) {
 const TELL = {
   contended: () => 'others wait for a lock that this process holds',
   takeover: ({ by, graceMs }) => `${by} takes it over: the work under it has ${duration(graceMs)} to end`,
-  forced: ({ holder = 'whoever held it', by }) =>
-    by === undefined ? `taken by force from ${holder}` : `released by force, by ${by}; held by ${holder}`,
+  forced: ({ holder, by }) =>
+    by === undefined
+      ? `taken by force from ${holder}`
+      : `released by force, by ${by}${holder === undefined ? '' : `; held by ${holder}`}`,
   abandoned: ({ message }) => message,
   lost: ({ message }) => message,
   suspended: ({ message, validForMs }) => `not renewed, valid for ${duration(validForMs)}: ${message}`,
