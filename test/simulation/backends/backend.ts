@@ -37,6 +37,8 @@ export interface Backend {
   handOffMs?(latency: Latency, options: StoreOptions): number;
   /** So much longer than over the network alone a round trip may take, as servers ask each other; default 0. */
   readonly betweenServersMs?: (options: StoreOptions) => number;
+  /** So much later than a reply a server may bring what another client has written; default 0. */
+  readonly messageLagMs?: (options: StoreOptions) => number;
   /** How many servers `open` makes. */
   readonly serverCount: number;
   /** Locks live by the sessions of their clients, so that faults are aimed at these. */

@@ -69,6 +69,7 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
   const world = { kernel, network, dice: dice.fork('store') };
   const { storeOptions } = plan;
   const handOffMs = backend.handOffMs?.(longestLatency(plan), storeOptions) ?? Infinity;
+  const messageLagMs = backend.messageLagMs?.(storeOptions) ?? 0;
   const running = backend.open(world, storeOptions);
   running.servers.forEach((server, i) => (server.rate = plan.serverRates?.[i] ?? 1));
   history.losses = running.losses;
@@ -82,6 +83,7 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
     history,
     dice,
     handOffMs,
+    messageLagMs,
     hasSessions,
     givesNoTickets,
     servesInTurn,

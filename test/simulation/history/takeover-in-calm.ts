@@ -1,5 +1,6 @@
 import { forcedAfterMs } from '../../../libs/distributed-lock/src/lock/owner/takeover.js';
 import type { CallOptions, Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
+import { maxNoticeMs } from '../../../libs/distributed-lock/src/port/notice-time.js';
 import { LockLostError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { Plan } from '../plan/plan.js';
 import type { Actor, Stage } from './stage.js';
@@ -30,16 +31,18 @@ export async function takeoverInCalm(stage: Stage, plan: Plan): Promise<void> {
 
 /**
  * docs/guarantees.md, a takeover: a holder that is far from the server, or whose store polls, is told late. The lock waits for it:
- * when another has it, the holder does not believe in it any more.
+ * when another has it, the holder does not believe in it any more. Nothing is said of servers that bring the notice later than that.
  */
 async function takeoverFromAfar({ actors, parts }: Stage, plan: Plan): Promise<void> {
-  const { kernel, history, network } = parts;
+  const { kernel, history, network, messageLagMs } = parts;
+  const { commandTimeoutMs } = plan.storeOptions;
   const [holder, taker] = actors.filter(({ process }) => process.state === 'running');
-  if (!holder || !taker) return;
+  // What the server brings so late may come after the longest time of a notice: it is under way for half a command, too.
+  if (!holder || !taker || messageLagMs > maxNoticeMs(commandTimeoutMs) - commandTimeoutMs / 2) return;
   const { least, spread } = plan.latency;
   const { farMs = 0 } = plan.processes[actors.indexOf(holder)] ?? {};
   // Its round trip takes up to half of a command, as those of far processes do.
-  const farther = Math.floor(plan.storeOptions.commandTimeoutMs / 4 - least - spread);
+  const farther = Math.floor(commandTimeoutMs / 4 - least - spread);
   network.moveAway(holder.process, Math.max(farMs, farther));
   const key = 'taken from afar';
   const held = ask(holder, key, { waitMs: 60_000 });

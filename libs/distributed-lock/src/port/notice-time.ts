@@ -6,7 +6,7 @@ export const HELD_POLL_MS = 250;
  * the back end: a reading that was executed just before may be under way, then the store pauses, then it reads again.
  *
  * @param commandTimeoutMs of the holder's store: a reading that takes longer has failed. One longer request, or a message that is
- * lost, is a fault.
+ * lost or that the back end brings later, is a fault.
  */
 export function maxNoticeMs(commandTimeoutMs: number): number {
   return HELD_POLL_MS + 2 * commandTimeoutMs;

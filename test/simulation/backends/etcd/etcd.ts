@@ -6,7 +6,7 @@ import { RECHECK_MS, SILENT_WAITER_MS } from '../../../../libs/distributed-lock/
 import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
 import type { SimProcess } from '../../kernel/process.js';
 import type { Network } from '../../network/network.js';
-import type { Backend } from '../backend.js';
+import type { Backend, StoreOptions } from '../backend.js';
 import { mayRepeatWrites } from '../repeated-writes.js';
 import { EtcdServer } from './etcd-server.js';
 import { simulatedGrpc } from './grpc.js';
@@ -20,6 +20,8 @@ const RELEASED_WITHIN_MS = SILENT_WAITER_MS + RECHECK_MS;
 /** What a restored backup lacks. */
 const BACKUP_AGE_MS = 2000;
 
+const messageLagMs = ({ watchLagMs = 0 }: StoreOptions): number => Number(watchLagMs);
+
 /** etcd, from `LockService` down to the calls of gRPC: sessions, the fence, mailboxes and the core of the documents. */
 export const etcd: Backend = {
   name: 'etcd',
@@ -30,18 +32,20 @@ export const etcd: Backend = {
   commandsInCalm: 4,
   // The reply that a release waits for, the release, the message, the reply that a confirmation waits for, and the confirmation; as
   // much again for a waiter that has left.
-  handOffMs: ({ least, spread }, { commandTimeoutMs, watchLagMs = 0 }) =>
-    mayRepeatWrites(2 * (least + spread), commandTimeoutMs)
-      ? 16 * (least + spread) + 2 * Number(watchLagMs)
+  handOffMs: ({ least, spread }, options) =>
+    mayRepeatWrites(2 * (least + spread), options.commandTimeoutMs)
+      ? 16 * (least + spread) + 2 * messageLagMs(options)
       : Infinity,
+  messageLagMs,
   serverCount: 1,
   hasSessions: true,
   drawOptions: (dice, watchdogTimeoutMs) => ({
     commandTimeoutMs: Math.min(dice.pick([100, 250, 500, 1000]), Math.floor(watchdogTimeoutMs / 3)),
     watchLagMs: dice.happens(0.2) ? dice.scale(10, 3000) : 0,
   }),
-  open({ kernel, network, dice }, { commandTimeoutMs, watchLagMs }) {
-    const server = new EtcdServer(kernel, dice.fork('etcd'), Number(watchLagMs ?? 0));
+  open({ kernel, network, dice }, options) {
+    const { commandTimeoutMs } = options;
+    const server = new EtcdServer(kernel, dice.fork('etcd'), messageLagMs(options));
     network.serve(server, (end) => server.accept(end));
     return {
       servers: [server],
