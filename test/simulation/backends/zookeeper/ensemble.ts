@@ -3,7 +3,7 @@ import type { Kernel } from '../../kernel/kernel.js';
 import { Decisions } from './decisions.js';
 import { clientOf } from './in-use.js';
 import type { SessionLengths } from './sessions.js';
-import { Stay, Term, type Member } from './stay.js';
+import { Stay, Term, type Decision, type Member } from './stay.js';
 
 export interface EnsembleOptions {
   readonly lengths: SessionLengths;
@@ -47,9 +47,13 @@ export class Ensemble {
     return this.options.syncLimitMs * (0.2 + this.dice.random());
   }
 
-  /** What the leader of that term must decide: at once, when it has a majority, or never. */
-  decide(term: Term, work: () => void): void {
-    if (term === this.term && this.isDeciding) work();
+  /**
+   * What the leader of that term must decide: at once, when it has a majority, or never.
+   *
+   * @param work returns how that leader answers
+   */
+  decide(term: Term, work: Decision): void {
+    if (term === this.term && this.isDeciding) work()();
     else term.undecided.push(work);
   }
 
@@ -62,7 +66,7 @@ export class Ensemble {
     const { term } = this;
     if (term && this.isDeciding) {
       this.decisions.sessions.endOverdue();
-      for (const work of term.undecided.splice(0)) work();
+      for (const work of term.undecided.splice(0)) work()();
     } else if (term && this.isReached(term.leader)) this.whenWithoutMajority(term);
     this.findLeader();
   }
@@ -130,12 +134,15 @@ export class Ensemble {
     this.findLeader();
   }
 
-  /** The next leader has the first of the decisions that this one was waiting for, or none of them. */
+  /**
+   * The next leader has the first of the decisions that this one was waiting for, or none of them. This one answers none: it waits
+   * for them as long as it believes that it leads.
+   */
   private endTerm(term: Term): void {
     if (term.isOver) return;
     term.isOver = true;
     if (this.term === term) this.term = undefined;
-    const undecided = term.undecided.splice(0);
+    const { undecided } = term;
     for (const work of undecided.slice(0, this.dice.int(0, undecided.length))) work();
     for (const { stay, server } of this.stays) {
       if (stay.term !== term || stay.isLeading) continue;

@@ -16,12 +16,15 @@ export interface Member extends SimServer {
   apply(transaction: Transaction): void;
 }
 
+/** Decides, and returns what answers the client. */
+export type Decision = () => () => void;
+
 /** The time in office of one leader. */
 export class Term {
   /** Another leader may have been elected, of which this one knows nothing yet. */
   isOver = false;
   /** What the leader was asked while it had no majority, in order. */
-  readonly undecided: (() => void)[] = [];
+  readonly undecided: Decision[] = [];
 
   constructor(readonly leader: Member) {}
 }

@@ -127,7 +127,10 @@ export class ZookeeperServer extends SimServer implements Serving, Member {
     };
     if (session === 0n) {
       return stay.toLeader(() =>
-        ensemble.decide(term, () => reply(decisions.openSession(timeoutMs, stay), true)),
+        ensemble.decide(term, () => {
+          const opened = decisions.openSession(timeoutMs, stay);
+          return () => reply(opened, true);
+        }),
       );
     }
     for (const each of this.connections) if (each !== connection && each.session === session) each.close();
@@ -146,15 +149,17 @@ export class ZookeeperServer extends SimServer implements Serving, Member {
     if (!stay) return;
     const { decisions } = ensemble;
     const { term } = stay;
-    const reply = (outcome: Outcome): void => stay.toServer(() => done(outcome));
     const synced = (): void => stay.toServer(() => done({ zxid: this.zxid }));
     stay.toLeader(() => {
       // A leader that waits for no decision answers a sync at once.
       if (request.op === 'sync' && term.undecided.length === 0) return synced();
       ensemble.decide(term, () => {
-        if (request.op === 'sync') synced();
-        else if (request.op === 'multi') reply(decisions.execute(session, request.operations, stay));
-        else reply(decisions.closeSession(session));
+        if (request.op === 'sync') return synced;
+        const outcome =
+          request.op === 'multi'
+            ? decisions.execute(session, request.operations, stay)
+            : decisions.closeSession(session);
+        return () => stay.toServer(() => done(outcome));
       });
     });
   }
