@@ -1,7 +1,13 @@
 import type { Backend } from '../backends/backend.js';
 import type { History, Violation } from '../history/history.js';
 import { toldWithinMs } from '../history/told.js';
-import { longestLatency, longestLeaseMs, setBackMs, shortestLeaseMs } from '../plan/longest.js';
+import {
+  longestLatency,
+  longestLeaseMs,
+  longestRoundTripMs,
+  setBackMs,
+  shortestLeaseMs,
+} from '../plan/longest.js';
 import type { Plan } from '../plan/plan.js';
 import { checkDrain } from './drain.js';
 import { checkEarliness } from './earliness.js';
@@ -28,9 +34,8 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
   const { commandsPerCall } = backend;
   // docs/guarantees.md, liveness: with `minReplicaAcks` it is one command more.
   const commandsInCalm = (backend.commandsInCalm ?? 1) + (Number(minReplicaAcks) > 0 ? 1 : 0);
-  const betweenServersMs = backend.betweenServersMs?.(plan.storeOptions) ?? 0;
   const latency = longestLatency(plan);
-  const roundTripMs = 2 * (latency.least + latency.spread) + betweenServersMs;
+  const roundTripMs = longestRoundTripMs(plan, backend);
   const handOffMs = backend.handOffMs?.(latency, plan.storeOptions) ?? Infinity;
   // A grant that comes after its lease is asked for again.
   const areLeasesLong = handOffMs < shortestLeaseMs(plan);

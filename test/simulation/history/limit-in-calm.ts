@@ -6,6 +6,8 @@ const KEY = 'limited';
 const PATIENCE_MS = 15_000;
 /** By then the store has answered, and the holder knows that others wait. */
 const ANSWERED_MS = 3000;
+/** A call that waits needs so many: for sessions, a reading and writes. */
+const ROUND_TRIPS = 4;
 /** One that is left in the queue is granted the lock for a second. */
 const FREE_WITHIN_MS = 900;
 
@@ -14,9 +16,9 @@ const FREE_WITHIN_MS = 900;
  * fewer it waits.
  */
 export async function limitInCalm({ actors, parts }: Stage): Promise<void> {
-  const { kernel, history } = parts;
+  const { kernel, history, roundTripMs } = parts;
   const [holder, other] = actors.filter(({ process }) => process.state === 'running');
-  if (!holder || !other) return;
+  if (!holder || !other || ROUND_TRIPS * roundTripMs > ANSWERED_MS) return;
   const held = ask(holder, {});
   await kernel.run(kernel.now + PATIENCE_MS, () => held.isOver);
   if (!held.lock) return;

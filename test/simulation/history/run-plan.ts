@@ -7,6 +7,7 @@ import {
   longestLeaseMs,
   longestMinimumHoldMs,
   longestMs,
+  longestRoundTripMs,
   setBackMs,
 } from '../plan/longest.js';
 import type { Plan } from '../plan/plan.js';
@@ -83,6 +84,7 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
     history,
     dice,
     handOffMs,
+    roundTripMs: longestRoundTripMs(plan, backend),
     messageLagMs,
     hasSessions,
     givesNoTickets,

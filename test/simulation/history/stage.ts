@@ -40,6 +40,8 @@ export interface Parts {
   readonly dice: Dice;
   /** How long a release and the grant that follows from it are under way at most. */
   readonly handOffMs: number;
+  /** Of one request at most. */
+  readonly roundTripMs: number;
   /** So much later than a reply a server may bring what another client has written. */
   readonly messageLagMs: number;
   /** Locks live by the sessions of their clients. */

@@ -1,10 +1,16 @@
-import type { StoreOptions } from '../backends/backend.js';
+import type { Backend, StoreOptions } from '../backends/backend.js';
 import type { Latency } from '../network/network.js';
 import type { Plan } from './plan.js';
 
 /** Of the process that is farthest from the servers. */
 export function longestLatency({ latency: { least, spread }, processes }: Plan): Latency {
   return { least: least + Math.max(...processes.map(({ farMs = 0 }) => farMs)), spread };
+}
+
+/** Of one request of that process, while nothing is disturbed. */
+export function longestRoundTripMs(plan: Plan, { betweenServersMs }: Backend): number {
+  const { least, spread } = longestLatency(plan);
+  return 2 * (least + spread) + (betweenServersMs?.(plan.storeOptions) ?? 0);
 }
 
 /** The longest time for which a key may stay taken when its holder is gone: of all leases, minimum holds and guards. */
