@@ -44,6 +44,7 @@ export const zookeeper: Backend = {
       : Infinity;
   },
   betweenServersMs,
+  messageLagMs: (options) => betweenServersMs(options) / 2,
   serverCount: HOSTS.length,
   hasSessions: true,
   drawOptions: (dice, watchdogTimeoutMs) => ({
