@@ -17,6 +17,7 @@ describe('what a service holds', () => {
       since: new Date(world.clock.timeOfDay() - 4000),
       heldMs: 4000,
       validForMs: lock.validForMs,
+      leaseMs: 30_000,
       calls: 1,
     });
     expect(b).toMatchObject({ key: 'b', mode: 'shared' });

@@ -46,20 +46,6 @@ describe('the command line', () => {
     expect(() => read(line)).toThrow(message);
   });
 
-  it('says of a % in a URL that begins no code what to write, and takes the name of a file as it is', () => {
-    for (const store of [
-      'redis://:100%@db',
-      'postgres://ops:%zz@db/app',
-      'etcd://ops:%E0%A4%A@e1',
-      'zookeeper://%:x@z',
-    ]) {
-      expect(() => read(`ls --store ${store}`)).toThrow(WrongUse);
-      expect(() => read(`ls --store ${store}`)).toThrow(/write %25 for a percent sign/);
-    }
-    expect(read('ls --store redis://:100%25@db')).toMatchObject({ store: 'redis://:100%25@db' });
-    expect(read('ls --store sqlite:100%.db')).toMatchObject({ store: 'sqlite:100%.db' });
-  });
-
   it('asks for a store where none is named', () => {
     expect(() => read('ls', {})).toThrow(/--store redis:\/\/localhost, or the variable LOCK_STORE/);
   });

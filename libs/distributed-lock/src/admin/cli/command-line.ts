@@ -15,7 +15,7 @@ export const USAGE = `nestjs-distributed-lock: finds and frees locks in the stor
   --root <path>     root of the locks in etcd or ZooKeeper, if the application names one
   --json            one JSON object a line
   --yes             releases without a question
-  --owner <id>      releases only if this owner still holds the key, as inspect --json shows it; may be repeated
+  --owner <id>      releases only if this owner still holds the key; inspect --json shows it; may be repeated
   --by <name>       who releases, for the message of the holder; default: the user of the system
   --timeout <ms>    how long the store may take to answer; default 2000
 
@@ -79,10 +79,6 @@ export function readCommandLine(
   const store = values.store ?? env['LOCK_STORE'] ?? '';
   if (store === '')
     throw new WrongUse('Name the store: --store redis://localhost, or the variable LOCK_STORE.');
-  if (!isEncoded(store))
-    throw new WrongUse(
-      'The URL of the store has a % that begins no code of a character: write %25 for a percent sign.',
-    );
   const { prefix, table, root, json, yes, owner: owners, by } = values;
   if (name !== 'release' && (owners || by !== undefined)) {
     throw new WrongUse(`--owner and --by are for release, and ${name} releases nothing.`);
@@ -101,16 +97,6 @@ export function readCommandLine(
     by,
     timeoutMs: timeoutOf(values.timeout),
   };
-}
-
-/** The clients decode the parts of a URL. The name of a file is taken as it is. */
-function isEncoded(url: string): boolean {
-  if (/^(sqlite|file):/i.test(url)) return true;
-  try {
-    return decodeURIComponent(url) !== '';
-  } catch {
-    return false;
-  }
 }
 
 function parse(words: readonly string[]) {
