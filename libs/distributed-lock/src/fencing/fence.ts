@@ -15,8 +15,8 @@ export interface Fence {
 }
 
 /**
- * What to do under a lock that several calls share: nested calls have the fencing token of the call around them, so that tokens do
- * not tell them apart. `'refuse'`: only a call that has the lock alone may write.
+ * Whether calls that share a lock may write. Nested calls have the fencing token of the call around them, so tokens cannot tell
+ * them apart. `'refuse'`: only a call that has the lock alone may write.
  */
 export type NestedWrites = 'allow' | 'refuse';
 

@@ -24,7 +24,7 @@ const ls: Run = async (locks, command, terminal) => {
     terminal.write(`${tableOf([TABLE_HEAD, ...found.map(tableRow)], terminal.width).join('\n')}\n`);
   } else if (unreadable.size === 0 && !failure) terminal.complain('No key is held or waited for.');
   for (const [key, message] of unreadable) terminal.complain(unreadableText(key, message));
-  // What was found until then is of use all the same.
+  // Show the locks that were found before the failure, too.
   if (failure) throw failure;
   if (unreadable.size > 0) return REFUSED;
   return found.length > 0 ? FOUND : NOTHING;

@@ -44,7 +44,7 @@ async function read(current = search) {
     } while (!current.isWhole && !document.hidden);
   } catch (error) {
     if (current !== search) return;
-    // What was found until then is of use all the same.
+    // Show the locks that were found before the failure, too.
     showSearch();
     tell(error.message, true);
   } finally {
