@@ -1,4 +1,5 @@
 import { isLockError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
+import type { Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
 import { GRACE_MS, type Stage } from './stage.js';
 
 const SLACK_MS = 100;
@@ -6,7 +7,7 @@ const PATIENCE_MS = 15_000;
 
 /**
  * docs/guarantees.md, in your process: while an application closes, a flow that holds a lock acquires others, and any other call is
- * refused at once. The services of the first process are closed by this, and the others follow.
+ * refused at once, also one of a flow that has lost its lock to the end of the grace. The services of the first process are closed by this, and the others follow.
  */
 export async function drainInCalm({ actors, parts }: Stage): Promise<void> {
   const { kernel, history, handOffMs } = parts;
@@ -18,12 +19,15 @@ export async function drainInCalm({ actors, parts }: Stage): Promise<void> {
   const begun = new Promise<void>((resolve) => (begin = resolve));
   let nested: unknown = 'not settled';
   let idle: unknown = 'not settled';
+  let late: unknown = 'not settled';
   const call = async (): Promise<unknown> =>
     service.withLock('acquired by a call that drains', () => 'granted').catch((error: unknown) => error);
-  const work = async (): Promise<void> => {
+  const work = async ({ signal }: Lock): Promise<void> => {
     isHeld = true;
     await begun;
     nested = await call();
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    late = await call();
   };
   actor.process.receive(() => void service.withLock('drains', work).catch(() => undefined));
   await kernel.run(kernel.now + PATIENCE_MS, () => isHeld);
@@ -42,4 +46,7 @@ export async function drainInCalm({ actors, parts }: Stage): Promise<void> {
     );
   if (!isLockError(idle) || idle.code !== 'LOCK_SHUTDOWN')
     history.violate('errors', `a service that drains does not refuse a call without a lock: ${String(idle)}`);
+  await kernel.run(kernel.now + PATIENCE_MS, () => late !== 'not settled');
+  if (!isLockError(late) || late.code !== 'LOCK_SHUTDOWN')
+    history.violate('errors', `a flow that has lost its lock to a drain acquires another: ${String(late)}`);
 }
