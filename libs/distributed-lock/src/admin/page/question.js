@@ -9,7 +9,10 @@ export function confirmRelease(lock) {
   dialog.returnValue = '';
   dialog.showModal();
   return new Promise((resolve) => {
-    dialog.addEventListener('close', () => resolve(dialog.returnValue === 'release'), { once: true });
+    // The browser queues `close` events, so one of the question before may arrive while this one is open.
+    dialog.onclose = () => {
+      if (!dialog.open) resolve(dialog.returnValue === 'release');
+    };
   });
 }
 
