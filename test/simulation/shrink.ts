@@ -42,6 +42,7 @@ const options: Shorter = (plan) =>
     return [...plain, () => withCall(plan, c, { ...call, how: 'withLock' })];
   });
 const clocks: Shorter = (plan) => [
+  () => ({ ...plan, calm: 'without scenes' }),
   () => ({ ...plan, processes: plan.processes.map((it) => ({ ...it, rate: 1 })) }),
   () => ({ ...plan, processes: plan.processes.map((it) => ({ ...it, offsetMs: 0 })) }),
   () => ({

@@ -49,8 +49,6 @@ export interface Backend {
   readonly givesNoTickets?: boolean;
   /** Processes are served in the order in which they asked, whatever they ask for. */
   readonly servesInTurn?: boolean;
-  /** Of so many histories one goes through the scenes of the calm; default 1. */
-  readonly calmEvery?: number;
   /** Stories of few calls and faults that go together, for what random ones hardly ever meet. Default: none. */
   readonly scenes?: (options: StoreOptions) => readonly DrawScene[];
   /** What the store cannot do, so that no program asks for it. */

@@ -76,8 +76,7 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
   history.losses = running.losses;
   history.tooFewReplicas = running.tooFewReplicas ?? [];
   history.expired = running.expired ?? [];
-  const { hasSessions = false, givesNoTickets = false, servesInTurn = false, calmEvery = 1 } = backend;
-  const hasScenes = dice.fork('calm').happens(1 / calmEvery);
+  const { hasSessions = false, givesNoTickets = false, servesInTurn = false } = backend;
   const parts: Parts = {
     kernel,
     network,
@@ -89,7 +88,6 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
     hasSessions,
     givesNoTickets,
     servesInTurn,
-    hasScenes,
     backend: running,
   };
   const stopWatching = watchRejections(history, kernel);
@@ -173,7 +171,8 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
   await callInCalm(stage);
   // A connection that is silent for good brings no notification, and the next recheck has to do.
   const isLost = plan.faults.some(({ act }) => act.do === 'lose');
-  if (!isLost && stage.parts.hasScenes) {
+  const hasScenes = !isLost && plan.calm !== 'without scenes';
+  if (hasScenes) {
     await readersInCalm(stage);
     await crowdInCalm(stage);
     await limitInCalm(stage);
@@ -191,7 +190,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
     await goneInCalm(stage, plan.watchdogTimeoutMs);
     if (stage.parts.servesInTurn) await deadPermitInCalm(stage, plan.watchdogTimeoutMs);
   }
-  if (!isLost && stage.parts.hasScenes) await drainInCalm(stage);
+  if (hasScenes) await drainInCalm(stage);
   const living = stage.actors.filter(({ process }) => process.state === 'running');
   let closed = 0;
   for (const { process, services } of living)

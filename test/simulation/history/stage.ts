@@ -50,8 +50,6 @@ export interface Parts {
   readonly givesNoTickets: boolean;
   /** Processes are served in the order in which they asked, and one that dies while it waits is passed over at once. */
   readonly servesInTurn: boolean;
-  /** Scenes of the calm follow: they take longer than most histories. */
-  readonly hasScenes: boolean;
 }
 
 /** The processes of one history, and who holds and waits now. */

@@ -81,6 +81,7 @@ describe('a plan that somebody has written', () => {
       'plan.faults[0].act.server is a whole number from 0 to 0',
     ],
     [withFault({ when: { message: 'swop', nth: 1, of: 0 } }), 'plan.faults[0].when.message is one of '],
+    [{ ...PLAN, calm: true }, 'plan.calm is one of without scenes, and not true. '],
     [withFault({ when: {} }), 'plan.faults[0].when.atMs is missing: it is a number from 0 on. '],
   ])('is refused with the field and what may stand there: %j', async (plan, refusal) => {
     expect(await refusalOf(plan)).toContain(refusal);

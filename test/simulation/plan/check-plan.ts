@@ -78,6 +78,7 @@ export function checkPlan(plan: unknown, backend: Backend): asserts plan is Plan
         act: doing(actsOf(backend, who, leastServices(processes))),
       }),
     ),
+    calm: optional(oneOf('without scenes')),
   })(plan, 'plan');
 }
 

@@ -9,6 +9,9 @@ import { drawScenes } from './scene.js';
 /** docs/guarantees.md, time: two clocks differ in speed by less than 1 %. */
 const FASTEST = 1.0049;
 
+/** Of so many plans one has the scenes of the calm, which take as long as all the rest of a history. */
+const SCENES_IN_CALM_EVERY = 4;
+
 const THEMES = ['mixed', 'mixed', 'long', 'changing'] as const;
 
 /** The plan of a seed. */
@@ -80,6 +83,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
     processes,
     calls: [...calls, ...scenes.flatMap((it) => it.calls)],
     faults: [...(hasScenes && sceneDice.happens(0.8) ? [] : faults), ...scenes.flatMap((it) => it.faults)],
+    ...(!dice.fork('calm').happens(1 / SCENES_IN_CALM_EVERY) && { calm: 'without scenes' as const }),
   };
 }
 

@@ -14,6 +14,8 @@ export interface Plan {
   readonly processes: readonly ProcessPlan[];
   readonly calls: readonly CallPlan[];
   readonly faults: readonly FaultPlan[];
+  /** No scenes are played after the faults: they take longer than most histories. */
+  readonly calm?: 'without scenes';
 }
 
 export interface ProcessPlan {

@@ -29,7 +29,6 @@ export const quorum: Backend = {
   writes: REDIS_WRITES,
   scenes: (options) => [...redisScenes(options), split, split, split, split],
   givesNoTickets: true,
-  calmEvery: 3,
   commandsPerCall: 6,
   serverCount: NODES.length,
   cannot: ['permits'],

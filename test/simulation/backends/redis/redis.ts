@@ -22,7 +22,6 @@ export function redisNotedBy(onCommand?: HostOptions['onCommand']): Backend {
     writes: REDIS_WRITES,
     scenes: redisScenes,
     servesInTurn: true,
-    calmEvery: 2,
     commandsPerCall: 3,
     serverCount: 1,
 
