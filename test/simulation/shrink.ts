@@ -28,6 +28,8 @@ const halves: Shorter = (plan) =>
 const faults: Shorter = (plan) =>
   plan.faults.map((_, i) => () => ({ ...plan, faults: without(plan.faults, i) }));
 const calls: Shorter = (plan) => plan.calls.map((_, i) => () => ({ ...plan, calls: without(plan.calls, i) }));
+const candidates: Shorter = (plan) =>
+  (plan.candidates ?? []).map((_, i) => () => ({ ...plan, candidates: without(plan.candidates ?? [], i) }));
 const steps: Shorter = (plan) =>
   plan.calls.flatMap((call, c) =>
     call.work.map((_, i) => () => withCall(plan, c, { ...call, work: without(call.work, i) })),
@@ -49,12 +51,15 @@ const clocks: Shorter = (plan) => [
     ...plan,
     processes: plan.processes.slice(0, -1),
     calls: plan.calls.filter((it) => it.process < plan.processes.length - 1),
+    ...(plan.candidates && {
+      candidates: plan.candidates.filter((it) => it.process < plan.processes.length - 1),
+    }),
   }),
   () => ({ ...plan, latency: { ...plan.latency, spread: 0 } }),
   () => ({ ...plan, faults: plan.faults.map(({ when, act }) => ({ when, act })) }),
 ];
 
-const shorterThan: readonly Shorter[] = [halves, faults, calls, steps, options, clocks];
+const shorterThan: readonly Shorter[] = [halves, faults, calls, candidates, steps, options, clocks];
 
 async function withoutMost(plan: Plan, shorter: Shorter, fails: Fails): Promise<Plan> {
   let smallest = plan;

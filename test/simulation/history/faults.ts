@@ -184,6 +184,10 @@ export class Faults {
           const program = new Program(this.stage, next, `further ${this.calls}`);
           next.process.receive(() => void program.run({ ...act.call, service: 0 }));
         });
+      case 'resign':
+      case 'stand down':
+      case 'stand':
+        return this.stage.onCandidateAct(act.do, actor);
       case 'drain':
       case 'close':
         disturb(act.do, 0);

@@ -54,6 +54,8 @@ export interface CallRecord {
   readonly keys: readonly string[];
   readonly waitMs: number;
   readonly isFair?: boolean;
+  /** A candidate waits for its election, until it is closed. */
+  readonly isStanding?: true;
   readonly askedAt: number;
   /** By the monotonic clock of its process. */
   readonly askedAtOwn: number;

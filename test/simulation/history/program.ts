@@ -46,6 +46,11 @@ export class Program {
     call.isOver = true;
   }
 
+  /** One step of work under a lock that somebody else has acquired. */
+  step(step: Step, held: Held, asking: Asking): Promise<void> {
+    return this.do(step, held, asking, []);
+  }
+
   private async ask(asking: Asking, call: CallRecord, outer: readonly Held[]): Promise<void> {
     const service = this.actor.services[asking.service] as LockService;
     const options = this.optionsOf(asking, call);
@@ -429,6 +434,10 @@ export class Program {
 
 /** Of which service a lock is, so that a nested call of another service is not taken for a share. */
 const services = new WeakMap<Lock, LockService>();
+
+export function noteService(lock: Lock, service: LockService): void {
+  services.set(lock, service);
+}
 
 function serviceIn(lock: Lock): LockService | undefined {
   return services.get(lock);

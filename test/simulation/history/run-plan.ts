@@ -16,9 +16,11 @@ import { askForEachKey, callInCalm } from './calm-calls.js';
 import { crowdInCalm } from './crowd-in-calm.js';
 import { deadPermitInCalm } from './dead-permit-in-calm.js';
 import { drainInCalm } from './drain-in-calm.js';
+import { Elections } from './elections.js';
 import { endsInCalm } from './ends-in-calm.js';
 import { forcedInCalm } from './forced-in-calm.js';
 import { goneInCalm } from './gone-in-calm.js';
+import { leaderInCalm } from './leader-in-calm.js';
 import { limitInCalm } from './limit-in-calm.js';
 import { takeoverInCalm } from './takeover-in-calm.js';
 import { newcomerInCalm } from './newcomer-in-calm.js';
@@ -106,6 +108,8 @@ async function runAll(plan: Plan, parts: Parts): Promise<void> {
   const { kernel, history } = parts;
   const stage = new Stage(plan, parts);
   const faults = new Faults(plan, stage);
+  const elections = new Elections(plan, stage);
+  elections.begin();
   const toStart = new Set(plan.calls);
   plan.calls.forEach((call, i) => {
     const { process, atMs, ...asking } = call;
@@ -127,13 +131,16 @@ async function runAll(plan: Plan, parts: Parts): Promise<void> {
     history.say('the faults are over');
   });
   const isOver = () =>
-    toStart.size === 0 && history.calls.every((it) => it.isOver || it.isCrashed) && areRunning(stage);
+    toStart.size === 0 &&
+    kernel.now >= elections.lastsUntil &&
+    history.calls.every((it) => it.isOver || it.isCrashed || it.isStanding) &&
+    areRunning(stage);
   const patienceMs = longestMs(plan) + PATIENCE_MS;
   const pausedMs = () => history.pauses.reduce((sum, { from, to }) => sum + to - from, 0);
   const isStuck = () => kernel.now > Math.max(history.movedAt, faultsEndAt) + patienceMs + pausedMs();
   await kernel.run(Infinity, () => isOver() || isStuck());
   for (const call of history.calls) {
-    if (!call.isOver && !call.isCrashed)
+    if (!call.isOver && !call.isCrashed && !call.isStanding)
       history.violate(
         'progress',
         `call ${call.call} of ${call.process} for ${call.keys.join('+')} is not over`,
@@ -141,6 +148,7 @@ async function runAll(plan: Plan, parts: Parts): Promise<void> {
   }
   faults.end();
   stage.parts.backend.calm?.();
+  await elections.end();
   if (history.violations.length > 0) return;
   await comeToRest(plan, stage);
 }
@@ -178,6 +186,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
     await limitInCalm(stage);
     await takeoverInCalm(stage, plan);
     await seenInCalm(stage);
+    await leaderInCalm(stage);
     await endsInCalm(stage);
     if (stage.parts.hasSessions) {
       await severalInCalm(stage);

@@ -7,6 +7,7 @@ import { Machine } from '../kernel/machine.js';
 import { SimProcess } from '../kernel/process.js';
 import { sourcesOf } from '../kernel/sources.js';
 import type { Network } from '../network/network.js';
+import type { CANDIDATE_ACTS } from '../plan/candidate.js';
 import type { CallEvent, Plan, ProcessPlan, Who } from '../plan/plan.js';
 import type { CallRecord, History, HoldRecord } from './history.js';
 import { sampleOf } from './sample.js';
@@ -60,6 +61,9 @@ export class Stage {
   readonly waiting = new Map<CallRecord, Actor>();
   /** Told of what calls do, for the faults that are aimed at it. */
   onEvent: (event: CallEvent, actor: Actor, keys: readonly string[]) => void = () => undefined;
+  /** Told of what happens to candidates, if there are some. */
+  onStartedAgain: (actor: Actor, gone: Actor) => void = () => undefined;
+  onCandidateAct: (act: (typeof CANDIDATE_ACTS)[number], actor: Actor) => void = () => undefined;
   private readonly stored: StoredLeases;
 
   constructor(
@@ -159,10 +163,12 @@ export class Stage {
   }
 
   /** Another process in place of one that has crashed. */
-  startAgain({ process: { name } }: Actor): Actor {
+  startAgain(gone: Actor): Actor {
+    const { name } = gone.process;
     const [i = ''] = /\d+/.exec(name) ?? [];
     const actor = this.actorOf(this.plan.processes[+i] as ProcessPlan, +i, `${name}'`);
     this.actors.push(actor);
+    this.onStartedAgain(actor, gone);
     return actor;
   }
 

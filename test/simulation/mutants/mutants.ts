@@ -1,6 +1,7 @@
 import { CORE_MUTANTS } from './core-mutants.js';
 import { DOCUMENT_MUTANTS } from './document-mutants.js';
 import { ETCD_MUTANTS } from './etcd-mutants.js';
+import { LEADER_MUTANTS } from './leader-mutants.js';
 import type { Mutant } from './mutant.js';
 import { QUORUM_MUTANTS } from './quorum-mutants.js';
 import { REDIS_MUTANTS } from './redis-mutants.js';
@@ -9,6 +10,7 @@ import { ZOOKEEPER_MUTANTS } from './zookeeper-mutants.js';
 
 export const MUTANTS: readonly Mutant[] = [
   ...CORE_MUTANTS,
+  ...LEADER_MUTANTS,
   ...DOCUMENT_MUTANTS,
   ...REDIS_MUTANTS,
   ...QUORUM_MUTANTS,

@@ -1,5 +1,6 @@
 import type { Backend } from '../backends/backend.js';
 import type { Latency } from '../network/network.js';
+import { checkCandidate } from './candidate.js';
 import {
   doing,
   fields,
@@ -71,6 +72,15 @@ export function checkPlan(plan: unknown, backend: Backend): asserts plan is Plan
       1,
     ),
     calls: listOf((call, at) => checkCall(call, at, processes)),
+    candidates: optional(
+      listOf(
+        checkCandidate(
+          doing({ ...stepsOf(leastServices(processes)), lead: {}, resign: {} }),
+          processes.length,
+          leastServices(processes),
+        ),
+      ),
+    ),
     faults: listOf(
       fields<FaultPlan>({
         when: triggerOf(backend, who),
@@ -177,6 +187,9 @@ function actsOf(
     crash: { who },
     restart: { ...toProcess, call: fields<Asking>(askingOf(services)) },
     drain: { who },
+    resign: { who },
+    'stand down': { who },
+    stand: { who },
     close: { who },
     rate: { who, rate: number(0.1, 10) },
     force: { who, key: text },

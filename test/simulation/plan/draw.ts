@@ -1,5 +1,6 @@
 import type { Backend } from '../backends/backend.js';
 import { Dice } from '../kernel/dice.js';
+import { drawElections } from './candidate.js';
 import { drawCalls } from './draw-calls.js';
 import { drawFaults } from './draw-faults.js';
 import { drawClaim, drawKeys, type KeyPlan } from './keys.js';
@@ -73,6 +74,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
     lengthMs,
     most: hasScenes ? 6 : 40,
   });
+  const elections = drawElections(dice.fork('elections'), processes.length, lengthMs);
   return {
     store: backend.name,
     seed,
@@ -82,7 +84,12 @@ export function drawPlan(backend: Backend, seed: string): Plan {
     serverRates,
     processes,
     calls: [...calls, ...scenes.flatMap((it) => it.calls)],
-    faults: [...(hasScenes && sceneDice.happens(0.8) ? [] : faults), ...scenes.flatMap((it) => it.faults)],
+    faults: [
+      ...(hasScenes && sceneDice.happens(0.8) ? [] : faults),
+      ...scenes.flatMap((it) => it.faults),
+      ...(elections?.faults ?? []),
+    ],
+    ...(elections && { candidates: elections.candidates }),
     ...(!dice.fork('calm').happens(1 / SCENES_IN_CALM_EVERY) && { calm: 'without scenes' as const }),
   };
 }

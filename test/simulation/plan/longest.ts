@@ -42,11 +42,11 @@ export function shortestLeaseMs({ calls, watchdogTimeoutMs }: Plan): number {
 }
 
 /** The longest time in which nothing may move: of all leases, works and pauses. */
-export function longestMs({ calls, faults, storeOptions, watchdogTimeoutMs }: Plan): number {
+export function longestMs({ calls, faults, candidates, storeOptions, watchdogTimeoutMs }: Plan): number {
   const names = /"(?:leaseMs|holdAtLeastMs|ms|afterMs|restartGuardMs)":-?(\d+)/g;
   const works = calls.map(({ work }) => sumOf(JSON.stringify(work).matchAll(/"ms":(\d+)/g)));
   return Math.max(
-    longestOf({ calls, faults, storeOptions }, names, watchdogTimeoutMs),
+    longestOf({ calls, faults, candidates, storeOptions }, names, watchdogTimeoutMs),
     longestSessionMs(storeOptions),
     ...works,
   );

@@ -1,5 +1,6 @@
 import type { StoreOptions } from '../backends/backend.js';
 import type { Latency } from '../network/network.js';
+import type { CandidatePlan, CANDIDATE_ACTS } from './candidate.js';
 
 /** All that a history depends on, beside the code. JSON, so that it can be kept, shortened and run again. */
 export interface Plan {
@@ -16,6 +17,7 @@ export interface Plan {
   readonly faults: readonly FaultPlan[];
   /** No scenes are played after the faults: they take longer than most histories. */
   readonly calm?: 'without scenes';
+  readonly candidates?: readonly CandidatePlan[];
 }
 
 export interface ProcessPlan {
@@ -114,6 +116,8 @@ export type Act =
   /** It makes one call more. */
   | { readonly do: 'call'; readonly who: Who; readonly call: Asking }
   | { readonly do: 'crash' | 'drain' | 'close'; readonly who: Who }
+  /** To its candidates. */
+  | { readonly do: (typeof CANDIDATE_ACTS)[number]; readonly who: Who }
   /** It crashes. So much later another process starts on its machine, and makes a call. */
   | { readonly do: 'restart'; readonly who: Who; readonly ms: number; readonly call: Asking }
   | { readonly do: 'rate'; readonly who: Who; readonly rate: number }
