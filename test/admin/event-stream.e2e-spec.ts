@@ -94,7 +94,7 @@ describe.each(Object.keys(PROTOCOLS))('a stream of events over %s', (name) => {
   /** A hundred events, and the time in which they are sent together. */
   const tell = async (): Promise<void> => {
     for (let i = 0; i < 100; i++)
-      internalsOf(service).emit({ type: 'warning', key: undefined, message: MESSAGE });
+      internalsOf(service).events.emit({ type: 'warning', key: undefined, message: MESSAGE });
     await world.clock.advance(100);
     await new Promise(setImmediate);
   };

@@ -134,7 +134,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['an older answer ends the budget of local hand-offs', 'if (this.toldAt > askedAt)', 'if (false)'],
   ]),
   ...mutantsOf('documents', 'lock/lock.service.js', [
-    ['several keys are acquired in the order given', 'keys.toSorted()', 'keys.slice()'],
+    ['several keys are acquired in the order given', 'list.toSorted()', 'list.slice()'],
     ['callers that wait are not dismissed by a drain', 'this.acquirer.dismissIdle();', ''],
   ]),
   ...mutantsOf('documents', 'lock/queue/acquirer.js', [

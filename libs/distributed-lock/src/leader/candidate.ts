@@ -67,7 +67,7 @@ export class Candidate implements Leader {
     if (this.standing.signal.aborted) return;
     this.locks = locks;
     const delays = (this.delays = new Delays(locks.options.clock));
-    internalsOf(locks).emit({ type: 'candidate', key: this.key, name: this.name });
+    internalsOf(locks).events.emit({ type: 'candidate', key: this.key, name: this.name });
     inBackground(
       detached(() => this.run(locks, delays, handlers)),
       (error) => this.report('election', error),
@@ -128,12 +128,12 @@ export class Candidate implements Leader {
     this.stepDown = new Promise((resolve) => (onGivenBack = resolve));
     // Before the event, whose listener may resign.
     this.terms.next(term);
-    internalsOf(locks).emit({ type: 'elected', key, name, fencingToken, since });
+    internalsOf(locks).events.emit({ type: 'elected', key, name, fencingToken, since });
     for (const handler of handlers.elected) this.start(term, handler);
 
     const reason = await term.over;
     const ledMs = clock.now() - electedAt;
-    internalsOf(locks).emit({ type: 'demoted', key, name, fencingToken, reason, ledMs });
+    internalsOf(locks).events.emit({ type: 'demoted', key, name, fencingToken, reason, ledMs });
     this.terms.next(undefined);
     for (const handler of handlers.demoted) this.tell(term, handler);
 
@@ -181,7 +181,7 @@ export class Candidate implements Leader {
   }
 
   private report(during: string, error: unknown): void {
-    if (this.locks) internalsOf(this.locks).emit({ type: 'error', key: this.key, during, error });
+    if (this.locks) internalsOf(this.locks).events.emit({ type: 'error', key: this.key, during, error });
   }
 }
 

@@ -1,14 +1,11 @@
 // The service that applications inject. The way of one lock through it, file by file: docs/life-of-a-lock.md
-import { type Observable, Subject } from 'rxjs';
+import type { Observable } from 'rxjs';
 import { Acquirer } from './queue/acquirer.js';
-import { maxOf } from '../collections/extremes.js';
-import { bindEvents } from '../async-context/bound-listeners.js';
 import { discardStream } from './streams/discard-stream.js';
-import { GuardedEvents } from './events/guarded-events.js';
-import { HeldLock } from './context/held-lock.js';
+import { EventHub } from './events/event-hub.js';
+import type { HeldLock } from './context/held-lock.js';
 import { holdStream } from './streams/held-stream.js';
 import { streamKindOf } from './streams/streams.js';
-import { Hold } from './context/hold.js';
 import { inspectByJson } from '../redaction/inspect-by-json.js';
 import {
   holderName,
@@ -24,12 +21,13 @@ import { describeGiven } from '../options/describe-given.js';
 import {
   CALL_NAMES,
   checkOnLost,
+  NO_OPTIONS,
   resolveLockOptions,
   WITH_LOCK_NAMES,
   type LockServiceOptions,
   type ResolvedLockOptions,
 } from './request/lock-options.js';
-import { callSite, noCallSite, type CallSite } from './request/call-site.js';
+import { callSite, CallSiteBudget, UNNOTED, type CallSite } from './request/call-site.js';
 import { forceRequest } from './request/force-request.js';
 import { listRequest } from './request/list-request.js';
 import { checkGraces, checkKeys, lockRequest, type LockRequest } from './request/lock-request.js';
@@ -51,12 +49,11 @@ import type {
   LockPage,
   WithLockOptions,
 } from './lock.js';
-import { depthOf, findHold, findLock, runHolding } from './context/async-context.js';
+import { findHold, findLock, runHolding } from './context/async-context.js';
 import { LockRuntime } from './runtime/lock-runtime.js';
 import { timeOfDay, type ClockReading } from '../time/clock.js';
 import { RuntimeLifecycle } from './runtime/runtime-lifecycle.js';
 
-const NO_OPTIONS: WithLockOptions = {};
 const ONCE: CallOptions = { waitMs: 0 };
 /** Owners that a `forced` event names. */
 const MOST_NAMED = 3;
@@ -80,14 +77,13 @@ export class LockService {
   readonly client: LockClient;
   /** Identifies the holds of this service, also behind a Proxy that Nest has put around it. */
   private readonly scope = Symbol('LockService');
-  private readonly events = new Subject<LockEvent>();
+  private readonly events = new EventHub();
   private readonly lifecycle: RuntimeLifecycle;
   private readonly acquirer: Acquirer;
-  private readonly noteLine = process.env['NODE_ENV'] === 'production' ? noCallSite : callSite;
+  private readonly callSites: CallSiteBudget;
   private calls = 0;
   private isOpen = false;
   private closing: Promise<void> | undefined;
-  private isTellingOfListener = false;
 
   /**
    * Makes a service without a module, as for a script. It opens its store at the first call. Call `close()` at the end.
@@ -102,22 +98,14 @@ export class LockService {
     const resolved = (this.options = resolveLockOptions(options));
     const { application, clock } = resolved;
     const client = (this.client = thisProcess(application || defaultApplication(), timeOfDay(clock)));
+    this.callSites = new CallSiteBudget(clock);
     const { scope, events } = this;
-    const onListenerFailed = (error: unknown) => this.onListenerFailed(error);
-    this.events$ = new GuardedEvents(bindEvents(events), onListenerFailed);
+    this.events$ = events.bound;
     const nextCall = () => ++this.calls;
-    const emit = (event: LockEvent) => {
-      // Read before, because a listener may block the event loop and unsubscribe.
-      const isHeard = events.observed;
-      if (isHeard) events.next(event);
-      return isHeard;
-    };
-    const eventsInPlace = new GuardedEvents(events, onListenerFailed);
     const internals = putInternals(this, {
       isBooting: false,
       hasBooted: false,
-      eventsInPlace,
-      emit,
+      events,
       warned: new Set(),
     });
     const told = application === false ? undefined : client;
@@ -129,7 +117,7 @@ export class LockService {
           options: resolved,
           client: told,
           nextCall,
-          emit,
+          events,
           warnOnce: warnAbout,
         }),
       () => internals.isBooting,
@@ -170,7 +158,7 @@ export class LockService {
     const options = hasNoOptions ? NO_OPTIONS : (optionsOrWork as WithLockOptions);
     const work = hasNoOptions ? optionsOrWork : (maybeWork as Work<T>);
     if (typeof work !== 'function') return Promise.reject(noWork(work));
-    return this.holdsFor(key, options, 'withLock').then((holds) => runUnder(asLock(holds), options, work));
+    return this.lockFor(key, options, 'withLock').then((lock) => runUnder(lock, options, work));
   }
 
   /**
@@ -189,7 +177,8 @@ export class LockService {
    * ```
    */
   acquire(key: Keys, options: CallOptions = NO_OPTIONS): Promise<Lock> {
-    return this.holdsFor(key, options, 'acquire', this.noteLine()).then(asLock);
+    const site = this.callSites.mayNote() ? callSite() : UNNOTED;
+    return this.lockFor(key, options, 'acquire', site);
   }
 
   /**
@@ -204,10 +193,10 @@ export class LockService {
    * ```
    */
   async tryAcquire(key: Keys, options: CallOptions = {}): Promise<Lock | null> {
-    const line = this.noteLine();
+    const site = this.callSites.mayNote() ? callSite() : UNNOTED;
     try {
       checkOptionNames('tryAcquire', options, CALL_NAMES);
-      return asLock(await this.holdsFor(key, overlay(ONCE, options), 'acquire', line));
+      return await this.lockFor(key, overlay(ONCE, options), 'acquire', site);
     } catch (error) {
       if (error instanceof LockWaitTimeoutError) return null;
       throw error;
@@ -296,7 +285,7 @@ export class LockService {
     const force = { ...(owners && { owners }), ...(told !== undefined && { by: told }) };
     const reply = await this.send(key, (store) => store.forceRelease(key, force));
     if (reply === 'released') {
-      internalsOf(this).emit({ type: 'forced', key, owner: undefined, holder: owners && listed(owners), by });
+      this.events.emit({ type: 'forced', key, owner: undefined, holder: owners && listed(owners), by });
     }
     return reply;
   }
@@ -342,7 +331,7 @@ export class LockService {
 
   private onOpened({ name: store, clientId, address }: GuardedStore): void {
     const { client } = this;
-    this.events.next({ type: 'opened', key: undefined, store, clientId, client, address });
+    this.events.emit({ type: 'opened', key: undefined, store, clientId, client, address });
   }
 
   private async drainNow(): Promise<void> {
@@ -363,39 +352,23 @@ export class LockService {
   }
 
   /** Not async for one key, by far the most common case: a caller that waits is kept small. */
-  private holdsFor(
+  private lockFor(
     keys: Keys,
     options: CallOptions,
     call: 'withLock' | 'acquire',
-    line?: CallSite,
-  ): Promise<Hold | readonly Hold[]> {
-    return promiseOf<Hold | readonly Hold[]>(() => {
+    site?: CallSite,
+  ): Promise<HeldLock> {
+    return promiseOf(() => {
       if (options !== NO_OPTIONS) checkNames(call, options);
       const list = checkKeys(keys);
-      if (typeof list !== 'string') return this.acquireSeveral(list, options, line);
-      return this.acquirer.acquire(lockRequest(list, options, this.options, line));
+      if (typeof list === 'string') {
+        return this.acquirer.acquire(lockRequest(list, options, this.options, site));
+      }
+      const sorted = list.toSorted().map((key) => lockRequest(key, options, this.options, site));
+      const requests = sorted as [LockRequest, ...LockRequest[]];
+      checkGraces(requests);
+      return this.acquirer.acquireSeveral(list, requests);
     });
-  }
-
-  private async acquireSeveral(
-    keys: readonly string[],
-    options: CallOptions,
-    line?: CallSite,
-  ): Promise<readonly Hold[]> {
-    const sorted = keys.toSorted().map((key) => lockRequest(key, options, this.options, line));
-    const requests = sorted as [LockRequest, ...LockRequest[]];
-    checkGraces(requests);
-    const holds = await this.acquirer.acquireSeveral(requests);
-    const byKey = new Map(holds.map((hold) => [hold.key, hold]));
-    return keys.map((key) => byKey.get(key) as Hold);
-  }
-
-  /** Emits one `error` event. A listener that also throws at this event causes no further one. */
-  private onListenerFailed(error: unknown): void {
-    if (this.isTellingOfListener) return;
-    this.isTellingOfListener = true;
-    this.events.next({ type: 'error', key: undefined, during: 'listener', error });
-    this.isTellingOfListener = false;
   }
 }
 
@@ -420,12 +393,6 @@ function noWork(given: unknown): LockConfigurationError {
   return new LockConfigurationError(
     `withLock takes a key, options or none, and a function to run; in place of the function it was given ${describeGiven(given)}.`,
   );
-}
-
-/** To be called in the flow of the caller. */
-function asLock(holds: Hold | readonly Hold[]): HeldLock {
-  if (holds instanceof Hold) return new HeldLock([holds], depthOf(holds));
-  return new HeldLock(holds, maxOf(holds.map(depthOf)));
 }
 
 async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Work<T>): Promise<T> {

@@ -143,8 +143,8 @@ export interface HoldSnapshot {
   /** The token of this hold. */
   readonly fencingToken: number;
   /**
-   * The method, or the option `site` of the call that has acquired it, or outside of production the line that has called
-   * `acquire`.
+   * The method, or the option `site` of the call that has acquired it, or the line that has called `acquire`. A process notes at most
+   * 100 lines in 100 ms, so it may be missing where `acquire` is called more often.
    */
   readonly site: string | undefined;
   /** When it was acquired, by the clock of the machine. */
@@ -220,7 +220,7 @@ export interface CallOptions {
   readonly holdAtLeastMs?: number;
   /**
    * Names the caller, for people who look for the holder of a lock: `'nightly report'`; at most 100 characters. Default: the class
-   * and the method of `@Locked`, the line that has called `acquire` unless `NODE_ENV` is `production`, and nothing for other
+   * and the method of `@Locked`, the line that has called `acquire` (at most 100 lines in 100 ms are noted), and nothing for other
    * calls. `locks.held()` shows it.
    */
   readonly site?: string;

@@ -1,8 +1,11 @@
 import { Logger } from '@nestjs/common';
+import { detached } from '../async-context/detached.js';
 import { isLockError, type LockStoreError } from '../port/lock.errors.js';
 import type { Clock } from '../time/clock.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
 import { printable } from '../redaction/printable.js';
+import type { EventLog } from '../lock/events/event-hub.js';
+import { internalsOf } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
 import { minOf } from '../collections/extremes.js';
 
@@ -19,7 +22,7 @@ const GATHERED_FOR_MS = 1000;
  * line together: those of one turn of the event loop, and then those of each second. In an outage the first call without an answer makes
  * a line, and so does the first answer after it. What was gathered is written before any other line.
  */
-export class LockLogger {
+export class LockLogger implements EventLog {
   private readonly logger: Logger;
   /** What is not written yet, by kind and cause. Empty while no flush is scheduled. */
   private readonly gathered = new Map<string, Gathered[]>();
@@ -39,7 +42,32 @@ export class LockLogger {
   static listen(service: LockService, option: LockLoggerOption): void {
     if (option === false) return;
     const logger = new LockLogger(service.name, option === true ? 'log' : option, service.options.clock);
-    service.events$.subscribe({ next: (event) => logger.onEvent(event), complete: () => logger.stop() });
+    internalsOf(service).events.log = logger;
+  }
+
+  wants(type: LockEvent['type']): boolean {
+    switch (type) {
+      case 'asked':
+      case 'candidate':
+        return false;
+      case 'acquired':
+        return this.unanswered > 0 || this.shows('debug');
+      case 'released':
+      case 'contended':
+        return this.shows('debug');
+      default:
+        return true;
+    }
+  }
+
+  /** Leaves the async context of the call that causes the event: the event may be about another call. */
+  write(event: LockEvent): void {
+    detached(() => this.onEvent(event));
+  }
+
+  stop(): void {
+    this.cancelFlush?.();
+    this.writeGathered();
   }
 
   private onEvent(event: LockEvent): void {
@@ -54,36 +82,36 @@ export class LockLogger {
       case 'store':
         return this.writeStore(event);
       case 'warning':
-        return this.write('warn', () => event.message);
+        return this.writeLine('warn', () => event.message);
       case 'acquired':
         if (event.by === 'store') this.onAnswer();
-        return this.write('debug', () => {
+        return this.writeLine('debug', () => {
           const how = event.by === 'local' ? ', handed off in this process' : '';
           return `Acquired "${event.key}" after ${round(event.waitedMs)} ms${how}; token ${event.fencingToken}`;
         });
       case 'released':
-        return this.write('debug', () => `Released "${event.key}" after ${round(event.heldMs)} ms`);
+        return this.writeLine('debug', () => `Released "${event.key}" after ${round(event.heldMs)} ms`);
       case 'takeover':
-        return this.write('warn', () => {
+        return this.writeLine('warn', () => {
           return `${event.by} takes over "${event.key}": the work under it has ${round(event.graceMs)} ms to end`;
         });
       case 'forced':
-        return this.write('warn', () => {
+        return this.writeLine('warn', () => {
           const { key, holder, by } = event;
           return by === undefined
             ? `Took "${key}" by force from ${holder}`
             : `"${key}" was released by force, by ${by}${holder === undefined ? '' : `; held by ${holder}`}`;
         });
       case 'contended':
-        return this.write('debug', () => `Others wait for "${event.key}"`);
+        return this.writeLine('debug', () => `Others wait for "${event.key}"`);
       case 'abandoned':
-        return this.write(this.levelOf(event.error), () => {
+        return this.writeLine(this.levelOf(event.error), () => {
           return `Left the queue for "${event.key}" after ${round(event.waitedMs)} ms: ${textOf(event.error)}`;
         });
       case 'elected':
-        return this.write('log', () => `Leads "${event.name}"; token ${event.fencingToken}`);
+        return this.writeLine('log', () => `Leads "${event.name}"; token ${event.fencingToken}`);
       case 'demoted':
-        return this.write(event.reason === 'lost' ? 'warn' : 'log', () => {
+        return this.writeLine(event.reason === 'lost' ? 'warn' : 'log', () => {
           return `Leads "${event.name}" no longer, after ${round(event.ledMs)} ms: ${event.reason}`;
         });
       case 'asked':
@@ -105,16 +133,16 @@ export class LockLogger {
   private onAnswer(): void {
     const count = this.unanswered;
     this.unanswered = 0;
-    if (count > 0) this.write('log', () => `The store answers again; calls that got no lock: ${count}`);
+    if (count > 0) this.writeLine('log', () => `The store answers again; calls that got no lock: ${count}`);
   }
 
   private writeOpened({ store, clientId, client, address }: Opened): void {
     const where = address === undefined ? store : `${store} at ${address}`;
     const { application, host, process: id } = client;
     const who = `client ${clientId}: ${application} on ${host}, process ${id}`;
-    this.write('log', () => `Locks are kept in ${where}; this process is ${who}`);
+    this.writeLine('log', () => `Locks are kept in ${where}; this process is ${who}`);
     if (store !== 'memory' || process.env['NODE_ENV'] !== 'production') return;
-    this.write('warn', () => {
+    this.writeLine('warn', () => {
       return 'NODE_ENV is production, and locks are kept in the memory of this process: other instances are not excluded. Give the module a store, such as redisStore(url).';
     });
   }
@@ -122,10 +150,10 @@ export class LockLogger {
   private writeStore({ state }: StoreChanged): void {
     const what = state.node === undefined ? 'The store' : `Node ${state.node} of the store`;
     if (state.isUp) {
-      return this.write('log', () => `${what} can be reached again, after ${round(state.afterMs)} ms`);
+      return this.writeLine('log', () => `${what} can be reached again, after ${round(state.afterMs)} ms`);
     }
     const { error } = state;
-    this.write('warn', () => `${what} cannot be used: ${error.message}. Trying again until it can be.`);
+    this.writeLine('warn', () => `${what} cannot be used: ${error.message}. Trying again until it can be.`);
   }
 
   // --- gathered events ------------------------------------------------------------------------------------------
@@ -149,17 +177,12 @@ export class LockLogger {
     if (!isEmpty) this.cancelFlush = this.clock.after(GATHERED_FOR_MS, () => this.flush());
   }
 
-  private stop(): void {
-    this.cancelFlush?.();
-    this.writeGathered();
-  }
-
   private writeGathered(): void {
     const groups = [...this.gathered.values()];
     this.gathered.clear();
     for (const events of groups) {
       const [first] = events;
-      if (first) this.write(levelOfGathered(first), () => gatheredText(first, events));
+      if (first) this.writeLine(levelOfGathered(first), () => gatheredText(first, events));
     }
   }
 
@@ -167,7 +190,7 @@ export class LockLogger {
     return LEVELS.indexOf(level) <= LEVELS.indexOf(this.level);
   }
 
-  private write(level: LockLogLevel, text: () => string): void {
+  private writeLine(level: LockLogLevel, text: () => string): void {
     if (!this.shows(level)) return;
     if (this.gathered.size > 0) this.writeGathered();
     try {

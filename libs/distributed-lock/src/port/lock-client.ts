@@ -19,7 +19,7 @@ export interface LockHolder {
   /** Names the owner in the store. */
   readonly owner: string;
   readonly client?: LockClient;
-  /** The method that acquired the lock, the option `site` of its call, or outside of production the line that called `acquire`. */
+  /** The method that acquired the lock, the option `site` of its call, or the line that called `acquire`. */
   readonly site?: string;
   /** How long the caller has held the lock, in ms. The clocks of two machines are compared, so it is not exact. */
   readonly heldMs?: number;

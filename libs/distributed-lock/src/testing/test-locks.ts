@@ -38,7 +38,7 @@ export class TestLocks extends LockService implements AsyncDisposable {
   constructor({ name, ...options }: TestLocksOptions = {}) {
     const { store = memoryStore(), clock = new RunnerClock(), waitMs = WAIT_MS } = options;
     super({ application: false, ...options, store, clock, waitMs, watchdogTimeoutMs: MAX_LEASE_MS }, name);
-    internalsOf(this).eventsInPlace.subscribe((event) => {
+    internalsOf(this).events.inPlace.subscribe((event) => {
       if (event.type === 'acquired') this.keys.push(event.key);
     });
     conceal(this, 'targets', 'keys');

@@ -105,10 +105,10 @@ export function depthOf(hold: Hold): number {
 
 /** All holds of this flow, innermost first. */
 export function holdsOfFlow(scope: symbol): readonly Hold[] {
-  const holds: Hold[] = [];
+  let holds: Hold[] | undefined;
   for (let frame = storage.getStore(); frame; frame = frame.outer)
-    for (const hold of frame.lock?.holds ?? NO_HOLDS) if (hold.scope === scope) holds.push(hold);
-  return holds;
+    for (const hold of frame.lock?.holds ?? NO_HOLDS) if (hold.scope === scope) (holds ??= []).push(hold);
+  return holds ?? NO_HOLDS;
 }
 
 /** The locks of this flow that are still held, innermost first. */

@@ -1,5 +1,4 @@
-import type { Observable } from 'rxjs';
-import type { LockEvent } from './lock.events.js';
+import type { EventHub } from './event-hub.js';
 
 /** The members of a `LockService` for the rest of this package, which applications do not see. */
 interface ServiceInternals {
@@ -9,13 +8,8 @@ interface ServiceInternals {
   isBooting: boolean;
   /** True in an application whose boot is over. */
   hasBooted: boolean;
-  /**
-   * The events of the service in the async context that causes them: `asked` comes in the context of the call. For tracing,
-   * which needs that context.
-   */
-  readonly eventsInPlace: Observable<LockEvent>;
-  /** Emits an event of a part of this package that is beside the service, such as the election of a leader. */
-  readonly emit: (event: LockEvent) => void;
+  /** For the log, for tracing, and for parts of this package beside the service that emit, such as the election of a leader. */
+  readonly events: EventHub;
   /** The subjects of the warnings that are given once. */
   readonly warned: Set<string>;
 }
@@ -54,5 +48,5 @@ export function warnOnce(service: object, about: string, message: string): void 
 
 /** Emits a `warning` event, which the logger writes: the configuration works, and is probably not meant. */
 export function warn(service: object, message: string): void {
-  internalsOf(service).emit({ type: 'warning', key: undefined, message });
+  internalsOf(service).events.emit({ type: 'warning', key: undefined, message });
 }

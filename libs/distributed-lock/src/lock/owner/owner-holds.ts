@@ -34,17 +34,23 @@ export class OwnerHolds {
     const hold = new Hold(runtime.scope, call, owner, fencingToken, now, site, reentrant);
     hold.holdAtLeast(request.holdAtLeastMs);
     this.holds.add(hold);
-    const waitedMs = now - waitingSince;
-    runtime.emit({ type: 'acquired', call, key, owner: id, fencingToken, waitedMs, by });
+    if (runtime.hears('acquired')) {
+      const waitedMs = now - waitingSince;
+      runtime.emit({ type: 'acquired', call, key, owner: id, fencingToken, waitedMs, by });
+    }
     return hold;
   }
 
   /** @returns whether somebody listens to the event */
   release(hold: Hold, now: number): boolean {
-    const { key, id: owner } = this.owner;
-    const { call, fencingToken } = hold;
-    const heldMs = now - hold.acquiredAt;
-    const isHeard = this.runtime.emit({ type: 'released', call, key, owner, fencingToken, heldMs });
+    const { runtime } = this;
+    // Before the event, because a listener may block the event loop and unsubscribe.
+    const isHeard = runtime.hears('released');
+    if (isHeard) {
+      const { key, id: owner } = this.owner;
+      const { call, fencingToken } = hold;
+      runtime.emit({ type: 'released', call, key, owner, fencingToken, heldMs: now - hold.acquiredAt });
+    }
     this.holds.delete(hold);
     this.minimumUntil = Math.max(this.minimumUntil, hold.holdUntil);
     return isHeard;

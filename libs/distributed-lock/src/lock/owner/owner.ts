@@ -3,6 +3,7 @@ import { arrivedReplies, nextTurn } from '../../time/turns.js';
 import { detached } from '../../async-context/detached.js';
 import { AcquireLoop, type WaitingCallers } from './acquire-loop.js';
 import type { Claim } from '../../port/claim.js';
+import { HeldLock } from '../context/held-lock.js';
 import { RELEASED, type Hold } from '../context/hold.js';
 import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
 import { LeaseKeeper } from '../lease/lease-keeper.js';
@@ -214,7 +215,8 @@ export class Owner {
     this.state = 'held';
     keeper.start();
     if (keeper.lease.hasAdmittedNobody) this.budget.onFirstCaller(now);
-    do next.resolve(this.holds.admit(next, keeper.lease, now));
+    // A depth of 0: an outer call that has the lock would have shared it.
+    do next.resolve(new HeldLock([this.holds.admit(next, keeper.lease, now)], 0));
     while (this.isForMany && keeper.lease.hasToken && (next = callers.shift()));
     callers.onServed(this);
   }
@@ -516,7 +518,7 @@ interface RunningTakeover extends Notice {
 
 /** The callers of one key, as its owners use them. Implemented by `LocalQueue`. */
 export interface Callers extends WaitingCallers {
-  shift(): (Caller & { resolve(hold: Hold): void }) | undefined;
+  shift(): (Caller & { resolve(lock: HeldLock): void }) | undefined;
   onServed(owner: Owner): void;
   /** The owner has ended, or no longer holds with the claim of these callers. */
   onOwnerEnded(owner: Owner): void;

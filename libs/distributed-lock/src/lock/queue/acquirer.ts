@@ -1,8 +1,10 @@
 import type { Clock } from '../../time/clock.js';
 import { covers } from '../../port/claim.js';
 import { LockShutdownError } from '../../port/lock.errors.js';
-import { findHold, holdsOfFlow } from '../context/async-context.js';
+import { maxOf } from '../../collections/extremes.js';
+import { depthOf, findHold, holdsOfFlow } from '../context/async-context.js';
 import { Deadlocks, heldInAnotherWay, mayShare, notReentrant } from '../context/deadlock-detection.js';
+import { HeldLock } from '../context/held-lock.js';
 import type { Hold } from '../context/hold.js';
 import { inBackground } from '../../async-context/in-background.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
@@ -34,12 +36,14 @@ export class Acquirer {
   }
 
   /** @param before holds that the same call has acquired so far */
-  acquire(request: LockRequest, before: readonly Hold[] = []): Promise<Hold> {
+  acquire(request: LockRequest, before: readonly Hold[] = NO_HOLDS): Promise<HeldLock> {
     const { key, claim } = request;
     const own = holdsOfFlow(this.scope);
     const hold = findHold(this.scope, key, own);
     if (hold && !mayShare(hold, request)) return Promise.reject(notReentrant(hold, request));
-    if (hold && covers(hold.claim, claim)) return Promise.resolve(hold.share(request));
+    if (hold && covers(hold.claim, claim)) {
+      return Promise.resolve(new HeldLock([hold.share(request)], depthOf(hold)));
+    }
     if (hold) return Promise.reject(heldInAnotherWay(hold, claim));
     const refusal = this.refusalOf(request, own);
     if (refusal) return Promise.reject(refusal.error as Error);
@@ -52,11 +56,11 @@ export class Acquirer {
   }
 
   /** Looks for the queue after the event, because a listener may release, abort or close. */
-  private join(request: LockRequest, own: readonly Hold[]): Promise<Hold> {
-    const { emit, nextCall } = this.open();
+  private join(request: LockRequest, own: readonly Hold[]): Promise<HeldLock> {
+    const { emit, hears, nextCall } = this.open();
     const { key } = request;
     const call = nextCall();
-    emit({ type: 'asked', call, key });
+    if (hears('asked')) emit({ type: 'asked', call, key });
     const refusal = this.refusalOf(request, own);
     if (!refusal) return this.queueOf(request).join(request, call, own);
     emit({ type: 'abandoned', call, key, waitedMs: 0, error: refusal.error });
@@ -66,13 +70,19 @@ export class Acquirer {
   /**
    * Acquires the keys in one step if all are free, otherwise one by one. All share one deadline.
    *
-   * @param requests sorted by key, so that no two callers wait for each other
+   * @param keys in the order of the lock's `keys`
+   * @param requests for these keys, sorted by key, so that no two callers wait for each other
    */
-  async acquireSeveral(requests: Requests): Promise<readonly Hold[]> {
+  async acquireSeveral(keys: readonly string[], requests: Requests): Promise<HeldLock> {
     const startedAt = this.clock.now();
     this.refuseNotReentrant(requests);
     const taken = await this.acquireFree(requests);
-    return 'busyKey' in taken ? this.acquireInOrder(requests, startedAt, taken.busyKey) : taken;
+    const holds = 'busyKey' in taken ? await this.acquireInOrder(requests, startedAt, taken.busyKey) : taken;
+    const byKey = new Map(holds.map((hold) => [hold.key, hold]));
+    return new HeldLock(
+      keys.map((key) => byKey.get(key) as Hold),
+      maxOf(holds.map(depthOf)),
+    );
   }
 
   /** @throws LockDeadlockError before the call waits for any of its keys, if its flow holds one that it may not share */
@@ -115,7 +125,8 @@ export class Acquirer {
       measureWait() > 0 ? requests : requests.toSorted((a, b) => +(b.key === busyKey) - +(a.key === busyKey));
     try {
       for (const request of order) {
-        held.push(await this.acquire({ ...request, waitMs: measureWait() }, held));
+        const lock = await this.acquire({ ...request, waitMs: measureWait() }, held);
+        held.push(lock.holds[0] as Hold);
         await throwIfLost(held);
       }
       return held;
@@ -149,6 +160,8 @@ export class Acquirer {
     return queue;
   }
 }
+
+const NO_HOLDS: readonly Hold[] = [];
 
 type Requests = readonly [LockRequest, ...LockRequest[]];
 

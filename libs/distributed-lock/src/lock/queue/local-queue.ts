@@ -5,6 +5,7 @@ import { SmallSet } from '../../collections/small-set.js';
 import { LinkedQueue } from '../../collections/linked-queue.js';
 import { inBackground } from '../../async-context/in-background.js';
 import { onAbort } from '../../async-context/abort-listeners.js';
+import type { HeldLock } from '../context/held-lock.js';
 import type { Hold } from '../context/hold.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 import { LockWaitTimeoutError, type LockStoreError } from '../../port/lock.errors.js';
@@ -65,7 +66,7 @@ export class LocalQueue implements Callers {
    * @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal, which is not
    * aborted yet
    */
-  join(request: LockRequest, call: number, holdsOfFlow: readonly Hold[]): Promise<Hold> {
+  join(request: LockRequest, call: number, holdsOfFlow: readonly Hold[]): Promise<HeldLock> {
     const { clock } = this.runtime;
     const ahead = this.waitingBefore(request);
     return new Promise((resolve, reject) => {

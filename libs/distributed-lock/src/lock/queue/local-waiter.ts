@@ -1,5 +1,6 @@
 import { Linked } from '../../collections/linked-queue.js';
 import { HasDeadlines, type DeadlineTimer } from '../../time/deadline-timer.js';
+import type { HeldLock } from '../context/held-lock.js';
 import type { Hold } from '../context/hold.js';
 import type { LockRequest } from '../request/lock-request.js';
 
@@ -11,7 +12,7 @@ export class LocalWaiter extends Linked {
     readonly request: LockRequest,
     readonly call: number,
     readonly waitingSince: number,
-    readonly resolve: (hold: Hold) => void,
+    readonly resolve: (lock: HeldLock) => void,
     readonly reject: (error: unknown) => void,
     private readonly holdsOfFlow: readonly Hold[],
   ) {

@@ -65,6 +65,9 @@ export const CALL_NAMES: OptionNames<CallOptions> = {
 };
 export const WITH_LOCK_NAMES: OptionNames<WithLockOptions> = { ...CALL_NAMES, onLost: true };
 
+/** The options of a call that gives none, and the defaults of a service that has none. */
+export const NO_OPTIONS: CallOptions = {};
+
 const MAX_PERMITS = 1_000_000;
 /** Each permit is an entry of its own in the store. */
 const MAX_WEIGHT = 1000;
@@ -82,7 +85,7 @@ export function resolveLockOptions(options: LockServiceOptions | undefined): Res
   }
   checkOptionNames('LockService', options, SERVICE_NAMES);
   const { store, keyPrefix = '', waitMs = 10_000, watchdogTimeoutMs = 30_000 } = options;
-  const { shutdownGraceMs = 10_000, defaults = {}, clock = systemClock } = options;
+  const { shutdownGraceMs = 10_000, defaults = NO_OPTIONS, clock = systemClock } = options;
   const { chance = systemChance, application = defaultApplication() } = options;
   checkWait('waitMs', waitMs);
   checkLease('watchdogTimeoutMs', watchdogTimeoutMs);
@@ -117,8 +120,9 @@ function howToGive(store: unknown): string {
     : 'Write redisStore(…) around a URL or a client.';
 }
 
-export function checkCallOptions(options: CallOptions): void {
-  const { waitMs, maxWaiting, leaseMs, holdAtLeastMs, fair, reentrant, signal, site } = options;
+/** @param waitMs its own, or that of the service */
+export function checkCallOptions(options: CallOptions, waitMs = options.waitMs): void {
+  const { maxWaiting, leaseMs, holdAtLeastMs, fair, reentrant, signal, site } = options;
   checkClaim(options);
   if (site !== undefined) checkText('site', site);
   checkFlag('fair', fair);
@@ -131,7 +135,7 @@ export function checkCallOptions(options: CallOptions): void {
   }
   if (waitMs !== undefined) checkWait('waitMs', waitMs);
   if (maxWaiting !== undefined) checkMaxWaiting(maxWaiting);
-  checkTakeover(options);
+  checkTakeover(options, waitMs);
   if (leaseMs !== undefined) checkLease('leaseMs', leaseMs);
   if (holdAtLeastMs === undefined) return;
   if (holdAtLeastMs !== 0) checkLease('holdAtLeastMs', holdAtLeastMs);
@@ -152,8 +156,8 @@ function isAbortSignal(given: Partial<AbortSignal> | null): boolean {
   return typeof given.addEventListener === 'function' || 'onAbort' in given;
 }
 
-function checkTakeover(options: CallOptions): void {
-  const { onBusy, graceMs, waitMs } = options;
+function checkTakeover(options: CallOptions, waitMs: number | undefined): void {
+  const { onBusy, graceMs } = options;
   if (onBusy !== undefined && onBusy !== 'throw' && onBusy !== 'takeover') {
     throw new LockConfigurationError(`onBusy must be 'throw' or 'takeover'; it is ${String(onBusy)}.`);
   }

@@ -2,7 +2,8 @@ import { LOCK, type Claim } from '../../port/claim.js';
 import { describeGiven } from '../../options/describe-given.js';
 import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js';
 import type { CallSite } from './call-site.js';
-import { checkCallOptions, GRACE_MS, type ResolvedLockOptions } from './lock-options.js';
+import { overlay } from '../../options/option-names.js';
+import { checkCallOptions, GRACE_MS, NO_OPTIONS, type ResolvedLockOptions } from './lock-options.js';
 import type { CallOptions, Keys } from '../lock.js';
 
 /** One call for one key, with every default filled in. */
@@ -28,55 +29,43 @@ export interface LockRequest {
 
 /** Redis allows 512 MB, but a longer key is always a mistake. */
 const MAX_KEY_LENGTH = 1024;
-const HALF_A_PAIR = /\p{Surrogate}/u;
 /** Each key is a lock of its own. A client of the application may choose their number, and must not choose thousands. */
 const MAX_KEYS = 100;
 
+/** @param site for a call that has no `site` among its options */
 export function lockRequest(
   key: string,
   call: CallOptions,
-  options: ResolvedLockOptions,
-  line?: CallSite,
+  { defaults, waitMs: longestMs, watchdogTimeoutMs }: ResolvedLockOptions,
+  site?: CallSite,
 ): LockRequest {
-  const { defaults } = options;
-  const leaseMs = call.leaseMs ?? defaults.leaseMs;
-  const holdAtLeastMs = call.holdAtLeastMs ?? defaults.holdAtLeastMs ?? 0;
-  const { mode, permits } = claims(call) ? call : defaults;
-  const weight = call.weight ?? (claims(call) ? undefined : defaults.weight);
-  const { maxWaiting, signal, site } = call;
-  const fair = call.fair ?? defaults.fair;
-  const reentrant = call.reentrant ?? defaults.reentrant;
-  const waitMs = call.waitMs ?? defaults.waitMs ?? options.waitMs;
-  const { onBusy, graceMs } = call;
-  const isTakeover = onBusy === 'takeover';
-  checkCallOptions({
-    waitMs,
-    maxWaiting,
-    onBusy,
-    graceMs,
-    mode,
-    permits,
-    weight,
-    leaseMs,
-    holdAtLeastMs,
-    fair,
-    reentrant,
-    signal,
-    site,
-  });
+  const given = defaults === NO_OPTIONS ? call : withDefaults(call, defaults);
+  const { waitMs = longestMs, maxWaiting = Infinity, graceMs = GRACE_MS, leaseMs, holdAtLeastMs = 0 } = given;
+  if (given !== NO_OPTIONS) checkCallOptions(given, waitMs);
   return {
     key,
-    claim: claimOf(mode, permits, weight),
+    claim: claimOf(given),
     waitMs,
-    maxWaiting: isTakeover ? Infinity : (maxWaiting ?? defaults.maxWaiting ?? Infinity),
-    graceMs: isTakeover ? (graceMs ?? GRACE_MS) : undefined,
-    leaseMs: leaseMs ?? options.watchdogTimeoutMs,
+    maxWaiting,
+    graceMs: given.onBusy === 'takeover' ? graceMs : undefined,
+    leaseMs: leaseMs ?? watchdogTimeoutMs,
     watched: leaseMs === undefined,
-    fair: fair ?? false,
-    reentrant: reentrant ?? true,
+    fair: given.fair ?? false,
+    reentrant: given.reentrant ?? true,
     holdAtLeastMs,
-    site: site ?? defaults.site ?? line,
-    signal: call.signal ?? defaults.signal,
+    site: given.site ?? site,
+    signal: given.signal,
+  };
+}
+
+/** A call that names a claim has none of the default claim. A takeover goes ahead of all that wait, so no limit refuses it. */
+function withDefaults(call: CallOptions, defaults: CallOptions): CallOptions {
+  const { mode, permits, weight, maxWaiting } = call;
+  const namesClaim = mode !== undefined || permits !== undefined;
+  return {
+    ...overlay(defaults, call),
+    ...(namesClaim && { mode, permits, weight }),
+    ...(call.onBusy === 'takeover' && { maxWaiting }),
   };
 }
 
@@ -96,12 +85,7 @@ export function kindName({ key, claim, watched, leaseMs }: LockRequest): string 
   return `${kind} ${watched ? '' : leaseMs} ${key}`;
 }
 
-/** True for a call that names a claim, to which the default claim does not apply. */
-function claims({ mode, permits }: CallOptions): boolean {
-  return mode !== undefined || permits !== undefined;
-}
-
-function claimOf(mode: CallOptions['mode'], permits: number | undefined, weight = 1): Claim {
+function claimOf({ mode, permits, weight = 1 }: CallOptions): Claim {
   if (permits !== undefined) return { kind: 'permits', permits, weight };
   return mode === undefined ? LOCK : { kind: mode };
 }
@@ -131,11 +115,16 @@ function checkKey(key: string): string {
       key.slice(0, 40),
     );
   }
-  if (HALF_A_PAIR.test(key)) {
+  if (!isWellFormed(key)) {
     throw new LockKeyError(
       `The key ${JSON.stringify(key)} has half a surrogate pair. Stores replace it, so that two such keys would be one lock.`,
       key,
     );
   }
   return key;
+}
+
+/** Node 20 has the method. The types of ES2023 do not. */
+function isWellFormed(text: string & { isWellFormed?: () => boolean }): boolean {
+  return text.isWellFormed?.() ?? true;
 }

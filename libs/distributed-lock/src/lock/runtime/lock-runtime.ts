@@ -7,7 +7,7 @@ import { within } from '../../time/within.js';
 import { guardedStore, type GuardedStore } from './guarded-store.js';
 import { FairQueues } from './fair-queues.js';
 import { ForgottenReleases } from './forgotten-releases.js';
-import type { LockEvent } from '../events/lock.events.js';
+import type { EventHub } from '../events/event-hub.js';
 import type { HoldSnapshot } from '../lock.js';
 import { CallSite } from '../request/call-site.js';
 import { LockShutdownError } from '../../port/lock.errors.js';
@@ -40,10 +40,11 @@ export class LockRuntime {
   readonly nextCall: () => number;
   /** Warns of a probable mistake in the program, once for all warnings that are `about` the same. */
   readonly warnOnce: (about: string, message: string) => void;
-  /** @returns whether anybody listens */
-  readonly emit: (event: LockEvent) => boolean;
+  readonly emit: EventHub['emit'];
+  readonly hears: EventHub['hears'];
 
-  constructor({ scope, options, client, nextCall, emit, warnOnce }: Service) {
+  constructor({ scope, options, client, nextCall, events, warnOnce }: Service) {
+    const { emit, hears } = events;
     const { keyPrefix, watchdogTimeoutMs, chance } = options;
     const clock = detachedClock(options.clock);
     const warn = (message: string) => emit({ type: 'warning', key: undefined, message });
@@ -64,6 +65,7 @@ export class LockRuntime {
     this.chance = chance;
     this.nextCall = nextCall;
     this.emit = emit;
+    this.hears = hears;
     this.warnOnce = warnOnce;
     this.store = guardedStore(store, onError);
     this.deadlines = new DeadlineTimer(clock);
@@ -143,7 +145,7 @@ interface Service {
   readonly client: LockClient | undefined;
   /** Numbers a call, for its events. */
   readonly nextCall: () => number;
-  readonly emit: (event: LockEvent) => boolean;
+  readonly events: EventHub;
   readonly warnOnce: (about: string, message: string) => void;
 }
 

@@ -48,7 +48,7 @@ export function traceLocks(service: LockService, options: LockTracingOptions = {
   checkOptionNames('traceLocks', options, TRACING_NAMES);
   const { tracerProvider = trace.getTracerProvider() } = options;
   const tracing = new Tracing(tracerProvider.getTracer('nestjs-distributed-lock'), service.name, options);
-  internalsOf(service).eventsInPlace.subscribe((event) => {
+  internalsOf(service).events.inPlace.subscribe((event) => {
     if (event.type === 'asked') tracing.onAsked(event.call, event.key);
   });
   service.events$.subscribe((event) => tracing.onEvent(event));

@@ -1,0 +1,56 @@
+import { Subject, type Observable } from 'rxjs';
+import { bindEvents } from '../../async-context/bound-listeners.js';
+import { GuardedEvents } from './guarded-events.js';
+import type { LockEvent } from './lock.events.js';
+
+/** Writes events for people. It is called by the hub and does not subscribe, because a subscriber would hear every event. */
+export interface EventLog {
+  /** Whether an event of this type would be written, or counts for what is written. */
+  wants(type: LockEvent['type']): boolean;
+  write(event: LockEvent): void;
+  stop(): void;
+}
+
+/**
+ * Passes the events of one service to its log and then to its listeners.
+ *
+ * Each lock has an `asked`, an `acquired` and a `released` event, and mostly nobody hears them. Code that emits one of these
+ * checks `hears` first, so that a lock without listeners makes no event object.
+ */
+export class EventHub {
+  /** Each subscriber gets the events in the async context in which it has subscribed. */
+  readonly bound: Observable<LockEvent>;
+  /** The events in the async context that causes them. */
+  readonly inPlace: Observable<LockEvent>;
+  /** Set once, before the first call. */
+  log: EventLog | undefined;
+  private readonly listeners = new Subject<LockEvent>();
+  private isReportingListener = false;
+
+  constructor() {
+    const onListenerFailed = (error: unknown) => this.onListenerFailed(error);
+    this.bound = new GuardedEvents(bindEvents(this.listeners), onListenerFailed);
+    this.inPlace = new GuardedEvents(this.listeners, onListenerFailed);
+  }
+
+  readonly hears = (type: LockEvent['type']): boolean =>
+    this.listeners.observed || this.log?.wants(type) === true;
+
+  readonly emit = (event: LockEvent): void => {
+    if (this.log?.wants(event.type)) this.log.write(event);
+    this.listeners.next(event);
+  };
+
+  complete(): void {
+    this.listeners.complete();
+    this.log?.stop();
+  }
+
+  /** Emits one `error` event. A listener that also throws at this event causes no further one. */
+  private onListenerFailed(error: unknown): void {
+    if (this.isReportingListener) return;
+    this.isReportingListener = true;
+    this.emit({ type: 'error', key: undefined, during: 'listener', error });
+    this.isReportingListener = false;
+  }
+}
