@@ -19,7 +19,7 @@ import { evalShaFor } from './evalsha.js';
 import { afterSilence, watchHandshake } from './handshake.js';
 import { IoredisNode } from './ioredis.node.js';
 import { duplicateOf, liveOptionsOf } from './ioredis.options.js';
-import { databaseOf, type IoredisTarget } from './ioredis.target.js';
+import { databaseReader, type IoredisTarget } from './ioredis.target.js';
 import { writeNow, writeTogether } from './write-together.js';
 
 /** JavaScript passes no more than about 100 000 arguments to a function. */
@@ -151,7 +151,7 @@ class IoredisSingle extends IoredisClient<Redis> {
 
   constructor(client: Redis, target: IoredisTarget, settings: ClientSettings) {
     super(client, settings);
-    this.database = new TargetDatabase(() => databaseOf(target));
+    this.database = new TargetDatabase(databaseReader(target));
     liveOptionsOf(target, (error) => this.emit('error', error as Error))(client.options);
     const { sentinels, name, username } = client.options;
     this.node = new IoredisNode(client, this.database.current);

@@ -36,14 +36,22 @@ export function checkNodesOfCluster(target: Cluster): void {
   );
 }
 
-/** The database that the target uses now. `SELECT` changes that of a client, and is not among its options. */
-export function databaseOf(target: IoredisTarget): number {
-  if (typeof target === 'string') return optionsOfUrl(target).db ?? 0;
-  if (isCluster(target)) return 0;
-  if (!isRedis(target)) return Number(target.db ?? 0);
-  const { condition, prevCondition } = target as unknown as Conditions;
-  // While a client reconnects, `prevCondition` has the database that it will select again.
-  return Number((prevCondition ?? condition)?.select ?? target.options.db ?? 0);
+/**
+ * Reads the database that the target uses now. `SELECT` changes that of a client, and is not among its options. A URL is read
+ * once: the database is needed for each command.
+ */
+export function databaseReader(target: IoredisTarget): () => number {
+  if (typeof target === 'string') {
+    const { db = 0 } = optionsOfUrl(target);
+    return () => db;
+  }
+  if (isCluster(target)) return () => 0;
+  if (!isRedis(target)) return () => Number(target.db ?? 0);
+  return () => {
+    const { condition, prevCondition } = target as unknown as Conditions;
+    // While a client reconnects, `prevCondition` has the database that it will select again.
+    return Number((prevCondition ?? condition)?.select ?? target.options.db ?? 0);
+  };
 }
 
 /** The state of a connection, which ioredis keeps in private members. */
