@@ -5,7 +5,7 @@ import type { Loss } from '../history/loss.js';
 import type { SimProcess } from '../kernel/process.js';
 import type { SimServer } from '../kernel/server.js';
 import type { Latency, Network } from '../network/network.js';
-import type { DrawScene } from '../plan/scene.js';
+import type { DrawScene, SceneMessages } from '../plan/scene.js';
 
 /** Where a back end is built. */
 export interface World {
@@ -27,6 +27,7 @@ export interface Backend {
   readonly kinds: readonly string[];
   /** Further kinds, at which scenes alone aim. Default: none. */
   readonly sceneKinds?: readonly string[];
+  readonly messages: SceneMessages;
   /** Those of requests that change a lock, at which faults are aimed more often. Default: none. */
   readonly writes?: readonly string[];
   /** How often a call may need a round trip, or wait for `commandTimeoutMs`, before it settles without an answer. */

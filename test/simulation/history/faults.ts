@@ -4,7 +4,7 @@ import type { SimServer } from '../kernel/server.js';
 import type { Fate, Message } from '../network/message.js';
 import type { Act, CallEvent, FaultPlan, Plan, Trigger } from '../plan/plan.js';
 import type { Disturbance, Pause } from './history.js';
-import { Program } from './program.js';
+import { Program, WorkFailed } from './program.js';
 import { GRACE_MS, type Actor, type Stage } from './stage.js';
 
 /** Timers are late by a little, and clocks differ by less than 1 %. */
@@ -188,6 +188,8 @@ export class Faults {
       case 'stand down':
       case 'stand':
         return this.stage.onCandidateAct(act.do, actor);
+      case 'abort':
+        return process.receive(() => abortFirst(this.stage, actor));
       case 'drain':
       case 'close':
         disturb(act.do, 0);
@@ -216,6 +218,12 @@ export class Faults {
         });
     }
   }
+}
+
+function abortFirst({ waiting, aborts }: Stage, actor: Actor): void {
+  const own = [...waiting].filter(([, other]) => other === actor);
+  const [first] = own.flatMap(([call]) => aborts.get(call) ?? []);
+  first?.controller.abort(new WorkFailed('the call was aborted'));
 }
 
 interface Happened {

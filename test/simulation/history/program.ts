@@ -44,6 +44,7 @@ export class Program {
       this.settled(call, error);
     }
     call.isOver = true;
+    this.stage.aborts.get(call)?.cancelTimer();
   }
 
   /** One step of work under a lock that somebody else has acquired. */
@@ -421,13 +422,16 @@ export class Program {
     return {
       ...rest,
       ...(waitMs !== undefined && { waitMs: waitMs === 'Infinity' ? Infinity : waitMs }),
-      ...(abortAfterMs !== undefined && { signal: this.signalAfter(abortAfterMs) }),
+      ...(abortAfterMs !== undefined && { signal: this.signalAfter(abortAfterMs, call) }),
     };
   }
 
-  private signalAfter(ms: number): AbortSignal {
+  private signalAfter(ms: number, call: CallRecord): AbortSignal {
     const controller = new AbortController();
-    this.actor.process.setTimeout(ms, () => controller.abort(new WorkFailed('the call was aborted')));
+    const cancelTimer = this.actor.process.setTimeout(ms, () =>
+      controller.abort(new WorkFailed('the call was aborted')),
+    );
+    this.stage.aborts.set(call, { controller, cancelTimer });
     return controller.signal;
   }
 }

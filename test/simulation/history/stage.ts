@@ -22,6 +22,12 @@ export interface Actor {
   readonly services: readonly LockService[];
 }
 
+/** Aborts a call, by a timer at the latest. */
+export interface Abort {
+  readonly controller: AbortController;
+  cancelTimer(): void;
+}
+
 /** A lock in the hands of a call. */
 export interface Held {
   readonly actor: Actor;
@@ -59,6 +65,8 @@ export class Stage {
   readonly actors: Actor[];
   readonly held = new Set<Held>();
   readonly waiting = new Map<CallRecord, Actor>();
+  /** Of calls that have a signal. */
+  readonly aborts = new WeakMap<CallRecord, Abort>();
   /** Told of what calls do, for the faults that are aimed at it. */
   onEvent: (event: CallEvent, actor: Actor, keys: readonly string[]) => void = () => undefined;
   /** Told of what happens to candidates, if there are some. */

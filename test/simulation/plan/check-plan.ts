@@ -185,6 +185,7 @@ function actsOf(
     reset: { who, only },
     call: { who, call: fields<Asking>(askingOf(services)) },
     crash: { who },
+    abort: { who },
     restart: { ...toProcess, call: fields<Asking>(askingOf(services)) },
     drain: { who },
     resign: { who },

@@ -6,6 +6,7 @@ import { drawFaults } from './draw-faults.js';
 import { drawClaim, drawKeys, type KeyPlan } from './keys.js';
 import type { Plan } from './plan.js';
 import { drawScenes } from './scene.js';
+import { scenesWithout } from './scenes/scenes.js';
 
 /** docs/guarantees.md, time: two clocks differ in speed by less than 1 %. */
 const FASTEST = 1.0049;
@@ -45,9 +46,12 @@ export function drawPlan(backend: Backend, seed: string): Plan {
     dice: sceneDice,
     processes: processes.length,
     servers: backend.serverCount,
+    messages: backend.messages,
+    latencyMs: latency.least + latency.spread,
     watchdogTimeoutMs,
   };
-  const scenes = drawScenes({ ...frame, storeOptions }, backend.scenes?.(storeOptions) ?? [], lengthMs);
+  const pool = { shared: scenesWithout(backend.cannot), own: backend.scenes?.(storeOptions) ?? [] };
+  const scenes = drawScenes({ ...frame, storeOptions }, pool, lengthMs);
   const hasScenes = scenes.length > 0;
   const faults = drawFaults({
     dice: dice.fork('faults'),

@@ -118,6 +118,8 @@ export type Act =
   | { readonly do: 'crash' | 'drain' | 'close'; readonly who: Who }
   /** To its candidates. */
   | { readonly do: (typeof CANDIDATE_ACTS)[number]; readonly who: Who }
+  /** Its first call that waits and has a signal, so one with `abortAfterMs`, is aborted. */
+  | { readonly do: 'abort'; readonly who: Who }
   /** It crashes. So much later another process starts on its machine, and makes a call. */
   | { readonly do: 'restart'; readonly who: Who; readonly ms: number; readonly call: Asking }
   | { readonly do: 'rate'; readonly who: Who; readonly rate: number }

@@ -8,6 +8,16 @@ export interface Scene {
   readonly faults: readonly FaultPlan[];
 }
 
+/** What a store calls the messages at which the scenes of all stores are aimed. */
+export interface SceneMessages {
+  /** The first request for a key that nobody has asked for. */
+  readonly acquire: string;
+  readonly renew: string;
+  readonly release: string;
+  /** Tells a waiter that it is granted. */
+  readonly granted: string;
+}
+
 export interface SceneFrame {
   readonly dice: Dice;
   /** No other call asks for it, nor for a key that begins with it. */
@@ -17,20 +27,31 @@ export interface SceneFrame {
   /** At least two. */
   readonly processes: number;
   readonly servers: number;
+  readonly messages: SceneMessages;
+  /** Of one message at most. */
+  readonly latencyMs: number;
   readonly watchdogTimeoutMs: number;
   readonly storeOptions: StoreOptions;
 }
 
 export type DrawScene = (frame: SceneFrame) => Scene;
 
+interface ScenePool {
+  /** Of every store. */
+  readonly shared: readonly DrawScene[];
+  /** Of this one alone. */
+  readonly own: readonly DrawScene[];
+}
+
 /** In few histories, as each scene must be met undisturbed: one or two of them, and then fewer other calls and faults. */
 export function drawScenes(
   { dice, ...frame }: Omit<SceneFrame, 'key' | 'atMs'>,
-  all: readonly DrawScene[],
+  { shared, own }: ScenePool,
   lengthMs: number,
 ): readonly Scene[] {
-  if (all.length === 0 || !dice.happens(0.4)) return [];
-  return Array.from({ length: dice.int(1, 2) }, (_, i) =>
-    dice.pick(all)({ ...frame, dice, key: `scene${i}`, atMs: dice.int(0, lengthMs) }),
-  );
+  if (!dice.happens(0.4)) return [];
+  return Array.from({ length: dice.int(1, 2) }, (_, i) => {
+    const all = own.length > 0 && dice.happens(0.5) ? own : shared;
+    return dice.pick(all)({ ...frame, dice, key: `scene${i}`, atMs: dice.int(0, lengthMs) });
+  });
 }

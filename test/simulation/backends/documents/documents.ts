@@ -27,6 +27,7 @@ export const documents: Backend = {
     're:read',
     'notification',
   ],
+  messages: { acquire: 'take', renew: 'swap', release: 'swap', granted: 'notification' },
   commandsPerCall: 4,
   // On a key that many processes change a call may take six commands.
   commandsInCalm: 3,

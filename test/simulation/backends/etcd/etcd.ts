@@ -26,6 +26,7 @@ const messageLagMs = ({ watchLagMs = 0 }: StoreOptions): number => Number(watchL
 export const etcd: Backend = {
   name: 'etcd',
   kinds: ['connect', ...REQUEST_KINDS, ...REQUEST_KINDS.map((kind) => `re:${kind}`), 'message', 'message'],
+  messages: { acquire: 'take', renew: 'swap', release: 'swap', granted: 'message' },
   // Each request may wait for a connection first, and each session is asked for.
   commandsPerCall: 8,
   // docs/guarantees.md: without a session, or when a holder's session must be asked for.

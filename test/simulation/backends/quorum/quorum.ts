@@ -26,6 +26,7 @@ export const quorum: Backend = {
   name: 'quorum',
   kinds: REDIS_KINDS,
   sceneKinds: REDIS_SCENE_KINDS,
+  messages: { acquire: 'acquire', renew: 'renew', release: 'release', granted: 'granted' },
   writes: REDIS_WRITES,
   scenes: (options) => [...redisScenes(options), split, split, split, split],
   givesNoTickets: true,

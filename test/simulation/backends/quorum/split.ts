@@ -1,5 +1,5 @@
 import type { Scene, SceneFrame } from '../../plan/scene.js';
-import { callOf, late, messageSince, twoOf } from '../redis/scenes/aims.js';
+import { callOf, late, messageSince, twoOf } from '../../plan/scenes/aims.js';
 
 /**
  * An owner has one node, and another the other two. The first gives its lease back, which is executed once more when it has the lock by

@@ -19,6 +19,7 @@ export function redisNotedBy(onCommand?: HostOptions['onCommand']): Backend {
     name: 'redis',
     kinds: REDIS_KINDS,
     sceneKinds: REDIS_SCENE_KINDS,
+    messages: { acquire: 'acquire', renew: 'renew', release: 'release', granted: 'granted' },
     writes: REDIS_WRITES,
     scenes: redisScenes,
     servesInTurn: true,

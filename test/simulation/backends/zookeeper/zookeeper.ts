@@ -31,6 +31,7 @@ const betweenServersMs = ({ members, memberLatencyMs }: StoreOptions): number =>
 export const zookeeper: Backend = {
   name: 'zookeeper',
   kinds: ['connect', ...REQUEST_KINDS, ...REQUEST_KINDS.map((kind) => `re:${kind}`), 'message', 'message'],
+  messages: { acquire: 'take', renew: 'swap', release: 'swap', granted: 'message' },
   // Each request may wait for a connection first, and each session is asked for.
   commandsPerCall: 8,
   // docs/guarantees.md: without a session, or when a holder's session must be asked for.

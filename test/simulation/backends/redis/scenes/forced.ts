@@ -1,6 +1,6 @@
 import type { FaultPlan } from '../../../plan/plan.js';
 import type { Scene, SceneFrame } from '../../../plan/scene.js';
-import { callOf, late, messageSince, twoOf } from './aims.js';
+import { callOf, late, messageSince, twoOf } from '../../../plan/scenes/aims.js';
 
 /**
  * A lock is taken by force, which its holder is not told, and another has it for a moment. Perhaps the first acquire of the

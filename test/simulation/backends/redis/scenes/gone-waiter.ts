@@ -1,5 +1,5 @@
 import type { Scene, SceneFrame } from '../../../plan/scene.js';
-import { callOf, twoOf } from './aims.js';
+import { callOf, twoOf } from '../../../plan/scenes/aims.js';
 
 /** One who waits crashes, and nobody asks for the key after it. */
 export function goneWaiter(frame: SceneFrame): Scene {

@@ -1,5 +1,5 @@
 import type { Scene, SceneFrame } from '../../../plan/scene.js';
-import { callOf } from './aims.js';
+import { callOf } from '../../../plan/scenes/aims.js';
 
 const STEPS = ['connect', 'hello', 'client', 'info', 'script', 'subscribe', 'any request', 'any reply'];
 

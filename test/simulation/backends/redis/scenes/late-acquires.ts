@@ -1,5 +1,5 @@
 import type { Scene, SceneFrame } from '../../../plan/scene.js';
-import { callOf, late, messageSince } from './aims.js';
+import { callOf, late, messageSince } from '../../../plan/scenes/aims.js';
 
 /** One who has given up, whose acquire is executed long after that, or is written once more only then. */
 export function lateAcquires(frame: SceneFrame): Scene {

@@ -1,6 +1,6 @@
 import type { FaultPlan, Step, Trigger } from '../../../plan/plan.js';
 import type { Scene, SceneFrame } from '../../../plan/scene.js';
-import { askingOf, callOf, late, messageSince } from './aims.js';
+import { askingOf, callOf, late, messageSince } from '../../../plan/scenes/aims.js';
 
 /** A lease is set to less and then to more again, and the request for less is executed last, or is sent once more. */
 export function lateRenewals(frame: SceneFrame): Scene {

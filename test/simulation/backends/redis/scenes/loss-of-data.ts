@@ -1,5 +1,5 @@
 import type { Scene, SceneFrame } from '../../../plan/scene.js';
-import { callOf, twoOf } from './aims.js';
+import { callOf, twoOf } from '../../../plan/scenes/aims.js';
 
 /** One has a lock some times, the server forgets everything, and one who has seen no token yet asks next. */
 export function lossOfData(frame: SceneFrame): Scene {

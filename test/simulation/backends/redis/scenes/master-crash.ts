@@ -1,6 +1,6 @@
 import type { CallPlan, FaultPlan } from '../../../plan/plan.js';
 import type { Scene, SceneFrame } from '../../../plan/scene.js';
-import { callOf, messageSince, twoOf } from './aims.js';
+import { callOf, messageSince, twoOf } from '../../../plan/scenes/aims.js';
 
 /** A lock is granted, and the server crashes right after that. */
 export function masterCrash(frame: SceneFrame): Scene {

@@ -1,5 +1,5 @@
-import type { Asking, CallEvent, CallPlan, FaultPlan, Trigger } from '../../../plan/plan.js';
-import type { SceneFrame } from '../../../plan/scene.js';
+import type { Asking, CallEvent, CallPlan, FaultPlan, Trigger } from '../plan.js';
+import type { SceneFrame } from '../scene.js';
 
 type Call = Partial<Asking> & { readonly process: number; readonly afterMs?: number };
 

@@ -1,0 +1,42 @@
+import type { DrawScene } from '../scene.js';
+import { abortAtGrant } from './abort-at-grant.js';
+import { clockBackAtGrant, clockBackAtReaders } from './clock-back.js';
+import { closing } from './closing.js';
+import { deadClient } from './dead-client.js';
+import { longFairQueue, longHandOffs } from './fair-queue.js';
+import { lastKey } from './last-key.js';
+import { overlappedRenewal } from './late-renewal.js';
+import { lostRelease } from './lost-release.js';
+import { lostWithQueue } from './lost-with-queue.js';
+import { bigPermit, lastReader } from './readers.js';
+import { twoResets } from './two-resets.js';
+
+const OF_LOCKS: readonly DrawScene[] = [
+  abortAtGrant,
+  abortAtGrant,
+  clockBackAtGrant,
+  clockBackAtReaders,
+  closing,
+  closing,
+  lastKey,
+  lastReader,
+  longHandOffs,
+  lostRelease,
+  lostWithQueue,
+  overlappedRenewal,
+  overlappedRenewal,
+  twoResets,
+  twoResets,
+];
+
+const OF_FAIR_LOCKS: readonly DrawScene[] = [deadClient, longFairQueue];
+const OF_PERMITS: readonly DrawScene[] = [bigPermit];
+
+/** The scenes of every store, without those that ask for what this one cannot do. */
+export function scenesWithout(cannot: readonly ('permits' | 'fair')[] = []): readonly DrawScene[] {
+  return [
+    ...OF_LOCKS,
+    ...(cannot.includes('fair') ? [] : OF_FAIR_LOCKS),
+    ...(cannot.includes('permits') ? [] : OF_PERMITS),
+  ];
+}
