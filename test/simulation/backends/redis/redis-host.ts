@@ -5,6 +5,8 @@ import type { World } from '../backend.js';
 import type { ServerEnd, Listener } from '../../network/connection.js';
 import type { LostLease, Loss } from '../../history/loss.js';
 import { restartMark } from '../../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
+import { TranslatedEngine } from '../../redis/lua/translated/translated-engine.js';
+import type { ScriptEngine } from '../../redis/lua/script-engine.js';
 import { RedisServer } from '../../redis/server/redis-server.js';
 import { simulatedTarget } from '../../redis/socket/connector.js';
 import { kindOfMessage } from './kinds.js';
@@ -36,7 +38,12 @@ export interface HostOptions {
   readonly onCommand?:
     | ((client: number, words: readonly string[] | 'left', micros: number) => void)
     | undefined;
+  /** Runs its scripts; default: their translation to JavaScript. */
+  readonly engine?: ScriptEngine | undefined;
 }
+
+/** One for all servers, so that each script is translated once. */
+const translatedEngine = new TranslatedEngine();
 
 /** One write in so many is the last one that a replica has for a while. */
 const STALLS = 0.2;
@@ -69,6 +76,7 @@ export class RedisHost extends SimServer {
         micros: () => this.micros,
         newRunId: () => this.dice.hex(20),
         after: (ms, run) => kernel.after(ms, () => this.receive(run)),
+        engine: options.engine ?? translatedEngine,
         onCommand: (client, words) => options.onCommand?.(client, words, this.micros),
         onWrite: (length) => this.replicate(length),
         onTooFew: () => options.onTooFew?.(kernel.now),

@@ -13,8 +13,8 @@ type Options = StoreOptions & RedisStoreOptions & HostOptions;
 /** One Redis server: the real store and the real ioredis over a simulated network, the real scripts on a model of the server. */
 export const redis = redisNotedBy();
 
-/** The same. @param onCommand is told what the server is sent */
-export function redisNotedBy(onCommand?: HostOptions['onCommand']): Backend {
+/** The same. @param onCommand is told what the server is sent @param engine runs the scripts */
+export function redisNotedBy(onCommand?: HostOptions['onCommand'], engine?: HostOptions['engine']): Backend {
   return {
     name: 'redis',
     kinds: REDIS_KINDS,
@@ -79,6 +79,7 @@ export function redisNotedBy(onCommand?: HostOptions['onCommand']): Backend {
         onLoss,
         onTooFew,
         onCommand,
+        engine,
       });
       return {
         servers: [host],

@@ -7,7 +7,6 @@ import {
 } from '../../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
 import * as lua from '../../../../libs/distributed-lock/src/stores/redis/scripts/lua.generated.js';
 import { timeArguments, withPinnedTime } from './pinned-time.js';
-import type { TwoServers } from './two-servers.js';
 
 const KEYS = ['k', '{k}', 'goods:42'];
 const KINDS = ['lock', 'exclusive', 'shared', 'permits'] as const;
@@ -89,7 +88,20 @@ const PUBLISH = { cluster: false, publish: 'PUBLISH' };
 const clientId = (client: number) => `1234567${client}-89ab-8cde-9f01-23456789abcd`;
 const last = new Map<string, readonly [first: string, last: string]>();
 
-export async function takeStep(servers: TwoServers, step: ScriptStep, i: number): Promise<void> {
+/** What a step is taken on: a real server and the model, or a model alone. */
+export interface Stepped {
+  micros: number;
+  /** The model follows the test's clock, and a real server gets it from the script's arguments. */
+  readonly pinned: boolean;
+  pass(micros: number): void;
+  /** @returns what was written to the client */
+  send(client: number, words: readonly string[]): Promise<string>;
+  setOutOfMemory(isOutOfMemory: boolean): Promise<void>;
+  deny(command: string): Promise<void>;
+  allowAll(): Promise<void>;
+}
+
+export async function takeStep(servers: Stepped, step: ScriptStep, i: number): Promise<void> {
   if (i === 0) await prepare(servers);
   servers.pass(step.passMs * 1000 + 137);
   const { client, key, kind, leaseMs } = step;
@@ -100,10 +112,10 @@ export async function takeStep(servers: TwoServers, step: ScriptStep, i: number)
   const claim = { kind, ...(kind === 'permits' && { weight: step.weight, permits: 3 }) };
   const guard = step.guardMs > 0 ? ['nest_lock_guard:'] : [];
   const [first, end] = step.isOld ? ['12', '12'] : (last.get(`${owner} ${key}`) ?? ['7', '7']);
-  const run = (name: keyof typeof SHAS, names: readonly string[], args: readonly string[]) =>
+  const run = (name: keyof typeof SOURCES, names: readonly string[], args: readonly string[]) =>
     servers.send(client, [
       'EVALSHA',
-      SHAS[name],
+      shaOf(sourceOf(name, servers)),
       String(names.length),
       ...names,
       ...args,
@@ -223,18 +235,21 @@ const SOURCES = {
   force: lua.force,
   inspect: lua.inspect,
 };
-const PINNED = Object.fromEntries(
-  Object.entries(SOURCES).map(([name, source]) => [name, withPinnedTime(source)]),
-) as typeof SOURCES;
-const SHAS = Object.fromEntries(
-  Object.entries(PINNED).map(([name, source]) => [name, createHash('sha1').update(source).digest('hex')]),
-) as typeof SOURCES;
+
+function sourceOf(name: keyof typeof SOURCES, { pinned }: Stepped): string {
+  return pinned ? withPinnedTime(SOURCES[name]) : SOURCES[name];
+}
+
+function shaOf(source: string): string {
+  return createHash('sha1').update(source).digest('hex');
+}
 
 /** Loads the scripts. The clients speak RESP3, which allows scripts on a connection that has subscribed. */
-async function prepare(servers: TwoServers): Promise<void> {
+async function prepare(servers: Stepped): Promise<void> {
   last.clear();
   servers.micros = 1_700_000_000_000_000;
-  for (const source of Object.values(PINNED)) await servers.send(0, ['SCRIPT', 'LOAD', source]);
+  for (const name of Object.keys(SOURCES) as (keyof typeof SOURCES)[])
+    await servers.send(0, ['SCRIPT', 'LOAD', sourceOf(name, servers)]);
   await servers.send(0, ['HELLO', '3']);
   await servers.send(1, ['HELLO', '3']);
 }

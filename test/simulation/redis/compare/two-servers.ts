@@ -4,6 +4,7 @@ import type { ServerClient } from '../server/server-client.js';
 import { request } from '../resp/request.js';
 import { RealClient } from './real-client.js';
 import { endOfReply } from '../resp/end-of-reply.js';
+import type { Stepped } from './script-steps.js';
 import { difference, differenceInAnyOrder } from './same-bytes.js';
 
 /** On the real server each key gets the expiry that it has in the model. */
@@ -20,7 +21,8 @@ interface Pair {
 }
 
 /** The model and a real server that are sent the same, and must write the same. The model's clock belongs to the test. */
-export class TwoServers {
+export class TwoServers implements Stepped {
+  readonly pinned = true;
   micros = 1_700_000_000_000_000;
   readonly model = new RedisServer({
     micros: () => this.micros,

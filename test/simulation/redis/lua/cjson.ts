@@ -69,7 +69,7 @@ const ESCAPED: Readonly<Record<string, string>> = {
   '\t': '\\t',
 };
 
-function quoted(text: string): string {
+export function quoted(text: string): string {
   const escape = (it: string): string =>
     ESCAPED[it] ?? `\\u${it.charCodeAt(0).toString(16).padStart(4, '0')}`;
   // eslint-disable-next-line no-control-regex

@@ -1,23 +1,18 @@
 import type { LuaState } from './fengari.types.js';
 import { formatG } from '../resp/numbers.js';
 import { ErrorReply, type Reply } from '../resp/reply.js';
+import type { Caller, ScriptEngine } from './script-engine.js';
 import { pushCjson } from './cjson.js';
 import { bytesOf, lauxlib, lua, lualib, textOf } from './interpreter.js';
 import { PRELUDE } from './prelude.js';
 import { fieldAt, popReply, pushReply, pushText } from './values.js';
 
-/** Runs a command of a script. Returns an `ErrorReply` and does not throw it. */
-export type Caller = (words: readonly string[]) => Reply;
-
 /** The status of fengari for an exception of JavaScript, which it drops. */
 const NATIVE_ERROR = -1;
 const [ERR, SOURCE, LINE] = ['err', 'source', 'line'].map(bytesOf) as [Uint8Array, Uint8Array, Uint8Array];
 
-/**
- * Runs the scripts of all simulated servers. A script is compiled once. Scripts leave nothing behind in the interpreter,
- * because they may not set globals.
- */
-export class LuaEngine {
+/** Runs scripts in an interpreter of Lua. They leave nothing behind in it, because they may not set globals. */
+export class LuaEngine implements ScriptEngine {
   private readonly L: LuaState = lauxlib.luaL_newstate();
   private readonly chunks = new Map<string, number | ErrorReply>();
   private readonly onError: number;
@@ -34,14 +29,12 @@ export class LuaEngine {
     this.onError = lauxlib.luaL_ref(L, lua.LUA_REGISTRYINDEX);
   }
 
-  /** @returns why the script cannot be compiled, if so */
   compile(sha: string, source: string): ErrorReply | undefined {
     let chunk = this.chunks.get(sha);
     if (chunk === undefined) this.chunks.set(sha, (chunk = this.chunkOf(source)));
     return chunk instanceof ErrorReply ? chunk : undefined;
   }
 
-  /** Runs a compiled script. Each of its commands goes to `call`. */
   run(sha: string, keys: readonly string[], args: readonly string[], call: Caller): Reply {
     const { L } = this;
     this.setGlobal('KEYS', () => pushReply(L, keys));

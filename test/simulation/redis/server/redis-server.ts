@@ -4,6 +4,7 @@ import { Keyspace } from '../data/keyspace.js';
 import { Replicas } from '../data/replicas.js';
 import { msOf } from '../commands/keys.js';
 import type { Reply } from '../resp/reply.js';
+import type { ScriptEngine } from '../lua/script-engine.js';
 import { Refusals } from './refusals.js';
 import { Scripting } from './scripting.js';
 import { ServerClient } from './server-client.js';
@@ -16,6 +17,8 @@ export interface ServerEnvironment {
   /** 40 hexadecimal digits. */
   newRunId(): string;
   readonly after: (ms: number, run: () => void) => () => void;
+  /** Runs its scripts; default: an interpreter, which knows all of Lua. */
+  readonly engine?: ScriptEngine;
   /** The data has changed: the journal has this length now. */
   onWrite?(length: number): void;
   /** Fewer replicas had a write in time than its client waited for. */
@@ -49,7 +52,7 @@ export class RedisServer implements Serving {
   ) {
     this.replicas = new Replicas(replicas);
     this.data = new Keyspace(this.now);
-    this.scripting = new Scripting(this, this.refusals, this.atOneMoment);
+    this.scripting = new Scripting(this, this.refusals, this.atOneMoment, environment.engine);
     this.runId = environment.newRunId();
   }
 
@@ -92,7 +95,7 @@ export class RedisServer implements Serving {
   restart(length: number): void {
     this.crash();
     this.restore(length);
-    this.scripting = new Scripting(this, this.refusals, this.atOneMoment);
+    this.scripting = new Scripting(this, this.refusals, this.atOneMoment, this.environment.engine);
     this.runId = this.environment.newRunId();
   }
 

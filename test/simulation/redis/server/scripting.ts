@@ -3,13 +3,14 @@ import { hasArity, type Surroundings } from '../commands/command.js';
 import { named } from '../commands/lookup.js';
 import { COMMANDS } from '../commands/table.js';
 import { LuaEngine } from '../lua/engine.js';
+import type { ScriptEngine } from '../lua/script-engine.js';
 import { wholeNumber } from '../resp/numbers.js';
 import { ErrorReply, type Reply } from '../resp/reply.js';
 import { notAnInteger } from '../commands/command.js';
 import type { Refusals } from './refusals.js';
 
 /** One for all servers of this process, so that each script is compiled once. */
-const engine = new LuaEngine();
+const interpreter = new LuaEngine();
 
 const NOT_IN_SCRIPTS: ReadonlySet<string> = new Set(
   'subscribe unsubscribe eval evalsha script|load script|exists script|flush hello auth wait quit'.split(' '),
@@ -24,6 +25,7 @@ export class Scripting {
     private readonly surroundings: Surroundings,
     private readonly refusals: Refusals,
     private readonly atOneMoment: <Result>(script: () => Result) => Result,
+    private readonly engine: ScriptEngine = interpreter,
   ) {}
 
   eval(words: readonly string[]): Reply {
@@ -51,7 +53,7 @@ export class Scripting {
 
   load(source: string): string {
     const sha = createHash('sha1').update(source, 'latin1').digest('hex');
-    const failure = engine.compile(sha, source);
+    const failure = this.engine.compile(sha, source);
     if (failure) throw failure;
     this.sources.set(sha, source);
     return sha;
@@ -80,7 +82,7 @@ export class Scripting {
         throw error;
       }
     };
-    return this.atOneMoment(() => engine.run(sha, words.slice(0, count), words.slice(count), call));
+    return this.atOneMoment(() => this.engine.run(sha, words.slice(0, count), words.slice(count), call));
   }
 }
 
