@@ -7,6 +7,7 @@ import { lateAcquires } from './late-acquires.js';
 import { lateRenewals } from './late-renewals.js';
 import { lossOfData } from './loss-of-data.js';
 import { masterCrash } from './master-crash.js';
+import { seenTokens } from './seen-tokens.js';
 
 const SCENES: readonly DrawScene[] = [
   forced,
@@ -18,6 +19,7 @@ const SCENES: readonly DrawScene[] = [
   lateRenewals,
   lateRenewals,
   lossOfData,
+  seenTokens,
 ];
 
 /** For one Redis, and for each node of a quorum. */
