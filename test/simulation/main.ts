@@ -10,6 +10,8 @@ import type { Plan } from './plan/plan.js';
 import { readPlan } from './plan/read-plan.js';
 import { judge, replay } from './replay.js';
 import { search } from './search.js';
+import { runJobs } from './summary/jobs.js';
+import { reportAll } from './summary/report.js';
 
 hideHost();
 try {
@@ -22,7 +24,7 @@ try {
 
 /** @returns whether all promises were kept */
 async function run(options: Options): Promise<boolean> {
-  const { store, seed, plans, shrink, help } = options;
+  const { store, seed, plans, shrink, help, jobs, report } = options;
   if (help) {
     console.log(HELP);
     return true;
@@ -35,6 +37,11 @@ async function run(options: Options): Promise<boolean> {
     return areGood;
   }
   const backend = await backendOf(store);
+  if (report) {
+    await reportAll(backend, options);
+    return true;
+  }
+  if (jobs !== undefined) return runJobs({ ...options, jobs });
   if (seed === undefined) return search(backend, options);
   return replay(drawPlan(backend, seed), backend, { shrink, words: 'always', name: `seed ${seed}` });
 }

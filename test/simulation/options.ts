@@ -9,11 +9,15 @@ export const HELP = `npm run simulate -- [options]
   --count N         runs so many seeds, from --from on, until one fails
   --minutes N       the same for so many minutes of CPU time
   --from N | tree   the first of these seeds, default 1; tree: one that follows from the commit
+  --jobs N          splits them over so many processes, and prints one summary with what they did
+  --every N, --report  what --jobs gives to its processes: every N-th seed, and reports as JSON
   --all             goes on after a failure, and prints each in one line
   --plan FILE       runs a plan; may be given several times
   --json            with --plan: prints the history as data
   --words           with --plan: prints the history although it keeps its promises
   --shrink          with --seed or --plan: leaves out what a failure does not need`;
+
+const MAX_JOBS = 64;
 
 export interface Options {
   readonly store: string;
@@ -22,6 +26,10 @@ export interface Options {
   readonly from: number;
   readonly count: number;
   readonly minutes: number;
+  readonly jobs: number | undefined;
+  /** For a job: runs every so manieth seed, and prints its reports as JSON. */
+  readonly every: number;
+  readonly report: boolean;
   readonly all: boolean;
   readonly json: boolean;
   readonly words: boolean;
@@ -33,8 +41,9 @@ export interface Options {
 export function optionsOf(args: readonly string[]): Options {
   const { values } = parsed(args);
   const { store, seed, plan: plans = [], from, count, minutes, all, json, words, shrink, help } = values;
+  const { jobs, every, report } = values;
   const one = [plans.length > 0 && '--plan', seed !== undefined && '--seed'].filter((it) => it !== false);
-  const several = Object.entries({ from, count, minutes })
+  const several = Object.entries({ from, count, minutes, jobs })
     .filter(([, value]) => value !== undefined)
     .map(([name]) => `--${name}`);
   if (one.length > 1) throw new InputError('--plan and --seed do not go together: a plan has a seed.');
@@ -45,6 +54,8 @@ export function optionsOf(args: readonly string[]): Options {
   if ((json || words) && plans.length === 0) throw new InputError('--json and --words go with --plan.');
   if (shrink && one.length === 0) throw new InputError('--shrink goes with --seed or --plan.');
   if (all && one.length > 0) throw new InputError('--all goes with --count or --minutes.');
+  if (jobs !== undefined && count === undefined && minutes === undefined)
+    throw new InputError('--jobs goes with --count or --minutes.');
   if (seed !== undefined) wholeOf('--seed', seed, 0);
   return {
     store,
@@ -53,6 +64,9 @@ export function optionsOf(args: readonly string[]): Options {
     from: from === 'tree' ? seedOfTree() : wholeOf('--from', from ?? '1', 0),
     count: count === undefined ? Infinity : wholeOf('--count', count, 1),
     minutes: minutes === undefined ? Infinity : minutesOf(minutes),
+    jobs: jobs === undefined ? undefined : wholeOf('--jobs', jobs, 1, MAX_JOBS),
+    every: wholeOf('--every', every, 1),
+    report,
     all,
     json,
     words,
@@ -72,6 +86,9 @@ function parsed(args: readonly string[]) {
         from: { type: 'string' },
         count: { type: 'string' },
         minutes: { type: 'string' },
+        jobs: { type: 'string' },
+        every: { type: 'string', default: '1' },
+        report: { type: 'boolean', default: false },
         shrink: { type: 'boolean', default: false },
         words: { type: 'boolean', default: false },
         json: { type: 'boolean', default: false },
@@ -86,11 +103,13 @@ function parsed(args: readonly string[]) {
   }
 }
 
-function wholeOf(name: string, value: string, least: number): number {
+function wholeOf(name: string, value: string, least: number, most = Infinity): number {
   const number = Number(value);
-  if (/^\d+$/.test(value) && Number.isSafeInteger(number) && number >= least) return number;
+  if (/^\d+$/.test(value) && Number.isSafeInteger(number) && number >= least && number <= most) return number;
   const other = name === '--from' ? ', or tree' : '';
-  throw new InputError(`${name} is a whole number from ${least} on${other}, and not "${value}".`);
+  throw new InputError(
+    `${name} is a whole number from ${least} ${most === Infinity ? 'on' : `to ${most}`}${other}, and not "${value}".`,
+  );
 }
 
 function minutesOf(value: string): number {

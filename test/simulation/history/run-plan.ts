@@ -11,6 +11,7 @@ import {
   setBackMs,
 } from '../plan/longest.js';
 import type { Plan } from '../plan/plan.js';
+import { count } from '../summary/counts.js';
 import { askedOnceInCalm } from './asked-once-in-calm.js';
 import { askForEachKey, callInCalm } from './calm-calls.js';
 import { crowdInCalm } from './crowd-in-calm.js';
@@ -181,25 +182,25 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
   const isLost = plan.faults.some(({ act }) => act.do === 'lose');
   const hasScenes = !isLost && plan.calm !== 'without scenes';
   if (hasScenes) {
-    await readersInCalm(stage);
-    await crowdInCalm(stage);
-    await limitInCalm(stage);
-    await takeoverInCalm(stage, plan);
-    await seenInCalm(stage);
-    await leaderInCalm(stage);
-    await endsInCalm(stage);
+    await play(stage, readersInCalm);
+    await play(stage, crowdInCalm);
+    await play(stage, limitInCalm);
+    await play(stage, takeoverInCalm, plan);
+    await play(stage, seenInCalm);
+    await play(stage, leaderInCalm);
+    await play(stage, endsInCalm);
     if (stage.parts.hasSessions) {
-      await severalInCalm(stage);
-      await askedOnceInCalm(stage);
+      await play(stage, severalInCalm);
+      await play(stage, askedOnceInCalm);
     }
     if (stage.parts.servesInTurn) {
-      await newcomerInCalm(stage);
-      await forcedInCalm(stage, plan.watchdogTimeoutMs);
+      await play(stage, newcomerInCalm);
+      await play(stage, forcedInCalm, plan.watchdogTimeoutMs);
     }
-    await goneInCalm(stage, plan.watchdogTimeoutMs);
-    if (stage.parts.servesInTurn) await deadPermitInCalm(stage, plan.watchdogTimeoutMs);
+    await play(stage, goneInCalm, plan.watchdogTimeoutMs);
+    if (stage.parts.servesInTurn) await play(stage, deadPermitInCalm, plan.watchdogTimeoutMs);
   }
-  if (hasScenes) await drainInCalm(stage);
+  if (hasScenes) await play(stage, drainInCalm);
   const living = stage.actors.filter(({ process }) => process.state === 'running');
   let closed = 0;
   for (const { process, services } of living)
@@ -217,6 +218,18 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
   );
   if (network.openConnections > 0 && !isUnderWay && !isLost)
     history.violate('rest', `${network.openConnections} connections stay open`);
+}
+
+/** Counts a scene if any time passes in it. */
+async function play<Rest extends readonly unknown[]>(
+  stage: Stage,
+  scene: (stage: Stage, ...rest: Rest) => Promise<void>,
+  ...rest: Rest
+): Promise<void> {
+  const { kernel } = stage.parts;
+  const before = kernel.now;
+  await scene(stage, ...rest);
+  if (kernel.now > before) count(`scene in the calm: ${scene.name.replace(/InCalm$/, '')}`);
 }
 
 function areRunning({ actors }: Stage): boolean {

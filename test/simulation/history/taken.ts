@@ -1,4 +1,5 @@
 import type { Disturbance, History, HoldRecord } from './history.js';
+import { count } from '../summary/counts.js';
 import { mustBeTold } from './told.js';
 
 /** True times, in ms. */
@@ -18,7 +19,9 @@ export function mayBeTaken(history: History, hold: HoldRecord, span: Span, withi
   return history.disturbances.some((it) => {
     const until = takesUntil(history, it, hold.key);
     if (until === undefined || span.from < it.at || askedSince(history, hold) > until) return false;
-    return !mustBeTold(history, hold, { since: until, now: span.to, withinMs });
+    const isExcused = !mustBeTold(history, hold, { since: until, now: span.to, withinMs });
+    if (isExcused) count(`excuse: taken by ${it.kind}`);
+    return isExcused;
   });
 }
 

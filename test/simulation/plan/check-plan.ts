@@ -27,6 +27,14 @@ import type {
   StreamPlan,
 } from './plan.js';
 
+export const HOWS: readonly Asking['how'][] = [
+  'withLock',
+  'acquire',
+  'tryAcquire',
+  'unshared',
+  'stream',
+  'handler',
+];
 const OPTIONS = fields<CallOptionsPlan>({
   waitMs: optional(nameOr('Infinity', number(0))),
   maxWaiting: optional(whole(0)),
@@ -107,6 +115,12 @@ function checkCall(call: unknown, at: string, processes: readonly unknown[]): vo
   fields<CallPlan>({ ...ownFields, ...askingOf(services) })(call, at);
 }
 
+const NO_CHECK: Check = () => undefined;
+
+/** What a plan may ask for, by name. */
+export const STEPS = Object.keys(stepsOf(1));
+export const ACTS = Object.keys(actsOf({ serverCount: 1 }, NO_CHECK, 1));
+
 function leastServices(processes: readonly unknown[]): number {
   return Math.min(...processes.map(servicesOf));
 }
@@ -119,7 +133,7 @@ function servicesOf(process: unknown): number {
 function askingOf(services: number): Readonly<Record<keyof Asking, Check>> {
   return {
     service: whole(0, services - 1),
-    how: oneOf('withLock', 'acquire', 'tryAcquire', 'unshared', 'stream', 'handler'),
+    how: oneOf(...HOWS),
     keys: listOf(text, 1),
     options: OPTIONS,
     abortAfterMs: optional(number(0)),
@@ -163,7 +177,7 @@ function triggerOf({ kinds, sceneKinds = [] }: Backend, who: Check): Check {
 }
 
 function actsOf(
-  { serverCount }: Backend,
+  { serverCount }: Pick<Backend, 'serverCount'>,
   who: Check,
   services: number,
 ): Readonly<Record<Act['do'], Readonly<Record<string, Check>>>> {

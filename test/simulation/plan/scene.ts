@@ -1,4 +1,5 @@
 import type { StoreOptions } from '../backends/backend.js';
+import { count } from '../summary/counts.js';
 import type { Dice } from '../kernel/dice.js';
 import type { CallPlan, FaultPlan } from './plan.js';
 
@@ -52,6 +53,8 @@ export function drawScenes(
   if (!dice.happens(0.4)) return [];
   return Array.from({ length: dice.int(1, 2) }, (_, i) => {
     const all = own.length > 0 && dice.happens(0.5) ? own : shared;
-    return dice.pick(all)({ ...frame, dice, key: `scene${i}`, atMs: dice.int(0, lengthMs) });
+    const draw = dice.pick(all);
+    count(`scene: ${draw.name}`);
+    return draw({ ...frame, dice, key: `scene${i}`, atMs: dice.int(0, lengthMs) });
   });
 }
