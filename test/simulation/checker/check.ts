@@ -9,6 +9,7 @@ import {
   shortestLeaseMs,
 } from '../plan/longest.js';
 import type { Plan } from '../plan/plan.js';
+import { checkDeadlocks } from './deadlocks.js';
 import { checkDrain } from './drain.js';
 import { checkEarliness } from './earliness.js';
 import { checkErrors } from './errors.js';
@@ -52,6 +53,7 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     ...checkTokens(history, toldWithinMs(plan)),
     ...checkErrors(history),
     ...checkDrain(history),
+    ...checkDeadlocks(history),
     ...checkMinimumHold(history),
     ...checkNeedlessLoss(history, {
       watchdogTimeoutMs: plan.watchdogTimeoutMs,

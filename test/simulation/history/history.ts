@@ -52,6 +52,8 @@ export interface CallRecord {
   readonly call: string;
   readonly process: string;
   readonly keys: readonly string[];
+  /** Which one of its process it calls. */
+  readonly service?: number;
   readonly waitMs: number;
   readonly isFair?: boolean;
   /** A candidate waits for its election, until it is closed. */

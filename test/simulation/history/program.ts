@@ -10,10 +10,14 @@ import {
 import { leaseMargin } from '../../../libs/distributed-lock/src/port/lease-validity.js';
 import type { Asking, CallOptionsPlan, Step } from '../plan/plan.js';
 import type { CallRecord, HoldRecord } from './history.js';
+import { checkHeld, checkList } from './listed.js';
+import { useAfterRelease } from './after-release.js';
 import { sampleOf } from './sample.js';
+import { beginExtension, endExtension } from './extensions.js';
 import { request } from './handler.js';
 import type { Actor, Held, Stage } from './stage.js';
 import { readStream, streamOf } from './stream.js';
+import { untilContended, untilLost } from './waits-for-a-signal.js';
 
 /** What the work of a call throws on purpose. */
 export class WorkFailed extends Error {}
@@ -99,6 +103,8 @@ export class Program {
               'errors',
               `call ${this.label}: its second release says ${again}`,
             );
+          if (asking.isUsedAfterwards)
+            await useAfterRelease(lock, `call ${this.label}`, this.stage.parts.history);
         }
         return;
       }
@@ -247,8 +253,20 @@ export class Program {
         break;
       case 'throw':
         throw new WorkFailed('the work fails');
+      case 'until lost':
+        await untilLost(held, step.ms, this.stage.parts.history);
+        break;
+      case 'until contended':
+        await untilContended(held, services.get(held.lock) as LockService, step.ms, this.stage.parts);
+        break;
       case 'inspect':
         await this.inspect(held);
+        break;
+      case 'list':
+        await checkList(held, services.get(held.lock) as LockService, this.stage.parts);
+        break;
+      case 'held':
+        checkHeld(held, services.get(held.lock) as LockService, this.stage.parts);
         break;
       case 'nested':
       case 'beside': {
@@ -388,6 +406,7 @@ export class Program {
       call: this.label,
       process: this.actor.process.name,
       keys,
+      service,
       under,
       waitMs: waitMs === 'Infinity' ? Infinity : waitMs,
       ...(options.fair && { isFair: true }),
@@ -466,30 +485,6 @@ function isShared(outer: Held, held: Held): boolean {
     serviceIn(outer.lock) === serviceIn(held.lock) &&
     outer.lock.keys.some((key) => held.lock.keys.includes(key))
   );
-}
-
-function beginExtension(record: HoldRecord): void {
-  const { fixedUntilOwn = Infinity, extending } = record;
-  record.extending = extending
-    ? { ...extending, count: extending.count + 1, isAlone: false }
-    : { count: 1, latest: fixedUntilOwn, isAlone: true };
-  record.fixedUntilOwn = Infinity;
-}
-
-/**
- * @param until when the lease ends at the latest if the extension was executed, as it may have been without a reply
- * @returns whether no other one was under way meanwhile
- */
-function endExtension(record: HoldRecord, until: number, isExtended: boolean): boolean {
-  const { count, latest, isAlone } = record.extending as NonNullable<HoldRecord['extending']>;
-  const later = Math.max(latest, until);
-  if (!isExtended) record.isLengthUnsure = true;
-  if (count > 1) record.extending = { count: count - 1, latest: later, isAlone };
-  else {
-    delete record.extending;
-    record.fixedUntilOwn = isAlone && isExtended ? until : later;
-  }
-  return isAlone;
 }
 
 function claimOf({ mode, permits }: CallOptionsPlan): HoldRecord['claim'] {

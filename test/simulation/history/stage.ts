@@ -10,6 +10,7 @@ import type { Network } from '../network/network.js';
 import type { CANDIDATE_ACTS } from '../plan/candidate.js';
 import type { CallEvent, Plan, ProcessPlan, Who } from '../plan/plan.js';
 import type { CallRecord, History, HoldRecord } from './history.js';
+import { listenBadly } from './listener.js';
 import { sampleOf } from './sample.js';
 import { StoredLeases } from './stored-leases.js';
 
@@ -181,7 +182,7 @@ export class Stage {
   }
 
   private actorOf(
-    { rate, timeOfDayDrifts, isNamed, offsetMs, services, farMs = 0 }: ProcessPlan,
+    { rate, timeOfDayDrifts, isNamed, offsetMs, services, farMs = 0, listener }: ProcessPlan,
     i: number,
     name: string,
   ): Actor {
@@ -214,6 +215,7 @@ export class Stage {
           const key = event.key === undefined ? '' : ` ${event.key}`;
           history.say(`${process.name} event ${event.type}${key}${detailOf(event)}`);
         });
+        if (listener) listenBadly(service, listener, process, history);
         service.open();
       }
     });

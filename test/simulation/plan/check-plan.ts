@@ -76,6 +76,7 @@ export function checkPlan(plan: unknown, backend: Backend): asserts plan is Plan
         offsetMs: number(-Infinity),
         services: whole(1),
         farMs: optional(number(0)),
+        listener: optional(oneOf('throws', 'blocks', 'calls')),
       }),
       1,
     ),
@@ -139,6 +140,7 @@ function askingOf(services: number): Readonly<Record<keyof Asking, Check>> {
     abortAfterMs: optional(number(0)),
     stream: optional(STREAM),
     work: listOf((step, at) => doing(stepsOf(services))(step, at)),
+    isUsedAfterwards: optional(oneOf(true)),
   };
 }
 
@@ -151,9 +153,13 @@ function stepsOf(services: number): Readonly<Record<Step['do'], Readonly<Record<
     sleep: lasting,
     block: lasting,
     extend: lasting,
+    'until lost': lasting,
+    'until contended': lasting,
     downgrade: {},
     throw: {},
     inspect: {},
+    list: {},
+    held: {},
     nested: calling,
     beside: calling,
   };

@@ -44,7 +44,8 @@ export function drawCalls(frame: Frame): readonly CallPlan[] {
     const atMs = dice.happens(0.7) ? dice.pick(moments) + dice.scale(1, 300) : dice.int(0, lengthMs);
     calls.push({ process, atMs, ...drawAsking(frame, process, 0) });
   }
-  return dice.happens(0.3) ? [...calls, ...crossing(frame)] : calls;
+  const crossed = dice.happens(0.3) ? crossing(frame) : [];
+  return [...calls, ...crossed, ...(dice.happens(0.1) ? embrace(frame) : [])];
 }
 
 /** Two processes ask for the same keys in opposite orders, however long they wait, while one of the keys is in use. */
@@ -70,6 +71,26 @@ function crossing({ dice, keys, processes, lengthMs }: Frame): readonly CallPlan
     call(first, dice.scale(10, 300), own, dice.scale(1, 200)),
     call(second, dice.scale(10, 300), own.toReversed(), dice.scale(1, 200)),
   ];
+}
+
+/** Two flows of one process each hold a key while they wait for that of the other. */
+function embrace({ dice, keys, processes, lengthMs }: Frame): readonly CallPlan[] {
+  const [one, two] = keys.filter(({ family }) => family === 'lock').map(({ key }) => key);
+  if (one === undefined || two === undefined) return [];
+  const atMs = dice.int(0, lengthMs);
+  const process = dice.int(0, processes.length - 1);
+  const common = { service: 0, how: 'withLock', options: {} } as const;
+  const call = (outer: string, inner: string): CallPlan => ({
+    ...common,
+    process,
+    atMs: atMs + dice.scale(1, 50),
+    keys: [outer],
+    work: [
+      { do: 'sleep', ms: dice.scale(20, 500) },
+      { do: 'nested', call: { ...common, keys: [inner], work: [{ do: 'sleep', ms: dice.scale(1, 200) }] } },
+    ],
+  });
+  return [call(one, two), call(two, one)];
 }
 
 /** A call of the same local queue, in which the lock is handed on within the process. */
@@ -107,6 +128,7 @@ function drawAsking(frame: Frame, process: number, depth: number): Asking {
     ...(dice.happens(0.1) && { abortAfterMs: dice.scale(1, 3000) }),
     ...(how === 'stream' && { stream: drawStream(dice) }),
     work: drawWork(frame, process, options, depth),
+    ...(dice.happens(0.1) && { isUsedAfterwards: true as const }),
   };
 }
 
@@ -166,11 +188,12 @@ function drawWork(frame: Frame, process: number, options: CallOptionsPlan, depth
     if (kind < 0.3 && leaseMs) return { do: 'extend', ms: dice.scale(50, 2 * leaseMs) };
     if (kind < 0.4 && mode === 'exclusive') return { do: 'downgrade' };
     if (kind < 0.43) return { do: 'throw' };
-    if (kind < 0.5) return { do: 'inspect' };
+    if (kind < 0.5) return { do: dice.pick(['inspect', 'inspect', 'list', 'held'] as const) };
     if (kind < 0.6 && depth < 2) {
       const when = kind < 0.57 ? 'nested' : 'beside';
       return { do: when, call: drawAsking(frame, process, depth + 1) };
     }
-    return { do: 'sleep', ms: dice.scale(1, leaseMs ? 1.2 * leaseMs : 1.5 * watchdogTimeoutMs) };
+    const lasting = dice.pick(['sleep', 'sleep', 'sleep', 'until lost', 'until contended'] as const);
+    return { do: lasting, ms: dice.scale(1, leaseMs ? 1.2 * leaseMs : 1.5 * watchdogTimeoutMs) };
   });
 }

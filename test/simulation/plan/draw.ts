@@ -29,6 +29,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
   const mostFarMs = Math.floor(commandTimeoutMs / 4 - least - latency.spread);
   const hasFar = backend.hasFarProcesses && mostFarMs > 0 && dice.happens(0.15);
   const clocks = dice.fork('clocks');
+  const listeners = dice.fork('listeners');
   const serverRates = Array.from({ length: backend.serverCount }, () => drawRate(clocks));
   const processes = Array.from({ length: dice.int(2, 4) }, (_, i) => ({
     rate: drawRate(clocks),
@@ -37,6 +38,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
     offsetMs: dice.int(-500, 500),
     services: dice.happens(0.15) ? 2 : 1,
     ...(hasFar && i === 0 && { farMs: mostFarMs }),
+    ...(listeners.happens(0.08) && { listener: listeners.pick(['throws', 'blocks', 'calls'] as const) }),
   }));
   const keys = drawKeys(dice, backend.cannot ?? []);
   const lengthMs = dice.scale(2000, 30_000);

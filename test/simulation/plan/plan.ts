@@ -33,6 +33,8 @@ export interface ProcessPlan {
   readonly services: number;
   /** So much longer its messages are under way than those of the others; default 0. */
   readonly farMs?: number;
+  /** What a listener of `events$` does at some of the events of each service. */
+  readonly listener?: 'throws' | 'blocks' | 'calls';
 }
 
 /** As `CallOptions`; JSON has no `Infinity`. */
@@ -63,6 +65,8 @@ export interface Asking {
   /** Of a `stream`; without it a generator that is left at its last item. */
   readonly stream?: StreamPlan;
   readonly work: readonly Step[];
+  /** It uses its lock once more after its release. */
+  readonly isUsedAfterwards?: true;
 }
 
 /** Each step of the work gives one item. */
@@ -80,8 +84,10 @@ export interface CallPlan extends Asking {
 /** What happens under the lock. */
 export type Step =
   | { readonly do: 'sleep' | 'block' | 'extend'; readonly ms: number }
-  /** `inspect` asks the store who holds. */
-  | { readonly do: 'downgrade' | 'throw' | 'inspect' }
+  /** Works for so long, or until `lock.signal` aborts, or until others wait for the lock. */
+  | { readonly do: 'until lost' | 'until contended'; readonly ms: number }
+  /** `inspect` and `list` ask the store who holds, `held` asks the service. */
+  | { readonly do: 'downgrade' | 'throw' | 'inspect' | 'list' | 'held' }
   /** A call in the async flow that holds the lock. The work waits for it at once, or for one `beside` it at its end. */
   | { readonly do: 'nested' | 'beside'; readonly call: Asking };
 

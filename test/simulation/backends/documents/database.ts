@@ -8,6 +8,7 @@ import type {
   SqlItem,
   SqlReply,
 } from '../../../../libs/distributed-lock/src/stores/sql/sql-requests.js';
+import type { Slice } from '../../../../libs/distributed-lock/src/stores/sql/slice.js';
 import type { Clock } from '../../../../libs/distributed-lock/src/time/clock.js';
 import type { SimProcess } from '../../kernel/process.js';
 import type { SimServer } from '../../kernel/server.js';
@@ -80,7 +81,7 @@ export class SimDatabase implements SqlDatabase {
       take: execute('take'),
       swap: execute('swap'),
       read: execute('read'),
-      scan: async () => ({ last: undefined, held: [], free: [], unwritten: [] }),
+      scan: async (scan) => repliesIn(await ask({ kind: 'scan', ...scan }, 'scan'))[0] as Slice,
       deleteFree: async () => undefined,
       ping: async () => void repliesIn(await ask({ kind: 'ping' }, 'ping')),
       destroy: () => end.destroy(),

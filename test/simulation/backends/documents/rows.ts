@@ -1,5 +1,6 @@
 import { clientsOf, leftOf } from '../../../../libs/distributed-lock/src/stores/core/document.js';
 import { documentIn } from '../../../../libs/distributed-lock/src/stores/core/document-text.js';
+import type { Scan, Slice } from '../../../../libs/distributed-lock/src/stores/sql/slice.js';
 import type { LockRow } from '../../../../libs/distributed-lock/src/stores/sql/sql-row.js';
 import type { RowReply, WireSwap, WireTake } from './wire.js';
 
@@ -68,6 +69,14 @@ export class Rows {
   read(name: string): LockRow {
     const none = { version: null, state: null, last: null, at: null, notes: null };
     return { ...none, ...this.rows.get(name), now: this.micros() };
+  }
+
+  /** Some rows in order of their names. Histories are too short for rows that the sweeper may delete. */
+  scan({ after, most }: Scan): Slice {
+    const names = [...this.rows.keys()].filter((name) => name > after).toSorted();
+    const page = names.slice(0, most);
+    const held = page.filter((name) => (this.rows.get(name)?.state ?? null) !== null);
+    return { last: names.length > most ? page.at(-1) : undefined, held, free: [], unwritten: [] };
   }
 
   /** What came after the last write that was on the disk is gone. */

@@ -63,6 +63,8 @@ export class SqlServer extends SimServer {
         return { replies: request.items.map((item) => rows.swap(item)) };
       case 'read':
         return { replies: request.items.map(({ name }) => rows.read(name)) };
+      case 'scan':
+        return { replies: [rows.scan(request)] };
       case 'ping':
         return { replies: [] };
     }

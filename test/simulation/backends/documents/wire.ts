@@ -14,6 +14,7 @@ export type WireRequest =
   | { readonly kind: 'take'; readonly items: readonly WireTake[] }
   | { readonly kind: 'swap'; readonly items: readonly WireSwap[] }
   | { readonly kind: 'read'; readonly items: readonly { readonly name: string }[] }
+  | { readonly kind: 'scan'; readonly after: string; readonly most: number }
   | { readonly kind: 'ping' };
 
 export interface WireTake {

@@ -1,0 +1,25 @@
+import type { HoldRecord } from './history.js';
+
+export function beginExtension(record: HoldRecord): void {
+  const { fixedUntilOwn = Infinity, extending } = record;
+  record.extending = extending
+    ? { ...extending, count: extending.count + 1, isAlone: false }
+    : { count: 1, latest: fixedUntilOwn, isAlone: true };
+  record.fixedUntilOwn = Infinity;
+}
+
+/**
+ * @param until when the lease ends at the latest if the extension was executed, as it may have been without a reply
+ * @returns whether no other one was under way meanwhile
+ */
+export function endExtension(record: HoldRecord, until: number, isExtended: boolean): boolean {
+  const { count, latest, isAlone } = record.extending as NonNullable<HoldRecord['extending']>;
+  const later = Math.max(latest, until);
+  if (!isExtended) record.isLengthUnsure = true;
+  if (count > 1) record.extending = { count: count - 1, latest: later, isAlone };
+  else {
+    delete record.extending;
+    record.fixedUntilOwn = isAlone && isExtended ? until : later;
+  }
+  return isAlone;
+}
