@@ -18,3 +18,8 @@ export function leaseValidity(startedAt: number, leaseMs: number): number {
 export function leaseMargin(leaseMs: number): number {
   return Math.min(leaseMs / 5, TIMER_SLACK_MS + leaseMs * DRIFT, LARGEST_MARGIN_MS);
 }
+
+/** How far two clocks may have run apart within `ms`. */
+export function driftWithin(ms: number): number {
+  return ms * DRIFT;
+}

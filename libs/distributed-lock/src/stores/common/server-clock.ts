@@ -1,4 +1,4 @@
-import { leaseMargin } from '../../port/lease-validity.js';
+import { driftWithin, leaseMargin } from '../../port/lease-validity.js';
 import { readClocks, type Clock, type ClockReading } from '../../time/clock.js';
 
 /**
@@ -37,13 +37,16 @@ export class ServerClock {
   validityOf(grantedAt: number, leaseMs: number): number {
     const { now, lead } = readClocks(this.clock);
     const ahead = Math.max(0, lead - this.sent.lead);
-    const startedAt = Math.min(now, this.toLocal(grantedAt)) - ahead;
+    const startedAt = Math.min(now, this.toLocal(grantedAt, now)) - ahead;
     const believed = startedAt + leaseMs - leaseMargin(leaseMs);
     return believed - now >= leaseMs / 3 ? believed : -Infinity;
   }
 
-  /** Our time at the server's `serverMs`, at the earliest, so that no holder believes in a lease for longer than it lasts. */
-  private toLocal(serverMs: number): number {
-    return this.sent.now + (serverMs - this.serverMs);
+  /**
+   * Our time at the server's `serverMs`, at the earliest, so that no holder believes in a lease for longer than it lasts. The clocks
+   * may have run apart since the server told its time, which may be long ago: a grant may overtake the reply that tells it.
+   */
+  private toLocal(serverMs: number, now: number): number {
+    return this.sent.now + (serverMs - this.serverMs) - driftWithin(now - this.sent.now);
   }
 }
