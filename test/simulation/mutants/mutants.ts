@@ -1,6 +1,7 @@
 import { CORE_MUTANTS } from './core-mutants.js';
 import { DOCUMENT_MUTANTS } from './document-mutants.js';
 import { ETCD_MUTANTS } from './etcd-mutants.js';
+import { FOREIGN_MUTANTS } from './foreign-mutants.js';
 import { LEADER_MUTANTS } from './leader-mutants.js';
 import type { Mutant } from './mutant.js';
 import { QUORUM_MUTANTS } from './quorum-mutants.js';
@@ -17,4 +18,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...SESSION_MUTANTS,
   ...ETCD_MUTANTS,
   ...ZOOKEEPER_MUTANTS,
+  ...FOREIGN_MUTANTS,
 ];
