@@ -215,6 +215,30 @@ describe('leases and tickets that are over', () => {
   });
 });
 
+describe('what a change must not undo', () => {
+  it('the place of a waiter: a newcomer is behind it, also when the clock of the store was set back', () => {
+    const last = waiter(OTHER, { ticket: 2 * NEXT_TICKET });
+    const key = state({ document: { holders: [holder(THIRD)], queue: [last] } });
+    key.acquire(request(ME, { waitMs: 5 }));
+    expect(key.document.queue.map(({ owner }) => owner)).toEqual([OTHER, ME]);
+  });
+
+  it('a takeover that its holder has not read: a renewal keeps it', () => {
+    const takeover = { graceMs: 500, by: 'another' };
+    const key = state(held(holder(ME, { takeover })));
+    key.renew({ key: 'k', owner: ME, claim: LOCK, leaseMs: LEASE, token: 10, lastToken: 10 });
+    expect(key.document.holders).toEqual([expect.objectContaining({ owner: ME, takeover })]);
+  });
+
+  it('the tokens of a later grant: an earlier owner gives back none of its own', () => {
+    const mine = holder(ME, { claim: SHARED, token: 5, lastToken: 14 });
+    const later = holder(OTHER, { claim: SHARED, token: 15, lastToken: 15 });
+    const key = state({ ...held(mine, later), lastToken: 15 });
+    key.release({ owner: ME, used: { token: 5, lastToken: 14 } });
+    expect(key.lastToken).toBe(15);
+  });
+});
+
 describe('a write is exact', () => {
   const isExact = (given: Given, change: (key: KeyState) => unknown): boolean => {
     const key = state(given);

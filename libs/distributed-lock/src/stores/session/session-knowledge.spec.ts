@@ -73,6 +73,17 @@ describe('what a client knows about the sessions of others', () => {
     expect(knowledge.hasEnded({ session: 's1' })).toBe(true);
   });
 
+  it('a grant that was taken back and given again under another token has its own time to be confirmed', async () => {
+    const unconfirmed = (token: number) => document([holder('a:1', { token, isUnconfirmed: true })]);
+    const endOf = (token: number) => knowledge.judge(unconfirmed(token)).holders[0]?.until;
+    expect(endOf(5)).toBe(Infinity);
+    await clock.advance(1000);
+    expect(endOf(5)).toBe(-Infinity);
+    expect(endOf(6)).toBe(Infinity);
+    await clock.advance(1000);
+    expect(endOf(6)).toBe(-Infinity);
+  });
+
   it('with too many sessions the oldest are forgotten, and asked for again', () => {
     for (let i = 0; i <= 10_000; i++) knowledge.onAlive(`alive ${i}`);
     for (let i = 0; i <= 10_000; i++) knowledge.onEnd(`ended ${i}`);
