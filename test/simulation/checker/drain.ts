@@ -10,7 +10,9 @@ const AT_ONCE_MS = 2;
  */
 export function checkDrain(history: History): readonly Violation[] {
   return history.drains.flatMap((drain) => {
-    const later = history.calls.filter((it) => it.process === drain.process && it.askedAt > drain.at);
+    const later = history.calls.filter(
+      (it) => it.process === drain.process && it.askedAt > drain.at && !it.needsNoLock,
+    );
     return later.flatMap((call) => {
       const text = call.under.some((hold) => isHeldThrough(hold, call))
         ? wronglyRefused(call, drain)

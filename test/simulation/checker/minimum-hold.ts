@@ -1,5 +1,6 @@
 import type { History, HoldRecord, Violation } from '../history/history.js';
 import { conflicts } from './exclusion.js';
+import { isShareOf } from './tokens.js';
 
 /** Clocks differ by less than 1 %, and a moment is rounded to ms. */
 function leastMs({ holdAtLeastMs = 0 }: HoldRecord): number {
@@ -35,5 +36,5 @@ export function checkMinimumHold(history: History): readonly Violation[] {
 }
 
 function isAnother(a: HoldRecord, b: HoldRecord): boolean {
-  return a.key === b.key && a.call !== b.call && conflicts(a, b);
+  return a.key === b.key && a.call !== b.call && conflicts(a, b) && !isShareOf(a, b);
 }

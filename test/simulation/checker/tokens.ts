@@ -22,9 +22,12 @@ export function checkTokens(history: History, toldWithinMs = Infinity): readonly
   );
 }
 
-/** Of several keys one was lost, and a nested call goes on with another of them. */
-function isShareOf(a: HoldRecord, b: HoldRecord): boolean {
+/** Its reader has left, or of several keys one was lost, and a nested call goes on with another of them. */
+export function isShareOf(a: HoldRecord, b: HoldRecord): boolean {
   return (
-    a.end === 'lost' && b.token === a.token && b.process === a.process && b.call.startsWith(`${a.call}.`)
+    (a.end === 'lost' || a.isLeft === true) &&
+    b.token === a.token &&
+    b.process === a.process &&
+    b.call.startsWith(`${a.call}.`)
   );
 }

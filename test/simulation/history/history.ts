@@ -44,6 +44,8 @@ export interface HoldRecord {
   readonly samples: Sample[];
   endedAt?: number;
   end?: 'released' | 'lost' | 'crashed' | 'downgraded';
+  /** The reader of its Observable has left. A nested call that had begun to share the lock goes on with it. */
+  isLeft?: true;
   /** It was lost because its service closed. */
   isShutDown?: boolean;
 }
@@ -74,6 +76,8 @@ export interface CallRecord {
   isRefused?: boolean;
   /** Who had the key when a call asked that asks once, by what the servers have decided. */
   readonly holdersThen?: readonly string[];
+  /** It ended before it asked for a lock, or has said that it needs none. */
+  needsNoLock?: true;
   /** It has returned, and its work is over. */
   isOver?: boolean;
   /** Locks of its service that its async flow held when it asked. */

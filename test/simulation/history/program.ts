@@ -9,12 +9,12 @@ import {
 } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import { leaseMargin } from '../../../libs/distributed-lock/src/port/lease-validity.js';
 import type { Asking, CallOptionsPlan, Step } from '../plan/plan.js';
+import { askLocked } from './ask-locked.js';
 import type { CallRecord, HoldRecord } from './history.js';
 import { checkHeld, checkList } from './listed.js';
 import { useAfterRelease } from './after-release.js';
 import { sampleOf } from './sample.js';
 import { beginExtension, endExtension } from './extensions.js';
-import { request } from './handler.js';
 import type { Actor, Held, Stage } from './stage.js';
 import { readStream, streamOf } from './stream.js';
 import { untilContended, untilLost } from './waits-for-a-signal.js';
@@ -69,19 +69,20 @@ export class Program {
         this.checkTold(call, options, held);
         return;
       }
-      case 'handler': {
-        const { signal, onLost: _, ...handlerOptions } = options;
-        let work: Promise<void> | undefined;
-        try {
-          return await request(
-            service,
-            { keys, options: handlerOptions, signal },
-            (lock) => (work = this.underLock(this.hold(asking, lock, call, outer), asking, outer)),
-          );
-        } finally {
-          // A request that has lost one of several keys is answered, and its handler works on under the others.
-          await work?.catch(() => undefined);
-        }
+      case 'handler':
+      case 'method': {
+        const { history } = this.stage.parts;
+        const failure = () => new WorkFailed('the method fails');
+        return askLocked(
+          { asking, options, call, actor: this.actor, history, failure },
+          {
+            hold: (lock) => this.hold(asking, lock, call, outer),
+            run: (held) => this.underLock(held, asking, outer),
+            items: (held) => this.items(asking, held, outer),
+            leave: (held) => this.stage.end(held, 'released'),
+            settle: () => this.settled(call),
+          },
+        );
       }
       case 'acquire':
       case 'tryAcquire':
@@ -224,7 +225,20 @@ export class Program {
 
   private async end(held: Held): Promise<void> {
     await Promise.all(held.beside);
+    this.checkUnreleased(held);
     this.stage.end(held, 'released');
+  }
+
+  /** A lock is held for as long as its work runs, unless it is lost. */
+  private checkUnreleased({ lock, records }: Held): void {
+    if (records.every(({ endedAt }) => endedAt !== undefined)) return;
+    try {
+      lock.assertHeld();
+    } catch (error) {
+      if (!isLockError(error) || error.code !== 'LOCK_NOT_HELD') return;
+      const text = `call ${this.label} of ${this.actor.process.name} works on, and its lock is released`;
+      this.stage.parts.history.violate('locked', text);
+    }
   }
 
   private async do(step: Step, held: Held, asking: Asking, outer: readonly Held[]): Promise<void> {
@@ -318,7 +332,8 @@ export class Program {
   }
 
   /** The lock, its validity and the flow that it runs in say the same. */
-  private assertHeld({ lock, records }: Held, { how, service, keys }: Asking): void {
+  private assertHeld({ lock, records, isLeft }: Held, { how, service, keys }: Asking): void {
+    if (isLeft) return;
     const [key = '', ...others] = keys;
     const answers: [asked: string, isHeld: boolean][] = [
       ['lock.validForMs', lock.validForMs > 0],

@@ -38,6 +38,8 @@ export interface Held {
   readonly beside: Promise<void>[];
   /** Of a stream whose work has begun: resolves when that is over. */
   items?: Promise<void>;
+  /** The reader of its Observable has left, so that its lock is given back while a step of its work still runs. */
+  isLeft?: true;
 }
 
 export interface Parts {

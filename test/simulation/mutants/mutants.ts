@@ -3,6 +3,7 @@ import { DOCUMENT_MUTANTS } from './document-mutants.js';
 import { ETCD_MUTANTS } from './etcd-mutants.js';
 import { FOREIGN_MUTANTS } from './foreign-mutants.js';
 import { LEADER_MUTANTS } from './leader-mutants.js';
+import { LOCKED_MUTANTS } from './locked-mutants.js';
 import type { Mutant } from './mutant.js';
 import { QUORUM_MUTANTS } from './quorum-mutants.js';
 import { REDIS_MUTANTS } from './redis-mutants.js';
@@ -12,6 +13,7 @@ import { ZOOKEEPER_MUTANTS } from './zookeeper-mutants.js';
 export const MUTANTS: readonly Mutant[] = [
   ...CORE_MUTANTS,
   ...LEADER_MUTANTS,
+  ...LOCKED_MUTANTS,
   ...DOCUMENT_MUTANTS,
   ...REDIS_MUTANTS,
   ...QUORUM_MUTANTS,

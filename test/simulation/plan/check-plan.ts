@@ -21,6 +21,7 @@ import type {
   CallOptionsPlan,
   CallPlan,
   FaultPlan,
+  LockedPlan,
   Plan,
   ProcessPlan,
   Step,
@@ -34,6 +35,7 @@ export const HOWS: readonly Asking['how'][] = [
   'unshared',
   'stream',
   'handler',
+  'method',
 ];
 const OPTIONS = fields<CallOptionsPlan>({
   waitMs: optional(nameOr('Infinity', number(0))),
@@ -49,6 +51,13 @@ const OPTIONS = fields<CallOptionsPlan>({
 const STREAM = fields<StreamPlan>({
   kind: oneOf('generator', 'web stream', 'readable'),
   reader: oneOf('reads', 'leaves', 'drops'),
+});
+const LOCKED = fields<LockedPlan>({
+  keys: oneOf('function', 'templates', 'list'),
+  gives: oneOf('promise', 'throws', 'observable', 'generator'),
+  reader: optional(oneOf('reads', 'leaves', 'drops')),
+  onBusy: optional(oneOf('skip', 'answer')),
+  isFree: optional(oneOf(true)),
 });
 const EVENT = oneOf('asked', 'acquired', 'ended');
 
@@ -139,6 +148,7 @@ function askingOf(services: number): Readonly<Record<keyof Asking, Check>> {
     options: OPTIONS,
     abortAfterMs: optional(number(0)),
     stream: optional(STREAM),
+    locked: optional(LOCKED),
     work: listOf((step, at) => doing(stepsOf(services))(step, at)),
     isUsedAfterwards: optional(oneOf(true)),
   };

@@ -1,4 +1,5 @@
 import type { Dice } from '../kernel/dice.js';
+import { drawLocked } from './draw-locked.js';
 import { drawClaim, type KeyPlan } from './keys.js';
 import type { Asking, CallOptionsPlan, CallPlan, ProcessPlan, Step, StreamPlan } from './plan.js';
 
@@ -14,6 +15,7 @@ const HOWS = [
   'unshared',
   'stream',
   'handler',
+  'method',
 ] as const;
 
 export interface Frame {
@@ -127,6 +129,7 @@ function drawAsking(frame: Frame, process: number, depth: number): Asking {
     options: depth > 0 && options.waitMs === 'Infinity' ? { ...options, waitMs: 3000 } : options,
     ...(dice.happens(0.1) && { abortAfterMs: dice.scale(1, 3000) }),
     ...(how === 'stream' && { stream: drawStream(dice) }),
+    ...((how === 'handler' || how === 'method') && { locked: drawLocked(dice, how) }),
     work: drawWork(frame, process, options, depth),
     ...(dice.happens(0.1) && { isUsedAfterwards: true as const }),
   };

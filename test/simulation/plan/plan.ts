@@ -54,16 +54,18 @@ export interface CallOptionsPlan {
 export interface Asking {
   readonly service: number;
   /**
-   * A `handler` has `@Locked`, and is called through its interceptor. `unshared` acquires and works outside of `lock.run`, so
-   * that no nested call shares the lock.
+   * A `handler` has `@Locked`, and is called through its interceptor, and a `method` as other code calls it. `unshared` acquires and
+   * works outside of `lock.run`, so that no nested call shares the lock.
    */
-  readonly how: 'withLock' | 'acquire' | 'tryAcquire' | 'unshared' | 'stream' | 'handler';
+  readonly how: 'withLock' | 'acquire' | 'tryAcquire' | 'unshared' | 'stream' | 'handler' | 'method';
   readonly keys: readonly string[];
   readonly options: CallOptionsPlan;
   /** Its signal aborts so long after the call. */
   readonly abortAfterMs?: number;
   /** Of a `stream`; without it a generator that is left at its last item. */
   readonly stream?: StreamPlan;
+  /** Of a `handler` or a `method`; without it an async one, whose keys a function gives. */
+  readonly locked?: LockedPlan;
   readonly work: readonly Step[];
   /** It uses its lock once more after its release. */
   readonly isUsedAfterwards?: true;
@@ -74,6 +76,20 @@ export interface StreamPlan {
   readonly kind: 'generator' | 'web stream' | 'readable';
   /** It is read to its end, left at its first item, or ended before any step of it has run. */
   readonly reader: 'reads' | 'leaves' | 'drops';
+}
+
+/** How a method with `@Locked` is written. */
+export interface LockedPlan {
+  /** `templates` render each key from an argument, and one over a `list` all of them. */
+  readonly keys: 'function' | 'templates' | 'list';
+  /** A promise, a stream of which each step of the work gives one item, or it throws before anything else. */
+  readonly gives: 'promise' | 'throws' | 'observable' | 'generator';
+  /** Of a stream; default: it is read to its end. */
+  readonly reader?: StreamPlan['reader'];
+  /** `skip` of a `method` alone. */
+  readonly onBusy?: 'skip' | 'answer';
+  /** Its `when` says that it needs no lock. */
+  readonly isFree?: true;
 }
 
 export interface CallPlan extends Asking {
