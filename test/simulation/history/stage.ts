@@ -17,6 +17,9 @@ import { StoredLeases } from './stored-leases.js';
 /** `shutdownGraceMs` of all services. */
 export const GRACE_MS = 500;
 
+/** The library looks at a fixed lease at least every second, because its machine may have slept. */
+const NOTICED_WITHIN_MS = 1100;
+
 /** A process and its services. */
 export interface Actor {
   readonly process: SimProcess;
@@ -148,6 +151,7 @@ export class Stage {
 
   end(held: Held, end: HoldRecord['end']): void {
     const now = held.actor.process.trueNow;
+    if (end !== 'crashed') this.checkNoticed(held);
     for (const record of held.records) {
       if (record.endedAt !== undefined) continue;
       record.endedAt = now;
@@ -159,6 +163,19 @@ export class Stage {
       held.actor,
       held.records.map(({ key }) => key),
     );
+  }
+
+  /** docs/guarantees.md, fixed leases: a timer tells the holder that its lease is over, though nothing renews it. */
+  private checkNoticed({ actor: { process }, records }: Held): void {
+    const { history } = this.parts;
+    for (const { call, key, leaseMs, fixedUntilOwn = Infinity, endedAt } of records) {
+      const lateMs = process.monotonic - fixedUntilOwn;
+      if (endedAt !== undefined || lateMs <= NOTICED_WITHIN_MS) continue;
+      const since = process.trueNow - 2 * lateMs;
+      if (history.pauses.some((it) => it.process === process.name && it.to >= since)) continue;
+      const text = `call ${call} of ${process.name} is not told for ${Math.round(lateMs)} ms that its lease of ${leaseMs} ms for ${key} is over`;
+      history.violate('loss', text);
+    }
   }
 
   crash(actor: Actor): void {

@@ -116,6 +116,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     ['extend(ms) leaves the end of a fixed lease where it was', 'this.fixedUntil = asked;', ''],
     ['a confirmation without an answer waits for the next round', 'this.repeatWhenDue();', ''],
+    ['no timer notices the end of a fixed lease', 'this.noticeExpiry();', ''],
   ]),
   ...mutantsOf('documents', 'lock/context/hold.js', [
     ['a nested call gives back the lock of its flow', 'if (this.count > 0)', 'if (false)'],
