@@ -32,6 +32,32 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'leaseMs * DRIFT * 0.5',
     ],
   ]),
+  ...mutantsOf('documents', 'lock/context/held-lock.js', [
+    [
+      'a holder is always told that others wait',
+      'this.isHeld() && this.holds.some((hold) => hold.owner.isContended)',
+      'this.isHeld()',
+    ],
+    ['a lock can be used after its release', 'if (this.released !== undefined) {', 'if (false) {'],
+  ]),
+  ...mutantsOf('documents', 'lock/context/deadlock-detection.js', [
+    ['flows that wait for each other go on waiting', 'if (path)', 'if (false)'],
+    [
+      'each wait for the holder of a key that waits itself is taken for a cycle',
+      'if (mine.some((hold) => isInTheWay(hold, request)))',
+      'if (true)',
+    ],
+  ]),
+  ...mutantsOf('documents', 'lock/owner/owner-holds.js', [
+    [
+      'a service tells of no lock that it holds',
+      'return Array.from(this.holds, (hold) => hold.describe(now, timeOfDay));',
+      'return [];',
+    ],
+  ]),
+  ...mutantsOf('documents', 'stores/sql/sql-documents.js', [
+    ['a list ends after its first page', 'last?.startsWith(prefix) ? last : undefined', 'undefined'],
+  ]),
   ...mutantsOf('documents', 'port/recheck-interval.js', [
     ['waiters recheck once a minute', 'RECHECK_MS = 1000', 'RECHECK_MS = 60_000'],
   ]),
