@@ -152,6 +152,9 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'this.owner.now + ms',
     ],
   ]),
+  ...mutantsOf('documents', 'lock/runtime/fair-queues.js', [
+    ['the next fair caller of a process is not woken', 'else if (i === 0)', 'else if (i < 0)'],
+  ]),
   ...mutantsOf('documents', 'lock/owner/hand-off-budget.js', [
     [
       'local hand-offs go on for a hundred times as long while others wait',
@@ -225,6 +228,11 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'one other waiter does not count as contention',
       'if (waiting <= (this.callers.isInStoreQueue ? 1 : 0))',
       'if (waiting <= 1)',
+    ],
+    [
+      'the notice that others wait starts no budget',
+      'this.startBudget(notification.waiting);',
+      'void notification.waiting;',
     ],
     [
       'local hand-offs go on for ever while others wait',
