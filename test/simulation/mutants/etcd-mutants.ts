@@ -128,6 +128,11 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
       'What was written meanwhile is missed, and the mailbox tells of the gap: all who wait ask again at once.',
     ],
     [
+      'a watch of revisions that etcd has compacted is begun again as it was',
+      'if (compactRevision > 0)',
+      'if (false)',
+    ],
+    [
       'it is not told that messages may have been lost',
       'if (!this.isFirst)',
       'if (false)',

@@ -10,6 +10,7 @@ import type { Kernel } from '../../kernel/kernel.js';
 import { SimServer } from '../../kernel/server.js';
 import type { Listener, ServerEnd } from '../../network/connection.js';
 import type { ExpiredSession } from '../backend.js';
+import { Compaction } from './compaction.js';
 import { Keyspace, nameOf, type Stored } from './keyspace.js';
 import { kindOf } from './kinds.js';
 import { Leases } from './leases.js';
@@ -55,16 +56,18 @@ export class EtcdServer extends SimServer {
   private readonly keyspace: Keyspace;
   private readonly leases: Leases;
   private readonly watches: Watches;
+  private readonly compaction: Compaction;
   private raftTerm = 2;
   /** In trouble it cannot keep leases alive. Often that is all that it cannot. */
   private isTroubleOfAll = false;
   private deposed: Deposed | undefined;
 
-  /** @param watchLagMs how late a watch brings what was written */
+  /** @param watchLagMs how late a watch brings what was written @param compactEveryMs 0: never */
   constructor(
     private readonly time: Kernel,
     private readonly dice: Dice,
     watchLagMs: number,
+    compactEveryMs = 0,
   ) {
     super('etcd', time);
     const clock = (): number => time.now;
@@ -82,7 +85,8 @@ export class EtcdServer extends SimServer {
       },
     );
     this.keyspace = new Keyspace(clock, (lease) => this.leases.has(lease));
-    this.watches = new Watches(time, this.keyspace, watchLagMs, () => this.header);
+    this.compaction = new Compaction(clock, this.keyspace, compactEveryMs);
+    this.watches = new Watches(time, this.keyspace, watchLagMs, this.compaction, () => this.header);
     this.onStart.push(() => {
       this.deposed = undefined;
       this.beginTerm();
@@ -102,6 +106,7 @@ export class EtcdServer extends SimServer {
   }
 
   private onRequest(end: ServerEnd, request: WireRequest): void {
+    if (!this.deposed) this.compaction.compactIfDue();
     if (request.name === 'cancel') return this.watches.end(end, request.id);
     if (request.name === 'Watch') return this.watch(end, request.id, request.request);
     const send = (reply: WireReply): void => end.send(reply, `re:${kindOf(request)}`);
@@ -155,6 +160,7 @@ export class EtcdServer extends SimServer {
   /** Comes back with an older state. */
   restore(time: number): void {
     this.keyspace.goBackTo(time);
+    this.compaction.restore();
     this.leases.goBackTo(time);
     this.mostEntries = Math.max(0, ...this.below('l').map((stored) => this.entriesIn(stored)));
     this.crash(1);

@@ -43,10 +43,11 @@ export const etcd: Backend = {
   drawOptions: (dice, watchdogTimeoutMs) => ({
     commandTimeoutMs: Math.min(dice.pick([100, 250, 500, 1000]), Math.floor(watchdogTimeoutMs / 3)),
     watchLagMs: dice.happens(0.2) ? dice.scale(10, 3000) : 0,
+    compactEveryMs: dice.happens(0.4) ? dice.scale(50, 5000) : 0,
   }),
   open({ kernel, network, dice }, options) {
-    const { commandTimeoutMs } = options;
-    const server = new EtcdServer(kernel, dice.fork('etcd'), messageLagMs(options));
+    const { commandTimeoutMs, compactEveryMs = 0 } = options;
+    const server = new EtcdServer(kernel, dice.fork('etcd'), messageLagMs(options), Number(compactEveryMs));
     network.serve(server, (end) => server.accept(end));
     return {
       servers: [server],

@@ -4,6 +4,8 @@ import type {
   WatchRequest,
 } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.messages.js';
 import type { Kernel } from '../../kernel/kernel.js';
+import { count } from '../../summary/counts.js';
+import type { Compaction } from './compaction.js';
 import type { ServerEnd } from '../../network/connection.js';
 import { nameOf, type Change, type Keyspace } from './keyspace.js';
 import type { WireReply } from './wire.js';
@@ -27,6 +29,7 @@ export class Watches {
     private readonly kernel: Kernel,
     private readonly keyspace: Keyspace,
     private readonly lagMs: number,
+    private readonly compaction: Compaction,
     private readonly header: () => Header,
   ) {}
 
@@ -71,6 +74,16 @@ export class Watches {
 
   private bringTo(watch: Watch): void {
     const { revision, changes } = this.keyspace;
+    const compactRevision = this.compaction.revision;
+    if (watch.from < compactRevision) {
+      count('etcd: a watch is cancelled by a compaction');
+      this.watches.delete(watch);
+      return this.send(
+        watch,
+        { ...NOTHING, header: this.header(), canceled: true, compactRevision },
+        'message',
+      );
+    }
     if (revision < watch.from) return;
     const events: Change[] = [];
     for (let i = changes.length - 1; i >= 0; i--) {
