@@ -61,7 +61,12 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
       roundTripMs,
     }),
     ...checkEarliness(history),
-    ...checkLateness(history, { commandTimeoutMs, commandsPerCall, commandsInCalm }),
+    ...checkLateness(history, {
+      commandTimeoutMs,
+      commandsPerCall,
+      commandsInCalm,
+      sendsInOrder: (backend.commandsInCalm ?? 1) > 1,
+    }),
     ...(areLeasesLong ? checkHandOff(history, { handOffMs, commandTimeoutMs, longestMs, guardMs }) : []),
     ...(areLeasesLong && !backend.givesNoTickets ? checkOrder(history, handOffMs) : []),
     ...(areLeasesLong && backend.servesInTurn ? checkTurns(history, handOffMs) : []),

@@ -5,6 +5,8 @@ export interface Deadlines {
   /** So many commands a call may wait for when the network fails. */
   readonly commandsPerCall: number;
   readonly commandsInCalm: number;
+  /** A process sends its requests about one key one after the other. */
+  readonly sendsInOrder: boolean;
 }
 
 /** Timers are late by a little, and a call that is refused has still to be told. */
@@ -12,7 +14,7 @@ const SLACK_MS = 100;
 
 /** docs/guarantees.md, liveness: every call settles by its `waitMs` and a command, by the clock of its process while that runs. */
 export function checkLateness(history: History, deadlines: Deadlines): readonly Violation[] {
-  const { commandTimeoutMs, commandsPerCall, commandsInCalm } = deadlines;
+  const { commandTimeoutMs, commandsPerCall, commandsInCalm, sendsInOrder } = deadlines;
   return history.calls.flatMap((call) => {
     const { waitMs, askedAt, settledAt = Infinity, askedAtOwn, settledAtOwn } = call;
     if (settledAtOwn === undefined || call.isCrashed) return [];
@@ -23,15 +25,27 @@ export function checkLateness(history: History, deadlines: Deadlines): readonly 
       ({ process, from, to }) =>
         process === call.process && from <= settledAt && to >= askedAt - commandTimeoutMs,
     );
+    const perRequest = isDisturbed || hasPaused ? commandsPerCall : commandsInCalm;
     // Several keys are asked for together, and then one by one.
-    const commands =
-      (isDisturbed || hasPaused ? commandsPerCall : commandsInCalm) *
-      (call.keys.length > 1 ? 2 + call.keys.length : 2);
+    const requests = call.keys.length > 1 ? 2 + call.keys.length : 2;
+    const ahead = sendsInOrder ? 2 * besides(history, call) : 0;
+    const commands = perRequest * requests + ahead;
     const lateMs = settledAtOwn - askedAtOwn - waitMs - pausedMs(history, call);
     if (lateMs <= commands * commandTimeoutMs + SLACK_MS) return [];
     const text = `call ${call.call} of ${call.process} settled ${Math.round(lateMs)} ms after its waitMs of ${waitMs}`;
     return [{ rule: 'lateness', text }];
   });
+}
+
+/** How many other calls of its process have asked for one of its keys meanwhile, or have held it. */
+function besides({ calls, holds }: History, { call, process, keys, askedAt, settledAt = Infinity }: CallRecord): number {
+  const meets = (it: { readonly call: string; readonly process: string }, from: number, to: number): boolean =>
+    it.process === process && it.call !== call && from <= settledAt && to >= askedAt;
+  const own = new Set<string>();
+  for (const it of calls)
+    if (it.keys.some((key) => keys.includes(key)) && meets(it, it.askedAt, it.settledAt ?? Infinity)) own.add(it.call);
+  for (const it of holds) if (keys.includes(it.key) && meets(it, it.from, it.endedAt ?? Infinity)) own.add(it.call);
+  return own.size;
 }
 
 function pausedMs({ pauses }: History, { process, askedAt, settledAt = Infinity }: CallRecord): number {

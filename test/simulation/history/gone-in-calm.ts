@@ -13,11 +13,14 @@ const TAKEN_BACK_MS = UNCONFIRMED_MS + RECHECK_MS;
 /** So often another process asks while a grant is on its way to its owner. */
 const LOOKS = 4;
 
-type How = 'gave up' | 'is stopped' | 'crashed';
+type How = 'gave up' | 'is stopped' | 'crashed' | 'crashed with others';
+/** Callers of the process that crashes with others, each with a place in the queue. */
+const OTHERS = 3;
 
 /**
  * docs/guarantees.md, liveness: one who has given up, or who is silent for three rechecks, holds up nobody who waits behind it.
- * The first process holds, the second waits and goes, the third waits behind it and is granted by the release. And a reader
+ * The first process holds, the second waits and goes, the third waits behind it and is granted by the release. Several waiters of one
+ * process that is gone cost no more than one. And a reader
  * that died keeps writers out for its own lease only, however long others read.
  *
  * @param leaseMs of a lock under the watchdog
@@ -27,14 +30,16 @@ export async function goneInCalm(stage: Stage, leaseMs: number): Promise<void> {
   await behindOneWho(stage, 'is stopped');
   // docs/guarantees.md, etcd and ZooKeeper: there a holder that is gone costs its session.
   if (!stage.parts.hasSessions) await besideADeadReader(stage, leaseMs);
-  await behindOneWho(stage, 'crashed');
+  // A lease that is no longer than an unconfirmed one needs no confirmation, so that the grant to one who is gone shows nothing.
+  const isConfirmed = leaseMs > UNCONFIRMED_MS;
+  await behindOneWho(stage, isConfirmed && stage.parts.dice.happens(0.5) ? 'crashed with others' : 'crashed');
 }
 
 async function behindOneWho(stage: Stage, how: How): Promise<void> {
   const { kernel, handOffMs, hasSessions, servesInTurn } = stage.parts;
   const queuedMs = 2 * (handOffMs + SLACK_MS);
   const key = `behind one who ${how}`;
-  const isPassedOver = how === 'gave up' || !hasSessions;
+  const isPassedOver = how === 'gave up' || (how === 'crashed with others' ? servesInTurn : !hasSessions);
   let isBack = false;
   const comesBack = how === 'is stopped' && hasSessions;
   const scene: Scene = {
@@ -45,13 +50,20 @@ async function behindOneWho(stage: Stage, how: How): Promise<void> {
   };
   await watch(stage, scene, async (goer) => {
     const onBack = () => void (isBack = true);
-    ask(goer, key, { waitMs: how === 'gave up' ? 2 * queuedMs : Infinity }, onBack, onBack);
+    const fair = { fair: true, waitMs: Infinity };
+    if (how === 'crashed with others') for (let i = 0; i < OTHERS; i++) ask(goer, key, fair, onBack, onBack);
+    else ask(goer, key, { waitMs: how === 'gave up' ? 2 * queuedMs : Infinity }, onBack, onBack);
     await kernel.run(kernel.now + queuedMs);
     return async () => {
       // On one Redis the end of its connection tells that it is dead.
-      const isNoticed = how === 'gave up' || hasSessions || (how === 'crashed' && servesInTurn);
+      // The first grant to it that nobody confirms tells the same of all its waiters.
+      const isNoticed =
+        how === 'gave up' ||
+        how === 'crashed with others' ||
+        hasSessions ||
+        (how === 'crashed' && servesInTurn);
       const silentMs = isNoticed ? 0 : SILENT_WAITER_MS;
-      if (how === 'crashed') stage.crash(goer);
+      if (how.startsWith('crashed')) stage.crash(goer);
       if (how === 'is stopped') goer.process.stop(SILENT_WAITER_MS + 2 * queuedMs);
       await kernel.run(kernel.now + silentMs + queuedMs);
     };

@@ -24,6 +24,7 @@ import { goneInCalm } from './gone-in-calm.js';
 import { leaderInCalm } from './leader-in-calm.js';
 import { limitInCalm } from './limit-in-calm.js';
 import { takeoverInCalm } from './takeover-in-calm.js';
+import { downgradeInCalm } from './downgrade-in-calm.js';
 import { newcomerInCalm } from './newcomer-in-calm.js';
 import { Faults } from './faults.js';
 import { History } from './history.js';
@@ -183,6 +184,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
   const hasScenes = !isLost && plan.calm !== 'without scenes';
   if (hasScenes) {
     await play(stage, readersInCalm);
+    await play(stage, downgradeInCalm);
     await play(stage, crowdInCalm);
     await play(stage, limitInCalm);
     await play(stage, takeoverInCalm, plan);

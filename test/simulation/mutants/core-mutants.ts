@@ -80,6 +80,11 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'if (isDue && ahead >= waiter.request.maxWaiting)',
       'if (isDue && ahead > waiter.request.maxWaiting)',
     ],
+    [
+      'callers behind a lost lock get no owner',
+      'else if (!this.holding.delete(owner))',
+      'else if (this.holding.delete(owner) || true)',
+    ],
     ['a process that holds counts none but its own callers', 'if (!granted?.doOthersWait)', 'if (true)'],
   ]),
   ...mutantsOf('documents', 'lock/owner/takeover.js', [
@@ -216,6 +221,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'if (keeper.lease.measureValidity(at) > 0) {',
       'if (true) {',
     ],
+    ['callers behind a downgraded lock get no owner', 'if (this.claim !== request.claim)', 'if (false)'],
     ['a loss is not told', 'this.holds.lose(reason, detail, keeper.lease.suspendedBy);', ''],
     [
       'a minimum hold ends with a local hand-off',
@@ -247,6 +253,12 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('documents', 'lock/owner/acquire-loop.js', [
     ['an acquire that was not answered is forgotten', "if (error.reason === 'unknown')", 'if (false)'],
+    [
+      'the next fair caller of a process does not recheck',
+      'this.recheckAfter(Math.max(0, this.asked.now + RECHECK_MS - this.runtime.clock.now()))',
+      'void 0',
+    ],
+    ['an owner asks again without its ticket', 'const ticket = this.ticket ||', 'const ticket = 0 ||'],
     ['a waiter never rechecks', 'this.recheckAfter(reply.recheckAfterMs)', 'undefined'],
     [
       'a notification puts off a recheck that is due before',

@@ -11,6 +11,12 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'const named = new Set(this.holders.map((it) => it.owner));',
     ],
     ['a takeover is told to nobody', 'this.notifyClientsOf([held]);', ''],
+    [
+      'tokens are given back under a later grant',
+      'if (held && used?.lastToken === this.lastTokenNow)',
+      'if (held && used)',
+    ],
+    ['further waiters of a client that is gone stay in the queue', 'if (clients.size > 0)', 'if (false)'],
     ['maxWaiting is ignored', 'if (this.isOneTooMany(request))', 'if (false)'],
     [
       'one owner more than maxWaiting waits',

@@ -4,6 +4,7 @@ import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/r
 import { RedisHost, type AfterCrash } from '../redis/redis-host.js';
 import { REDIS_KINDS, REDIS_SCENE_KINDS, REDIS_WRITES } from '../redis/kinds.js';
 import { split } from './split.js';
+import { splitParts } from './split-parts.js';
 import { redisScenes } from '../redis/scenes/scenes.js';
 import { routeGlobals } from '../../kernel/globals.js';
 import type { Loss } from '../../history/loss.js';
@@ -28,7 +29,7 @@ export const quorum: Backend = {
   sceneKinds: REDIS_SCENE_KINDS,
   messages: { acquire: 'acquire', renew: 'renew', release: 'release', granted: 'granted' },
   writes: REDIS_WRITES,
-  scenes: (options) => [...redisScenes(options), split, split, split, split],
+  scenes: (options) => [...redisScenes(options), split, split, split, splitParts, splitParts, splitParts],
   givesNoTickets: true,
   commandsPerCall: 6,
   serverCount: NODES.length,

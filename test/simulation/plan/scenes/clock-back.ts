@@ -3,12 +3,13 @@ import type { Scene, SceneFrame } from '../scene.js';
 import { askingOf, callOf, twoOf } from './aims.js';
 
 /**
- * The clocks of the servers are set back while two readers hold. The first of them gives its tokens back when the other has left, and asks
- * for the lock alone: it has not seen the tokens of the other.
+ * The clocks of the servers are set back while two readers hold. The first of them gives its tokens back when the other has left. Then one asks
+ * for the lock alone that has seen no token of theirs, if there are three processes.
  */
 export function clockBackAtReaders(frame: SceneFrame): Scene {
-  const { dice, key } = frame;
+  const { dice, key, processes } = frame;
   const [first, second] = twoOf(frame);
+  const others = Array.from({ length: processes }, (_, i) => i).filter((i) => i !== first && i !== second);
   const read = (process: number, afterMs: number, ms: number): CallPlan =>
     callOf(frame, { process, afterMs, options: { mode: 'shared' }, work: [{ do: 'sleep', ms }] });
   const writes = askingOf(frame, { options: { mode: 'exclusive', waitMs: 5000 } });
@@ -19,7 +20,7 @@ export function clockBackAtReaders(frame: SceneFrame): Scene {
       {
         when: { event: 'ended', nth: 1, of: first, key },
         afterMs: dice.pick([0, dice.scale(1, 100)]),
-        act: { do: 'call', who: dice.pick([first, first, second]), call: writes },
+        act: { do: 'call', who: others[0] ?? dice.pick([first, second]), call: writes },
       },
     ],
   };

@@ -57,18 +57,26 @@ interface Meeting {
   readonly validMs: number;
 }
 
-function workOf({ dice, storeOptions }: SceneFrame, { meets, leaseMs, validMs }: Meeting): readonly Step[] {
-  const { commandTimeoutMs } = storeOptions;
+function workOf(frame: SceneFrame, { meets, leaseMs, validMs }: Meeting): readonly Step[] {
+  const { dice } = frame;
+  const { commandTimeoutMs } = frame.storeOptions;
   const sleep = (ms: number): Step => ({ do: 'sleep', ms });
   if (meets === 'release') return [sleep(Math.floor(validMs / 3) + dice.scale(1, commandTimeoutMs))];
   if (meets !== 'extend') return [sleep(2 * validMs)];
   const lessMs = dice.int(Math.floor(leaseMs / 2), leaseMs);
   const extend = (ms: number): Step => ({ do: 'extend', ms });
-  return [
-    sleep(dice.scale(1, leaseMs / 4)),
-    extend(lessMs),
-    extend(2 * leaseMs),
-    sleep(leaseMs),
-    sleep(lessMs),
-  ];
+  const changes = dice.pick([
+    [lessMs, 2 * leaseMs],
+    [2 * leaseMs, lessMs],
+    [lessMs, leaseMs],
+  ] as const);
+  const after = [sleep(leaseMs), sleep(lessMs)];
+  const beforeMs = dice.scale(1, leaseMs / 4);
+  if (dice.happens(0.5)) return [sleep(beforeMs), ...changes.map(extend), ...after];
+  // Both are under way at once.
+  const call = askingOf(frame, {
+    options: { waitMs: 1000 },
+    work: [sleep(beforeMs), extend(changes[0]), ...after],
+  });
+  return [{ do: 'beside', call }, sleep(beforeMs + dice.int(0, 5)), extend(changes[1]), ...after];
 }
