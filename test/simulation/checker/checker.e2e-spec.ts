@@ -31,7 +31,7 @@ import { checkStarvation } from './starvation.js';
 import { checkTokens } from './tokens.js';
 import { checkTurns } from './turns.js';
 
-const DEADLINES = { commandTimeoutMs: 500, commandsPerCall: 4, commandsInCalm: 1 };
+const DEADLINES = { commandTimeoutMs: 500, commandsPerCall: 4, commandsInCalm: 1, sendsInOrder: false };
 
 function historyOf(parts: { holds?: readonly HoldRecord[]; calls?: readonly CallRecord[] }): History {
   const history = new History(new Kernel(new Dice('spec')));
@@ -274,6 +274,11 @@ describe('the checker of a history', () => {
     const history = historyOf({ calls: [late] });
     history.pauses.push({ process: 'P0', kind: 'stop', from: 500, to: 2500 });
     expect(checkLateness(history, DEADLINES)).toHaveLength(0);
+    // A store that takes the requests of a process for one key in order has those of another call first.
+    const [one, other] = [call({ waitMs: 1000, settledAt: 3000, settledAtOwn: 3000 }), call({ call: '2' })];
+    const inOrder = { ...DEADLINES, sendsInOrder: true };
+    expect(checkLateness(historyOf({ calls: [one, other] }), inOrder)).toHaveLength(0);
+    expect(checkLateness(historyOf({ calls: [one, { ...other, process: 'P1' }] }), inOrder)).toHaveLength(1);
   });
 
   it('finds a call that is refused before its waitMs is over', () => {

@@ -58,7 +58,7 @@ interface Time {
 export function busyTimes(
   history: History,
   key: string,
-  { commandTimeoutMs, longestMs, guardMs = 0 }: HandOffTimes,
+  { handOffMs, commandTimeoutMs, longestMs, guardMs = 0 }: HandOffTimes,
 ): readonly Time[] {
   const { holds, calls, pauses, disturbances, endedAt } = history;
   const repairMs = REPAIR_MS + 4 * commandTimeoutMs;
@@ -70,8 +70,12 @@ export function busyTimes(
         from,
         // Nothing tells a waiter that a minimum hold is over, but its next recheck.
         to:
-          Math.max(to, from + holdAtLeastMs + (holdAtLeastMs > 0 ? RECHECK_MS : 0)) +
-          (end === 'released' ? 0 : longestMs),
+          Math.max(
+            to,
+            from + holdAtLeastMs + (holdAtLeastMs > 0 ? RECHECK_MS : 0),
+            // A release waits until the grant is confirmed that a notification has brought.
+            from + handOffMs / 2,
+          ) + (end === 'released' ? 0 : longestMs),
       })),
     // One that has some of its keys, and waits for the others.
     ...calls

@@ -38,13 +38,21 @@ export function checkLateness(history: History, deadlines: Deadlines): readonly 
 }
 
 /** How many other calls of its process have asked for one of its keys meanwhile, or have held it. */
-function besides({ calls, holds }: History, { call, process, keys, askedAt, settledAt = Infinity }: CallRecord): number {
-  const meets = (it: { readonly call: string; readonly process: string }, from: number, to: number): boolean =>
-    it.process === process && it.call !== call && from <= settledAt && to >= askedAt;
+function besides(
+  { calls, holds }: History,
+  { call, process, keys, askedAt, settledAt = Infinity }: CallRecord,
+): number {
+  const meets = (
+    it: { readonly call: string; readonly process: string },
+    from: number,
+    to: number,
+  ): boolean => it.process === process && it.call !== call && from <= settledAt && to >= askedAt;
   const own = new Set<string>();
   for (const it of calls)
-    if (it.keys.some((key) => keys.includes(key)) && meets(it, it.askedAt, it.settledAt ?? Infinity)) own.add(it.call);
-  for (const it of holds) if (keys.includes(it.key) && meets(it, it.from, it.endedAt ?? Infinity)) own.add(it.call);
+    if (it.keys.some((key) => keys.includes(key)) && meets(it, it.askedAt, it.settledAt ?? Infinity))
+      own.add(it.call);
+  for (const it of holds)
+    if (keys.includes(it.key) && meets(it, it.from, it.endedAt ?? Infinity)) own.add(it.call);
   return own.size;
 }
 

@@ -1,4 +1,5 @@
 import type { Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
+import type { LockLostError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { Stage } from './stage.js';
 
 const SLACK_MS = 100;
@@ -42,7 +43,8 @@ export async function seenInCalm({ actors, parts }: Stage): Promise<void> {
     operator.process.receive(() => void service?.forceRelease(key, { owner }).catch(() => undefined));
     await kernel.run(kernel.now + PATIENCE_MS, () => next.lock !== undefined);
     await kernel.run(kernel.now + handOffMs + SLACK_MS);
-    if (next.lock?.signal.aborted)
+    // A lease that runs out, as where a keep-alive comes late, is no force.
+    if (next.lock?.signal.aborted && (next.lock.signal.reason as LockLostError).reason !== 'expired')
       history.violate(
         'force',
         `who got "${key}" next lost it to a release by force that named the one before`,
