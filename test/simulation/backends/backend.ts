@@ -40,6 +40,8 @@ export interface Backend {
   readonly betweenServersMs?: (options: StoreOptions) => number;
   /** So much later than a reply a server may bring what another client has written; default 0. */
   readonly messageLagMs?: (options: StoreOptions) => number;
+  /** What its servers do beside crashes and pauses, as faults of a plan. Default: nothing. */
+  readonly serverEvents?: readonly string[];
   /** How many servers `open` makes. */
   readonly serverCount: number;
   /** Locks live by the sessions of their clients, so that faults are aimed at these. */

@@ -124,6 +124,13 @@ export class Faults {
       disturb('forget', closedAfterForgettingMs);
       return history.say(`fault: the servers come back ${act.how}`);
     }
+    if (act.do === 'server event') {
+      const server = backend.servers[act.server];
+      if (!server) return;
+      history.say(`fault: ${act.event} at ${server.name}`);
+      disturb(act.event, 0);
+      return server.happen(act.event);
+    }
     if ('server' in act) {
       const server = backend.servers[act.server];
       if (!server) return;
@@ -276,7 +283,10 @@ function onServer(
   }
 }
 
-function lastsMs(act: Extract<Act, { server: number }>, { closedAfterCrashMs = 0 }: RunningBackend): number {
+function lastsMs(
+  act: Extract<Act, { server: number; ms: number }>,
+  { closedAfterCrashMs = 0 }: RunningBackend,
+): number {
   if (act.do === 'server clock') return 0;
   return act.do === 'crash server' ? act.ms + closedAfterCrashMs : act.ms;
 }

@@ -43,6 +43,11 @@ export class SimServer {
     this.refusesUntil = this.kernel.now + ms;
   }
 
+  /** @param event one of `serverEvents` of its back end */
+  happen(event: string): void {
+    throw new Error(`${this.name} knows no event ${event}`);
+  }
+
   protected get isRefusing(): boolean {
     return this.kernel.now < this.refusesUntil;
   }

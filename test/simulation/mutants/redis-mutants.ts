@@ -2,6 +2,13 @@ import { mutantsOf, type Mutant } from './mutant.js';
 
 /** The scripts, and the commands that send them. */
 export const REDIS_MUTANTS: readonly Mutant[] = [
+  ...mutantsOf('redis', 'stores/redis/scripts/script-command.js', [
+    [
+      'a script that Redis has forgotten is not sent in full',
+      "error.message.startsWith('NOSCRIPT')",
+      'false',
+    ],
+  ]),
   ...mutantsOf('redis', 'stores/redis/scripts/lua.generated.js', [
     ['acquires are executed however late they are', 'if now > tonumber(ARGV[3]) then', 'if false then'],
     ['tokens are given back under a later grant', 'if last == options.reserved then', 'if true then'],

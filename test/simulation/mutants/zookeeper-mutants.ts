@@ -4,6 +4,9 @@ const ROOM = 'stores/zookeeper';
 
 /** The client of ZooKeeper: what it believes of its session, and what it knows of its requests. */
 export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [
+  ...mutantsOf('zookeeper', 'stores/zookeeper/mailbox.js', [
+    ['a mailbox that was deleted is not made again', 'await this.makeAgain();', 'return;'],
+  ]),
   ...mutantsOf('zookeeper', `${ROOM}/client/leader-knowledge.js`, [
     [
       'a session counts from requests that the leader was not told of',

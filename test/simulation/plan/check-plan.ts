@@ -129,7 +129,7 @@ const NO_CHECK: Check = () => undefined;
 
 /** What a plan may ask for, by name. */
 export const STEPS = Object.keys(stepsOf(1));
-export const ACTS = Object.keys(actsOf({ serverCount: 1 }, NO_CHECK, 1));
+export const ACTS = Object.keys(actsOf({ serverCount: 1, serverEvents: [] }, NO_CHECK, 1));
 
 function leastServices(processes: readonly unknown[]): number {
   return Math.min(...processes.map(servicesOf));
@@ -193,7 +193,7 @@ function triggerOf({ kinds, sceneKinds = [] }: Backend, who: Check): Check {
 }
 
 function actsOf(
-  { serverCount }: Pick<Backend, 'serverCount'>,
+  { serverCount, serverEvents = [] }: Pick<Backend, 'serverCount' | 'serverEvents'>,
   who: Check,
   services: number,
 ): Readonly<Record<Act['do'], Readonly<Record<string, Check>>>> {
@@ -228,6 +228,7 @@ function actsOf(
     'crash server': toServer,
     'server clock': { server, ms: anyMs },
     refuse: toServer,
+    'server event': { server, event: oneOf(...serverEvents) },
     forget: { how: oneOf('empty', 'stale') },
   };
 }

@@ -9,6 +9,8 @@ export interface FaultFrame {
   readonly writes: readonly string[];
   readonly processes: number;
   readonly servers: number;
+  /** What only this kind of server does. */
+  readonly serverEvents: readonly string[];
   readonly keys: readonly string[];
   /** How the calls of a plan ask for its n-th key. */
   readonly claimOf: (key: number) => CallOptionsPlan;
@@ -35,6 +37,7 @@ export function drawFaults(frame: FaultFrame): readonly FaultPlan[] {
     ...(frame.hasSessions ? SESSION_DRAWS : []),
     ...(frame.losesByCrash ? CRASH_DRAWS : []),
     ...(hasWrites ? WRITE_DRAWS : []),
+    ...(frame.serverEvents.length > 0 ? EVENT_DRAWS : []),
   ];
   const ofNetwork = [...NETWORK_DRAWS, ...(hasWrites ? LATE_DRAWS : [])];
   const draws = dice.happens(0.3) ? ofNetwork : [...DRAWS, ...ofStore];
@@ -282,6 +285,14 @@ const server: Draw = (frame) => {
   return [{ when: trigger(frame), ...later(frame), act: { do: kind, server: number, ms } }];
 };
 
+/** What nobody does to a server while all is well: its scripts or its mailboxes are deleted, for example. */
+const serverEvent: Draw = (frame) => {
+  const { dice } = frame;
+  const number = dice.int(0, frame.servers - 1);
+  const act: Act = { do: 'server event', server: number, event: dice.pick(frame.serverEvents) };
+  return [{ when: trigger(frame), ...later(frame), act }];
+};
+
 const forget: Draw = (frame) =>
   frame.mayForget && frame.dice.happens(0.2)
     ? [
@@ -349,6 +360,8 @@ const lateKeepAlive: Draw = (frame) => {
 };
 
 const SESSION_DRAWS: readonly Draw[] = [silence, silence, silence, silence, lateKeepAlive, lateKeepAlive];
+
+const EVENT_DRAWS: readonly Draw[] = [serverEvent, serverEvent, serverEvent];
 
 const CRASH_DRAWS: readonly Draw[] = Array.from({ length: 10 }, () => serverCrash);
 

@@ -61,6 +61,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
     writes: backend.writes ?? [],
     processes: processes.length,
     servers: backend.serverCount,
+    serverEvents: backend.serverEvents ?? [],
     keys: keys.map(({ key }) => key),
     claimOf: (key) => drawClaim(dice, keys[key] as KeyPlan),
     watchdogTimeoutMs,

@@ -58,7 +58,10 @@ function sumOf(matches: Iterable<RegExpMatchArray>): number {
 
 /** What the clocks of servers are set back: leases last for so much longer. */
 export function setBackMs({ faults }: Plan): number {
-  return faults.reduce((sum, { act }) => sum + ('server' in act && act.ms < 0 ? -act.ms : 0), 0);
+  return faults.reduce(
+    (sum, { act }) => sum + ('server' in act && 'ms' in act && act.ms < 0 ? -act.ms : 0),
+    0,
+  );
 }
 
 function longestOf(part: object, names: RegExp, least: number): number {

@@ -152,6 +152,8 @@ export type Act =
       readonly server: number;
       readonly ms: number;
     }
+  /** What only this kind of server does, one of `serverEvents` of its back end. */
+  | { readonly do: 'server event'; readonly server: number; readonly event: string }
   | { readonly do: 'forget'; readonly how: 'empty' | 'stale' };
 
 export interface FaultPlan {

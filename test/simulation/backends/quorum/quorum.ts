@@ -1,7 +1,7 @@
 import { quorumStore } from '../../../../libs/distributed-lock/src/stores/quorum/quorum.store.js';
 import { ownerOf } from '../../../../libs/distributed-lock/src/stores/quorum/owner-ids.js';
 import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/redis.store.js';
-import { RedisHost, type AfterCrash } from '../redis/redis-host.js';
+import { RedisHost, SCRIPTS_FLUSHED, type AfterCrash } from '../redis/redis-host.js';
 import { REDIS_KINDS, REDIS_SCENE_KINDS, REDIS_WRITES } from '../redis/kinds.js';
 import { split } from './split.js';
 import { splitParts } from './split-parts.js';
@@ -32,6 +32,7 @@ export const quorum: Backend = {
   scenes: (options) => [...redisScenes(options), split, split, split, splitParts, splitParts, splitParts],
   givesNoTickets: true,
   commandsPerCall: 6,
+  serverEvents: [SCRIPTS_FLUSHED],
   serverCount: NODES.length,
   cannot: ['permits'],
 

@@ -42,6 +42,9 @@ export interface HostOptions {
   readonly engine?: ScriptEngine | undefined;
 }
 
+/** The only event of a server. */
+export const SCRIPTS_FLUSHED = 'flush of scripts';
+
 /** One for all servers, so that each script is translated once. */
 const translatedEngine = new TranslatedEngine();
 
@@ -121,6 +124,11 @@ export class RedisHost extends SimServer {
     if (how === 'has lost its scripts') return scripting.flush();
     refusals[how] = true;
     this.world.kernel.after(ms, () => (refusals[how] = false));
+  }
+
+  /** Somebody runs `SCRIPT FLUSH`. */
+  override happen(): void {
+    if (this.state === 'running') this.redis.scripting.flush();
   }
 
   /** By owner, with the rest of each lease in true ms. */

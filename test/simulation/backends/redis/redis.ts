@@ -1,6 +1,6 @@
 import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/redis.store.js';
 import type { RedisStoreOptions } from '../../../../libs/distributed-lock/src/stores/redis/redis.options.js';
-import { RedisHost, type HostOptions } from './redis-host.js';
+import { RedisHost, SCRIPTS_FLUSHED, type HostOptions } from './redis-host.js';
 import { REDIS_KINDS, REDIS_SCENE_KINDS, REDIS_WRITES } from './kinds.js';
 import { redisScenes } from './scenes/scenes.js';
 import { routeGlobals } from '../../kernel/globals.js';
@@ -24,6 +24,7 @@ export function redisNotedBy(onCommand?: HostOptions['onCommand'], engine?: Host
     scenes: redisScenes,
     servesInTurn: true,
     commandsPerCall: 3,
+    serverEvents: [SCRIPTS_FLUSHED],
     serverCount: 1,
 
     // The reply that a release waits for, the release, and the notification; as much again for a waiter that has left.

@@ -86,6 +86,13 @@ export class Decisions {
     return { ...this.commit(draft.changes), results };
   }
 
+  /** Somebody deletes znodes by hand, of whatever session. */
+  deleteByHand(paths: readonly string[]): void {
+    const draft = new Draft(this.tree, this.zxid + 1, 0n);
+    for (const path of paths) draft.execute({ op: 'delete', path, version: -1 });
+    this.commit(draft.changes);
+  }
+
   /** A new leader is elected, which counts its transactions and all sessions anew. */
   beginAnew(): void {
     this.epoch += 1;

@@ -1,7 +1,7 @@
 import { contentOf } from '../../../../libs/distributed-lock/src/stores/session/session-text.js';
 import { decodeName, LockPaths } from '../../../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
 import type { Decisions } from './decisions.js';
-import type { Znode } from './tree.js';
+import type { Tree, Znode } from './tree.js';
 
 export const PATHS = new LockPaths('/nest-lock');
 
@@ -9,6 +9,11 @@ export const PATHS = new LockPaths('/nest-lock');
 export function clientOf(path: string): string | undefined {
   const [, name] = /^\/nest-lock\/m\/(.+)$/.exec(path) ?? [];
   return name === undefined ? undefined : decodeName(name);
+}
+
+/** Of all clients. */
+export function mailboxesIn(tree: Tree): readonly string[] {
+  return [...(tree.get('/nest-lock/m')?.children ?? [])].map((name) => `/nest-lock/m/${name}`);
 }
 
 /** By owner, for how many true ms the servers keep its lock. A lock lasts as long as its session. */

@@ -6,9 +6,13 @@ import { ClientConnection, type Decided, type Serving } from './client-connectio
 import type { Outcome } from './decisions.js';
 import type { Ensemble } from './ensemble.js';
 import type { Handshake } from './handshake.js';
+import { mailboxesIn } from './in-use.js';
 import type { Member, Stay } from './stay.js';
 import { Tree, type Transaction, type Znode } from './tree.js';
 import { Watches } from './watches.js';
+
+/** The only event of a server. */
+export const MAILBOXES_DELETED = 'deletion of mailboxes';
 
 type Begun = (session: bigint, timeoutMs: number) => void;
 
@@ -62,6 +66,19 @@ export class ZookeeperServer extends SimServer implements Serving, Member {
     this.cutUntil = Math.max(this.cutUntil, until);
     this.ensemble.onReached(this);
     this.time.at(this.cutUntil, () => this.isReachedAgain());
+  }
+
+  /** Somebody deletes all mailboxes by hand. */
+  override happen(): void {
+    const { stay, ensemble } = this;
+    if (!stay || this.state !== 'running') return;
+    const { term } = stay;
+    const { decisions } = ensemble;
+    const execute = (): (() => void) => {
+      decisions.deleteByHand(mailboxesIn(decisions.tree));
+      return () => undefined;
+    };
+    stay.toLeader(() => ensemble.decide(term, execute));
   }
 
   // --- in the ensemble ------------------------------------------------------------------------------------------
