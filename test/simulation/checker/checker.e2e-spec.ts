@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import {
+  LockDeadlockError,
   LockShutdownError,
   LockStoreError,
   LockWaitTimeoutError,
@@ -15,6 +16,7 @@ import type { Loss } from '../history/loss.js';
 import { mustBeTold } from '../history/told.js';
 import { Dice } from '../kernel/dice.js';
 import { Kernel } from '../kernel/kernel.js';
+import { checkDeadlocks } from './deadlocks.js';
 import { checkDrain } from './drain.js';
 import { checkEarliness } from './earliness.js';
 import { checkErrors } from './errors.js';
@@ -446,6 +448,38 @@ describe('the checker of a history', () => {
     // Another caller of its process joined the queue before.
     const earlier = call({ call: '3', process: 'P1', askedAt: 50, settledAt: 8000, waitMs: 9000 });
     expect(check([...two, earlier], held('P1', 3000), held('P0', 5000))).toBe(0);
+  });
+
+  it('finds a flow that waits for itself, and one that is refused for a circle that is none', () => {
+    const has = (key: string, endedAt = 9000) => [hold({ key, endedAt })];
+    const waits = (n: string, key: string, of: string, askedAt: number, other: Partial<CallRecord> = {}) =>
+      call({
+        call: n,
+        service: 0,
+        keys: [key],
+        under: has(of),
+        waitMs: 5000,
+        askedAt,
+        settledAt: 8000,
+        ...other,
+      });
+    const check = (...calls: CallRecord[]) => checkDeadlocks(historyOf({ calls })).length;
+    const refused = { settledAt: 200, error: new LockDeadlockError('', 'a', ['a', 'b']) };
+    const first = waits('1', 'b', 'a', 100);
+    expect(check(first, waits('2', 'a', 'b', 200, refused))).toBe(0);
+    expect(check(first, waits('2', 'a', 'b', 200))).toBe(1);
+    expect(check(first, waits('2', 'a', 'b', 200, { service: 1 }))).toBe(0);
+    expect(check(first, waits('2', 'a', 'b', 200, { under: has('b', 150) }))).toBe(0);
+    expect(check(waits('2', 'a', 'b', 200, refused))).toBe(1);
+    expect(check({ ...first, settledAt: 150 }, waits('2', 'a', 'b', 200, refused))).toBe(1);
+    // One that has acquired the first of its keys waits for the second.
+    expect(check(call({ ...first, keys: ['a', 'b'], under: [] }), waits('2', 'a', 'b', 200, refused))).toBe(
+      0,
+    );
+    const [second, third] = [waits('3', 'c', 'b', 150), waits('4', 'a', 'c', 200)];
+    expect(check(first, second, third)).toBe(1);
+    const error = new LockDeadlockError('', 'a', ['a', 'b', 'c']);
+    expect(check(first, second, { ...third, settledAt: 200, error })).toBe(0);
   });
 
   it('lets a call fail by its store only when something has happened', () => {

@@ -1,69 +1,78 @@
-import { LockDeadlockError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
-import type { CallRecord, History, HoldRecord, Violation } from '../history/history.js';
-
-/** The service knows of the cycle at the moment that closes it. */
-const SOON_MS = 50;
+import { isLockError, type LockDeadlockError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
+import type { CallRecord, History, Violation } from '../history/history.js';
 
 /**
- * Two async flows of one service that hold what the other waits for never go on. The call that closes the cycle gets
- * `LockDeadlockError`, and no other call does.
+ * docs/guarantees.md, in your process: async flows of one service that would wait for each other's keys do not. The one that would
+ * close the circle is refused when it asks, and no call is refused so without a circle.
  */
-export function checkDeadlocks(history: History): readonly Violation[] {
-  return [...falseOnes(history), ...unseenOnes(history)];
-}
-
-function falseOnes({ calls }: History): readonly Violation[] {
+export function checkDeadlocks({ calls }: History): readonly Violation[] {
   return calls.flatMap((call) => {
-    const { error } = call;
-    if (!(error instanceof LockDeadlockError) || isCycle(calls, call, error.path)) return [];
-    const text = `call ${call.call} of ${call.process} gets a LockDeadlockError by ${error.path.join(', ')}, and there is no such cycle`;
-    return [{ rule: 'deadlock', text }];
+    const path = pathOf(call);
+    const text = path ? needless(calls, call, path) : missed(calls, call);
+    return text ? [{ rule: 'deadlock', text: `call ${call.call} of ${call.process} ${text}` }] : [];
   });
 }
 
-/** The holder of each key of the path waits for the next one, and the call's own flow holds the last one. */
-function isCycle(calls: readonly CallRecord[], call: CallRecord, path: readonly string[]): boolean {
-  const last = path.at(-1);
-  const at = call.settledAt ?? Infinity;
-  if (last === undefined || !call.keys.includes(path[0] as string)) return false;
-  if (!call.under.some((it) => it.key === last && isHeldBetween(it, at, at))) return false;
-  return path.slice(0, -1).every((key, i) => {
-    const next = path[i + 1] as string;
-    return calls.some(
-      (it) =>
-        it !== call &&
-        it.process === call.process &&
-        it.keys.includes(next) &&
-        it.askedAt <= at &&
-        (it.settledAt ?? Infinity) >= at &&
-        [...it.under].some((hold) => hold.key === key),
-    );
-  });
+function pathOf({ error }: CallRecord): readonly string[] | undefined {
+  if (!isLockError(error) || error.code !== 'LOCK_DEADLOCK') return undefined;
+  return (error as LockDeadlockError).path;
 }
 
-function unseenOnes({ calls, endedAt }: History): readonly Violation[] {
-  return calls.flatMap((one, i) =>
-    calls.slice(i + 1).flatMap((two) => {
-      if (one.process !== two.process || one.service === undefined || one.service !== two.service) return [];
-      const from = Math.max(one.askedAt, two.askedAt);
-      const to = Math.min(one.settledAt ?? endedAt, two.settledAt ?? endedAt);
-      if (to - from < SOON_MS || !waitsFor(one, two, from, to) || !waitsFor(two, one, from, to)) return [];
-      const text = `calls ${one.call} and ${two.call} of ${one.process} wait for each other for ${Math.round(to - from)} ms, and neither gets a LockDeadlockError`;
-      return [{ rule: 'deadlock', text }];
-    }),
+/** Each key of the path is held by a flow that waits for the next one, and the last one by the flow of the call. */
+function needless(
+  calls: readonly CallRecord[],
+  call: CallRecord,
+  path: readonly string[],
+): string | undefined {
+  const { settledAt: at = Infinity } = call;
+  const others = calls.filter((it) => it !== call && isOfOne(it, call) && waitsAt(it, at));
+  for (const [i, key] of path.entries()) {
+    const next = path[i + 1];
+    const isTrue =
+      next === undefined
+        ? has(call, key, at)
+        : others.some((it) => it.keys.includes(next) && has(it, key, at));
+    if (!isTrue)
+      return `is told of a circle of waits by ${path.join(', ')}, and no flow that has ${key} waits`;
+  }
+  return undefined;
+}
+
+/** The last of the flows that wait for each other must not have begun to wait. Of several keys it waits for one at a time. */
+function missed(calls: readonly CallRecord[], call: CallRecord): string | undefined {
+  const { askedAt: at, settledAt = Infinity, waitMs } = call;
+  if (settledAt < at + 1 || waitMs <= 0 || call.keys.length > 1 || call.isStanding) return undefined;
+  const waiting = calls.filter(
+    (it) =>
+      it !== call && isOfOne(it, call) && it.keys.length === 1 && it.askedAt < at && waitsAt(it, at + 1),
   );
+  const seen = new Set<CallRecord>();
+  const closes = (wanted: CallRecord): boolean =>
+    waiting.some((it) => {
+      if (seen.has(it) || !hasAlone(it, wanted.keys[0] ?? '', at)) return false;
+      seen.add(it);
+      return hasAlone(call, it.keys[0] ?? '', at) || closes(it);
+    });
+  return closes(call) ? `waits for ${call.keys.join()}, and so for itself` : undefined;
 }
 
-/** Its one key is held alone by the flow of the other call for the whole time. */
-function waitsFor(call: CallRecord, other: CallRecord, from: number, to: number): boolean {
-  const [key, ...more] = call.keys;
-  return (
-    more.length === 0 &&
-    !call.isCrashed &&
-    other.under.some((it) => it.key === key && it.claim === 'exclusive' && isHeldBetween(it, from, to))
-  );
+function isOfOne(a: CallRecord, b: CallRecord): boolean {
+  return a.process === b.process && a.service === b.service;
 }
 
-function isHeldBetween({ from, endedAt = Infinity }: HoldRecord, start: number, end: number): boolean {
-  return from <= start && endedAt >= end;
+function waitsAt({ askedAt, settledAt = Infinity, isCrashed }: CallRecord, at: number): boolean {
+  return askedAt <= at && settledAt >= at && !isCrashed;
+}
+
+/** Its flow has the key, or has acquired it together with others by the same call. */
+function has({ under, keys }: CallRecord, key: string, at: number): boolean {
+  return keys.length > 1 && keys.includes(key) ? true : under.some((it) => it.key === key && livesAt(it, at));
+}
+
+function hasAlone({ under }: CallRecord, key: string, at: number): boolean {
+  return under.some((it) => it.key === key && it.claim === 'exclusive' && livesAt(it, at + 1));
+}
+
+function livesAt({ endedAt = Infinity }: CallRecord['under'][number], at: number): boolean {
+  return endedAt >= at;
 }

@@ -186,6 +186,8 @@ export class Faults {
         disturb('crash', 0);
         this.stage.crash(actor);
         return void kernel.after(act.ms, () => {
+          // The history is about to end.
+          if (history.calmFrom < Infinity) return;
           const next = this.stage.startAgain(actor);
           this.calls += 1;
           const program = new Program(this.stage, next, `further ${this.calls}`);

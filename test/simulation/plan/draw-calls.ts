@@ -1,6 +1,7 @@
 import type { Dice } from '../kernel/dice.js';
 import { drawLocked } from './draw-locked.js';
 import { drawClaim, type KeyPlan } from './keys.js';
+import { drawTangle } from './draw-tangle.js';
 import type { Asking, CallOptionsPlan, CallPlan, ProcessPlan, Step, StreamPlan } from './plan.js';
 
 /** What the works of a plan have in common: a mixture, works longer than leases, or fixed leases that are changed. */
@@ -47,7 +48,7 @@ export function drawCalls(frame: Frame): readonly CallPlan[] {
     calls.push({ process, atMs, ...drawAsking(frame, process, 0) });
   }
   const crossed = dice.happens(0.3) ? crossing(frame) : [];
-  return [...calls, ...crossed, ...(dice.happens(0.1) ? embrace(frame) : [])];
+  return [...calls, ...crossed, ...(dice.happens(0.15) ? drawTangle(frame) : [])];
 }
 
 /** Two processes ask for the same keys in opposite orders, however long they wait, while one of the keys is in use. */
@@ -73,26 +74,6 @@ function crossing({ dice, keys, processes, lengthMs }: Frame): readonly CallPlan
     call(first, dice.scale(10, 300), own, dice.scale(1, 200)),
     call(second, dice.scale(10, 300), own.toReversed(), dice.scale(1, 200)),
   ];
-}
-
-/** Two flows of one process each hold a key while they wait for that of the other. */
-function embrace({ dice, keys, processes, lengthMs }: Frame): readonly CallPlan[] {
-  const [one, two] = keys.filter(({ family }) => family === 'lock').map(({ key }) => key);
-  if (one === undefined || two === undefined) return [];
-  const atMs = dice.int(0, lengthMs);
-  const process = dice.int(0, processes.length - 1);
-  const common = { service: 0, how: 'withLock', options: {} } as const;
-  const call = (outer: string, inner: string): CallPlan => ({
-    ...common,
-    process,
-    atMs: atMs + dice.scale(1, 50),
-    keys: [outer],
-    work: [
-      { do: 'sleep', ms: dice.scale(20, 500) },
-      { do: 'nested', call: { ...common, keys: [inner], work: [{ do: 'sleep', ms: dice.scale(1, 200) }] } },
-    ],
-  });
-  return [call(one, two), call(two, one)];
 }
 
 /** A call of the same local queue, in which the lock is handed on within the process. */

@@ -43,7 +43,7 @@ function endOf(hold: StreamHold): () => void {
 function destroyerOf(ref: WeakRef<Readable>): (error: unknown) => void {
   return (error) => {
     const stream = ref.deref();
-    // An 'error' event without a listener would end the process.
-    stream?.destroy(stream.listenerCount('error') > 0 ? (error as Error) : undefined);
+    // A reader that begins after the loss gets the error, too. Without any listener its event would end the process.
+    stream?.once('error', () => undefined).destroy(error as Error);
   };
 }
