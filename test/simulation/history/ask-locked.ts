@@ -49,6 +49,9 @@ export async function askLocked(asked: LockedAsking, work: Work): Promise<void> 
     if (locked?.isFree) return undefined;
     const have = lock ? lock.keys : [];
     if (have.toSorted().join() === keys.toSorted().join()) return (held = work.hold(lock as Lock));
+    // Its process may stand still between the grant and the method, for longer than the lease.
+    const hasPaused = asked.history.pauses.some((it) => it.process === call.process && it.to >= call.askedAt);
+    if (!lock && hasPaused) return undefined;
     violate(`runs its method under ${have.join('+') || 'no lock'}`);
     return undefined;
   };

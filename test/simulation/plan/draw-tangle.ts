@@ -8,6 +8,8 @@ import type { CallPlan, Step } from './plan.js';
 export function drawTangle({ dice, processes, lengthMs }: Frame): readonly CallPlan[] {
   const process = dice.int(0, processes.length - 1);
   const atMs = dice.int(0, lengthMs);
+  // A circle across processes is not seen. There only the end of a wait ends it.
+  const isOfOneProcess = dice.happens(0.8);
   const keys = Array.from({ length: dice.int(2, 3) }, (_, i) => `tangle${i}`);
   const flow = (i: number): CallPlan => {
     const next = keys[(i + 1) % keys.length] as string;
@@ -17,12 +19,12 @@ export function drawTangle({ dice, processes, lengthMs }: Frame): readonly CallP
         service: 0,
         how: dice.pick(['withLock', 'acquire', 'handler']),
         keys: [next],
-        options: { waitMs: dice.pick(['Infinity', dice.scale(100, 3000)]) },
+        options: { waitMs: isOfOneProcess && dice.happens(0.5) ? 'Infinity' : dice.scale(100, 3000) },
         work: [],
       },
     };
     return {
-      process: dice.happens(0.1) ? dice.int(0, processes.length - 1) : process,
+      process: isOfOneProcess ? process : dice.int(0, processes.length - 1),
       atMs: atMs + dice.scale(1, 200),
       service: 0,
       how: dice.pick(['withLock', 'acquire', 'handler']),
