@@ -2,6 +2,8 @@ import type { History, HoldRecord, Violation } from '../history/history.js';
 import { conflicts } from './exclusion.js';
 import { isShareOf } from './tokens.js';
 
+const INITIAL_LEASE_MS = 1000;
+
 /** Clocks differ by less than 1 %, and a moment is rounded to ms. */
 function leastMs({ holdAtLeastMs = 0 }: HoldRecord): number {
   return holdAtLeastMs * 0.99 - 2;
@@ -28,7 +30,12 @@ export function checkMinimumHold(history: History): readonly Violation[] {
     const hasExpired = expired.some(
       ({ client, at }) => a.owner?.startsWith(`${client}:`) && at >= askedAt && at <= until,
     );
-    if (!early || isDisturbed || isPaused || hasExpired) return [];
+    // A release that dies with its process leaves the initial lease, where no renewal has confirmed the grant.
+    const { endedAt = until } = a;
+    const isDead = disturbances.some(
+      ({ kind, at }) => kind === 'crash' && at >= a.from && at <= endedAt + INITIAL_LEASE_MS,
+    );
+    if (!early || isDisturbed || isPaused || hasExpired || isDead) return [];
     const after = Math.round(early.from - a.from);
     const text = `call ${early.call} of ${early.process} got ${a.key} ${after} ms after call ${a.call} of ${a.process}, which holds it for ${a.holdAtLeastMs} ms at least`;
     return [{ rule: 'minimum hold', text }];
