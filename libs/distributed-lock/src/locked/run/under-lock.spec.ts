@@ -15,9 +15,15 @@ class Scene {
   private readonly lossListeners = new Set<(loss: LockLostError) => void>();
   isLost = false;
   isRunning = false;
+  /** The store is asked, and says that the lock is lost. */
+  isInDoubt = false;
   readonly lock = {
     key: 'a',
-    isInDoubt: () => false,
+    isInDoubt: () => this.isInDoubt,
+    whenSure: async () => {
+      this.lose();
+      this.isLost = true;
+    },
     noticeLoss: () => (this.isLost ? lost : undefined),
     onLoss: (listener: (loss: LockLostError) => void) => {
       this.lossListeners.add(listener);
@@ -136,6 +142,16 @@ describe('work under a lock', () => {
 });
 
 describe('asking for admission', () => {
+  it('that fails while the lock is in doubt ends with its own error, and one that succeeds waits for the store', async () => {
+    const [failing, succeeding] = [new Scene(), new Scene()];
+    for (const scene of [failing, succeeding]) scene.isInDoubt = true;
+    failing.inner.error(new Error());
+    succeeding.inner.complete();
+    await nextTurn();
+    expect(failing.log).toEqual(['closed', 'released', 'Error']);
+    expect(succeeding.log.filter((it) => it !== 'closed')).toEqual(['LockLostError', 'released']);
+  });
+
   it('a lock that is granted in the moment of leaving is given back', async () => {
     const { lock, log } = new Scene();
     let grant: (admission: { lock: HeldLock }) => void = () => undefined;

@@ -90,7 +90,7 @@ export class UnderLock<T> implements Observer<T> {
   }
 
   error(cause: unknown): void {
-    this.end(() => this.out.error(cause));
+    this.end(() => this.out.error(cause), 'whatever the store says');
   }
 
   complete(): void {
@@ -105,12 +105,16 @@ export class UnderLock<T> implements Observer<T> {
     for (const value of this.held.splice(0)) this.out.next(value);
   }
 
-  private end(settle: (loss: LockLostError | undefined) => void): void {
+  /** @param when an error of the work wins over a loss, so it need not wait until the store has told whether there is one */
+  private end(
+    settle: (loss: LockLostError | undefined) => void,
+    when: 'when sure' | 'whatever the store says' = 'when sure',
+  ): void {
     if (this.hasEnded) return;
     this.holdOwnAnswer();
     this.hasEnded = true;
     this.run?.close();
-    if (!this.lock.isInDoubt()) return this.finish(settle);
+    if (when !== 'when sure' || !this.lock.isInDoubt()) return this.finish(settle);
     inBackground(
       this.lock.whenSure().then(() => this.finish(settle)),
       (error) => this.out.error(error),
