@@ -41,7 +41,8 @@ function needless(
 /** The last of the flows that wait for each other must not have begun to wait. Of several keys it waits for one at a time. */
 function missed(calls: readonly CallRecord[], call: CallRecord): string | undefined {
   const { askedAt: at, settledAt = Infinity, waitMs } = call;
-  if (settledAt < at + 1 || waitMs <= 0 || call.keys.length > 1 || call.isStanding) return undefined;
+  if (settledAt < at + 1 || waitMs <= 0 || call.keys.length > 1 || call.isStanding || call.isCrashed)
+    return undefined;
   const waiting = calls.filter(
     (it) =>
       it !== call && isOfOne(it, call) && it.keys.length === 1 && it.askedAt < at && waitsAt(it, at + 1),
@@ -60,8 +61,8 @@ function isOfOne(a: CallRecord, b: CallRecord): boolean {
   return a.process === b.process && a.service === b.service;
 }
 
-function waitsAt({ askedAt, settledAt = Infinity, isCrashed }: CallRecord, at: number): boolean {
-  return askedAt <= at && settledAt >= at && !isCrashed;
+function waitsAt({ askedAt, settledAt = Infinity }: CallRecord, at: number): boolean {
+  return askedAt <= at && settledAt >= at;
 }
 
 /** Its flow has the key, or has acquired it together with others by the same call. */

@@ -94,6 +94,8 @@ async function takeOver({ actors, parts }: Stage, plan: Plan, manner: Manner): P
   if (behind?.lock && !taken.hasEnded) say('hand-off', 'one that has waited longer was granted the lock');
   if (manner !== 'is stopped' && held.toldAt === undefined) say('loss', 'the holder was not told');
   await kernel.run(kernel.now + PATIENCE_MS, () => held.toldAt !== undefined);
+  // One that stood still for so long may believe until its store has told it of the force, which comes after the notice.
+  if (manner === 'is stopped') await kernel.run(kernel.now + mostMs + parts.messageLagMs);
   if (manner === 'ends' && held.error) say('loss', 'the holder has lost its result');
   holder.process.receive(() => {
     if (manner !== 'ends' && held.lock?.validForMs) say('exclusion', 'the holder believes in its lock');
