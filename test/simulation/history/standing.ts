@@ -145,9 +145,14 @@ export class Standing {
     const { service, candidate } = this;
     const acquire = service.acquire.bind(service);
     let isDone = false;
+    /** A candidate asks with the same signal each time, and the first time as soon as it stands. */
+    let ownSignal: AbortSignal | undefined;
     candidate.leader$.subscribe({ complete: () => (isDone = true) });
     service.acquire = async (key, options) => {
       if (key !== candidate.key || isDone) return acquire(key, options);
+      // Another candidate of the service may stand for the same name, once this one is closed.
+      ownSignal ??= options?.signal;
+      if (options?.signal !== ownSignal) return acquire(key, options);
       const call = this.asked();
       try {
         return (this.lock = await acquire(key, options));
