@@ -76,6 +76,22 @@ describe('a quorum', () => {
     expect(reply.value.kind).toBe('granted');
   });
 
+  it('is extended by a reply that comes after the time at which late leases are confirmed', async () => {
+    const eye = world.eye(2);
+    const far = asker(eye, 'k', { tokens: 10_000_000 });
+    await granted(eye.acquire(far));
+    await eye.release(far);
+    world.faults[2]!.command = () => ({ repliedAfterMs: 60 });
+    const ask = asker(client, 'k', { leaseMs: 1000 });
+    const { token, lastToken } = await granted(client.acquire(ask));
+    await world.clock.advance(CONFIRM_MS + 40);
+    for (const faults of world.faults) faults.command = () => ({ repliedAfterMs: 60 });
+    const askedAt = world.clock.now();
+    const extended = follow(client.renew([{ ...ask, leaseMs: LEASE_MS, token, lastToken }]));
+    await world.clock.advance(80);
+    expect(extended.value).toMatchObject([{ kind: 'renewed', validUntil: leaseValidity(askedAt, LEASE_MS) }]);
+  });
+
   it('renews by a majority: what the others were renewed to before does not count', async () => {
     const ask = asker(client);
     const { token, lastToken } = await granted(client.acquire(ask));

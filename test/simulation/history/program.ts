@@ -367,13 +367,13 @@ export class Program {
     );
     const now = process.monotonic;
     const wasAlone = records.map((record) => endExtension(record, now + ms, isExtended)).every(Boolean);
-    // With a session it lasts no longer than that, until the next renewal. A node of a quorum may have an acquire under way.
-    const { history, hasSessions, backend } = this.stage.parts;
+    // With a session it lasts no longer than that, until the next renewal.
+    const { history, hasSessions } = this.stage.parts;
     const hasPaused = history.pauses.some((it) => it.process === process.name && it.to >= trulyAskedAt);
     // By both clocks of the machine, whose speeds differ by less than 1 %.
     const leastMs = ms - leaseMargin(ms) - 1.01 * (now - askedAt) - 2;
     const isHeld = records.every(({ endedAt, isLengthUnsure }) => endedAt === undefined && !isLengthUnsure);
-    if (!isExtended || hasPaused || !isHeld || !wasAlone || hasSessions || backend.servers.length > 1) return;
+    if (!isExtended || hasPaused || !isHeld || !wasAlone || hasSessions) return;
     if (lock.keys.length > 1 || lock.validForMs >= leastMs) return;
     const text = `call ${this.label} of ${process.name} has extended ${lock.key} by ${ms} ms, and it is valid for ${Math.round(lock.validForMs)} ms`;
     history.violate('belief', text);

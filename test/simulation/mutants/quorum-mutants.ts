@@ -26,6 +26,9 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
       'leases.confirm(leases.newcomers());',
     ],
   ]),
+  ...mutantsOf('quorum', 'stores/quorum/confirm.js', [
+    ['a confirmation overtakes an extension', 'if (owner.renewalsUnderWay > 0)', 'if (false)'],
+  ]),
   ...mutantsOf('quorum', 'stores/quorum/node-leases.js', [
     [
       'a token counts that no majority has reserved',

@@ -22,6 +22,8 @@ export class QuorumOwner {
   hasLeft = false;
   /** A notification has asked for an attempt that has not begun. */
   isAttemptDue = false;
+  /** Renewals that have no majority of answers yet. */
+  renewalsUnderWay = 0;
   cancelGivingBack: (() => void) | undefined;
   cancelConfirming: (() => void) | undefined;
 
