@@ -230,7 +230,8 @@ class Watcher {
 
 /** How many listen to the events of a service. */
 function listenersOf(locks: LockService): number {
-  return (locks as unknown as { events: { observers: unknown[] } }).events.observers.length;
+  const { events } = locks as unknown as { events: { listeners: { observers: unknown[] } } };
+  return events.listeners.observers.length;
 }
 
 async function contend(locks: LockService, key: string): Promise<void> {

@@ -41,7 +41,7 @@ export async function askLocked(asked: LockedAsking, work: Work): Promise<void> 
   let running: Promise<unknown> | undefined;
   let hasRun = false;
   let failure: Error | undefined;
-  const violate = (text: string) =>
+  const report = (text: string) =>
     asked.history.violate('locked', `call ${call.call} of ${call.process} ${text}`);
   const begin = (lock: Lock | undefined): Held | undefined => {
     hasRun = true;
@@ -52,7 +52,7 @@ export async function askLocked(asked: LockedAsking, work: Work): Promise<void> 
     // Its process may stand still between the grant and the method, for longer than the lease.
     const hasPaused = asked.history.pauses.some((it) => it.process === call.process && it.to >= call.askedAt);
     if (!lock && hasPaused) return undefined;
-    violate(`runs its method under ${have.join('+') || 'no lock'}`);
+    report(`runs its method under ${have.join('+') || 'no lock'}`);
     return undefined;
   };
   const run = async (lock: Lock): Promise<object> => {
@@ -100,7 +100,7 @@ export async function askLocked(asked: LockedAsking, work: Work): Promise<void> 
       const { name, trueNow } = actor.process;
       const hasPaused = pauses.some((it) => it.process === name && it.to >= trueNow - ms);
       if (ms > AT_ONCE_MS && !hasPaused)
-        violate(`waits for ${Math.round(ms)} ms after its generator was ended`);
+        report(`waits for ${Math.round(ms)} ms after its generator was ended`);
     },
     onBusy: (busy) => {
       call.error = busy;
@@ -118,7 +118,7 @@ export async function askLocked(asked: LockedAsking, work: Work): Promise<void> 
   } catch (error) {
     if (failure === undefined || isLost() || hasClientLeft()) throw error;
     if (error !== failure)
-      violate(`fails with ${String((error as Error).message)}, and its method with ${failure.message}`);
+      report(`fails with ${String((error as Error).message)}, and its method with ${failure.message}`);
     throw asked.failure();
   } finally {
     // A request that has lost one of several keys is answered, and its handler works on under the others.
@@ -130,18 +130,18 @@ export async function askLocked(asked: LockedAsking, work: Work): Promise<void> 
   function judge(outcome: Outcome): void {
     if (outcome.did === 'leave' && !hasRun) call.needsNoLock = true;
     if (outcome.did === 'leave' || hasClientLeft()) return;
-    if (failure !== undefined && !isLost()) violate(`succeeds, and its method fails with ${failure.message}`);
-    if (isLost() && options.onLost !== 'ignore') violate('succeeds although it has lost its lock');
+    if (failure !== undefined && !isLost()) report(`succeeds, and its method fails with ${failure.message}`);
+    if (isLost() && options.onLost !== 'ignore') report('succeeds although it has lost its lock');
     const isBusy = call.error !== undefined;
     if (!hasRun && locked?.onBusy === 'skip') call.isRefused = true;
-    else if (!hasRun && !isBusy) violate('succeeds, and its method has not run');
+    else if (!hasRun && !isBusy) report('succeeds, and its method has not run');
     if (outcome.did === 'read' && hasRun && outcome.count < asking.work.length)
-      violate(`ends after ${outcome.count} items of ${asking.work.length}`);
+      report(`ends after ${outcome.count} items of ${asking.work.length}`);
     if (outcome.did === 'return' && hasRun && outcome.value !== result)
-      violate(`returns ${JSON.stringify(outcome.value)}, which is not the result of its method`);
-    if (isBusy && hasRun) violate('is answered by onBusy, and its method has run');
+      report(`returns ${JSON.stringify(outcome.value)}, which is not the result of its method`);
+    if (isBusy && hasRun) report('is answered by onBusy, and its method has run');
     if (isBusy && outcome.did === 'return' && outcome.value !== BUSY)
-      violate('does not return the answer of onBusy');
+      report('does not return the answer of onBusy');
   }
 }
 

@@ -88,7 +88,7 @@ export class Standing {
         event.key === candidate.key &&
         event.error === (this.reign?.reason ?? NO_ERROR)
       )
-        this.violate('reports the end of its term as an error of its work');
+        this.report('reports the end of its term as an error of its work');
       if (event.type === 'elected' && event.key === candidate.key) this.onElected(event.fencingToken);
     });
     candidate.leader$.subscribe((term) => this.disturb(term, plan.listener));
@@ -116,9 +116,9 @@ export class Standing {
     this.say('resigns');
     const resigned = candidate.resign();
     if (candidate.isLeader || (isLeader && reign?.overAtOwn === undefined))
-      this.violate('still leads when it has resigned');
+      this.report('still leads when it has resigned');
     await resigned;
-    if (isLeader && reign && this.isOn(reign)) this.violate('has resigned, and its lock is not given back');
+    if (isLeader && reign && this.isOn(reign)) this.report('has resigned, and its lock is not given back');
   }
 
   async close(): Promise<void> {
@@ -129,11 +129,11 @@ export class Standing {
     const from = process.uptime;
     const trulyFrom = process.trueNow;
     const closed = candidate.close();
-    if (candidate.isLeader) this.violate('still leads when it is closed');
+    if (candidate.isLeader) this.report('still leads when it is closed');
     await closed;
     const ms = process.uptime - from;
     if (ms > this.service.options.shutdownGraceMs + SLACK_MS && !this.hasPaused(trulyFrom))
-      this.violate(`closes in ${Math.round(ms)} ms, which is more than its grace`);
+      this.report(`closes in ${Math.round(ms)} ms, which is more than its grace`);
   }
 
   private isOn({ held }: Reign): boolean {
@@ -170,10 +170,10 @@ export class Standing {
   private asked(): CallRecord {
     const { process } = this.actor;
     const { history } = this.stage.parts;
-    if (this.isClosed) this.violate('stands although it is closed');
-    if (this.running > 0) this.violate('stands again while work of its last term runs');
+    if (this.isClosed) this.report('stands although it is closed');
+    if (this.running > 0) this.report('stands again while work of its last term runs');
     const earlyMs = this.pausedUntilOwn - process.uptime;
-    if (earlyMs > SLACK_MS) this.violate(`stands again ${Math.round(earlyMs)} ms before its pause is over`);
+    if (earlyMs > SLACK_MS) this.report(`stands again ${Math.round(earlyMs)} ms before its pause is over`);
     this.terms += 1;
     const call: CallRecord = {
       call: this.name,
@@ -207,8 +207,8 @@ export class Standing {
   private begin(term: LeaderTerm): void {
     const { actor, lock, candidate, stage } = this;
     const { process } = actor;
-    if (!lock) return this.violate('is elected without a lock');
-    if (this.isClosed) this.violate('is elected although it is closed');
+    if (!lock) return this.report('is elected without a lock');
+    if (this.isClosed) this.report('is elected although it is closed');
     this.electedAt = process.trueNow;
     const record: HoldRecord = {
       call: this.name,
@@ -225,8 +225,7 @@ export class Standing {
     Object.defineProperty(belief, 'validForMs', {
       get: () => {
         const leads = candidate.term === term;
-        if (leads && lock.validForMs <= 0)
-          this.violate('believes to lead, and the lease of its lock is over');
+        if (leads && lock.validForMs <= 0) this.report('believes to lead, and the lease of its lock is over');
         return leads ? lock.validForMs : 0;
       },
     });
@@ -238,13 +237,13 @@ export class Standing {
     if (!lock.signal.aborted) stage.add(reign.held);
     const isOverNext = (why: string): void => {
       process.setImmediate(() => {
-        if (reign.overAtOwn === undefined) this.violate(`goes on with its term, although ${why}`);
+        if (reign.overAtOwn === undefined) this.report(`goes on with its term, although ${why}`);
       });
     };
     const onOver = (): void => {
       reign.overAtOwn = process.uptime;
       reign.reason = term.signal.reason;
-      if (candidate.term === term) this.violate('believes to lead, and the signal of its term has aborted');
+      if (candidate.term === term) this.report('believes to lead, and the signal of its term has aborted');
       if (stage.held.has(reign.held)) stage.sample(reign.held);
     };
     whenAborted(term.signal, onOver);
@@ -258,7 +257,7 @@ export class Standing {
 
   private onElected(token: number): void {
     if (!this.isClosed && this.reign?.term.fencingToken !== token)
-      this.violate('is elected, and a listener was not told');
+      this.report('is elected, and a listener was not told');
   }
 
   /** docs of `Leader`: the lock is given back when the work has ended, or after the grace; by then everybody is told. */
@@ -269,13 +268,13 @@ export class Standing {
     if (this.isOn(reign)) {
       const { shutdownGraceMs } = this.service.options;
       const sinceMs = process.uptime - (reign.overAtOwn ?? -Infinity);
-      if (reign.overAtOwn === undefined) this.violate('gives its lock back, and its signal has not aborted');
+      if (reign.overAtOwn === undefined) this.report('gives its lock back, and its signal has not aborted');
       else if (running > 0 && sinceMs < shutdownGraceMs - SLACK_MS)
-        this.violate(`gives its lock back ${Math.round(sinceMs)} ms after its term, while work of it runs`);
-      if (this.announced === reign.term) this.violate('gives its lock back, and leader$ has not said so');
-      if (!reign.isTold) this.violate('gives its lock back, and its @OnDemoted method was not called');
+        this.report(`gives its lock back ${Math.round(sinceMs)} ms after its term, while work of it runs`);
+      if (this.announced === reign.term) this.report('gives its lock back, and leader$ has not said so');
+      if (!reign.isTold) this.report('gives its lock back, and its @OnDemoted method was not called');
     }
-    if (this.candidate.term === reign.term) this.violate('leads without its lock');
+    if (this.candidate.term === reign.term) this.report('leads without its lock');
     stage.end(reign.held, 'released');
   }
 
@@ -302,7 +301,7 @@ export class Standing {
     if (isOn && ledMs < LONGEST_PAUSE_MS * 0.9) this.pauseAfterFailure();
     if (!isOn) return;
     this.actor.process.setImmediate(() => {
-      if (reign.overAtOwn === undefined) this.violate('goes on with its term, although its work has failed');
+      if (reign.overAtOwn === undefined) this.report('goes on with its term, although its work has failed');
     });
   }
 
@@ -347,7 +346,7 @@ export class Standing {
     const from = process.trueNow;
     await this.candidate.resign();
     if (process.trueNow - from > AT_ONCE_MS && !this.hasPaused(from))
-      this.violate('resigns in its work, and waits for that');
+      this.report('resigns in its work, and waits for that');
   }
 
   private hasPaused(since: number): boolean {
@@ -379,7 +378,7 @@ export class Standing {
     if (this.stage.held.has(reign.held)) this.stage.sample(reign.held);
     if (reign.overAtOwn !== undefined || candidate.term === reign.term) return;
     const { aborted } = reign.term.signal;
-    if (!aborted && reign.lock.signal.aborted) this.violate('has lost its lock, and its signal says nothing');
+    if (!aborted && reign.lock.signal.aborted) this.report('has lost its lock, and its signal says nothing');
   }
 
   private async runAsLeader(): Promise<void> {
@@ -388,21 +387,21 @@ export class Standing {
     let hasRun = false;
     const result = await candidate.runAsLeader(async (term) => {
       hasRun = true;
-      if (candidate.term !== term) this.violate('runs work of a leader, and does not lead');
+      if (candidate.term !== term) this.report('runs work of a leader, and does not lead');
       this.running += 1;
       await new Promise<void>((resolve) => this.actor.process.setTimeout(20, resolve));
       this.running -= 1;
       return 'done';
     });
-    if (hasRun && !before) this.violate('runs work of a leader, and did not lead when it was asked');
-    if (result !== (hasRun ? 'done' : undefined)) this.violate(`answers ${String(result)} for its work`);
+    if (hasRun && !before) this.report('runs work of a leader, and did not lead when it was asked');
+    if (result !== (hasRun ? 'done' : undefined)) this.report(`answers ${String(result)} for its work`);
   }
 
   private say(text: string): void {
     this.stage.parts.history.say(`${this.actor.process.name} ${this.label} ${text}`);
   }
 
-  private violate(text: string): void {
+  private report(text: string): void {
     this.stage.parts.history.violate('leader', `${this.label} of ${this.actor.process.name} ${text}`);
   }
 }
