@@ -1,7 +1,7 @@
 import type { History, HoldRecord, Violation } from '../history/history.js';
 import { isSleepHidden } from '../history/hidden-sleep.js';
 import { mayBeForgotten, mayBeTaken } from '../history/taken.js';
-import { conflicts } from './exclusion.js';
+import { excludes, haveOneToken } from './permit-tokens.js';
 import { mayBeSmaller } from './smaller-tokens.js';
 
 /** docs/guarantees.md, fencing: each grant has a larger token than all earlier ones that it excludes. */
@@ -9,7 +9,7 @@ export function checkTokens(history: History, toldWithinMs = Infinity): readonly
   const { holds } = history;
   return holds.flatMap((a, i) =>
     holds.slice(i + 1).flatMap((b) => {
-      if (a.key !== b.key || !conflicts(a, b) || a.call === b.call) return [];
+      if (a.key !== b.key || a.call === b.call || !(excludes(a, b) || haveOneToken(a, b))) return [];
       if (b.token > a.token || isShareOf(a, b) || mayBeSmaller(history, a, b)) return [];
       // Its lock may have been gone when it was let in.
       const atEntry = { from: b.from, to: b.from };

@@ -19,6 +19,16 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
     ['further waiters of a client that is gone stay in the queue', 'if (clients.size > 0)', 'if (false)'],
     ['maxWaiting is ignored', 'if (this.isOneTooMany(request))', 'if (false)'],
     [
+      'permits of one key have one token',
+      'const token = Math.max(',
+      "const token = claim.kind === 'permits' && this.holders.length > 0 ? this.holders[0].token : Math.max(",
+    ],
+    [
+      'a grant of permits forgets the last token of its key',
+      'const token = Math.max(this.lastTokenNow,',
+      "const token = Math.max(claim.kind === 'permits' ? 0 : this.lastTokenNow,",
+    ],
+    [
       'one owner more than maxWaiting waits',
       'this.countOthers(owner) >= maxWaiting',
       'this.countOthers(owner) > maxWaiting',
