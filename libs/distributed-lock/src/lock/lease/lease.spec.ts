@@ -129,3 +129,18 @@ describe('the renewal of a lease', () => {
     );
   });
 });
+
+describe('a lease whose machine was suspended', () => {
+  it('is believed in for no longer than before, if the answer of the store leaves less than that', () => {
+    const clock = new ManualClock();
+    const grant = { kind: 'granted', token: 1, lastToken: 1, waiting: 0, confirmed: true } as const;
+    const lease = new Lease({ ...grant, validUntil: LEASE_MS }, 0, LEASE_MS, clock, systemChance, 0);
+    clock.suspend(3000);
+    expect(lease.measureValidity()).toBe(2000);
+    const asked = lease.startRenewal(LEASE_MS);
+    lease.onReply();
+    lease.onRenewed(1000, asked);
+    expect(lease.measureValidity()).toBe(2000);
+    expect(lease.state()).toBe('valid');
+  });
+});

@@ -131,6 +131,18 @@ describe('the watchdog', () => {
     expect(await lock.release()).toBe('lost');
   });
 
+  it('tells nothing more of a lock that is released while its renewal is under way, and does not repeat it', async () => {
+    const events = eventsOf(locks);
+    const lock = await locks.acquire('k');
+    world.lose(({ kind }) => kind === 'renew');
+    while (world.sent('renew') === 0) await world.clock.advance(10);
+    expect(await follow(lock.release()).promise).toBe('released');
+    await world.clock.advance(2000);
+    expect(typesOf(events)).toEqual(['acquired', 'released']);
+    expect(world.sent('renew')).toBe(1);
+    expect(world.clock.pendingTimers).toBe(0);
+  });
+
   it('does not take a late answer for a renewal that counts from now', async () => {
     const lock = await locks.acquire('k');
     world.faults.command = ({ kind }) => (kind === 'renew' ? { repliedAfterMs: 90 } : undefined);
