@@ -232,6 +232,27 @@ describe('a fixed lease', () => {
   });
 });
 
+describe('a grant that came as a notification', () => {
+  it.each([
+    ['watched', {}],
+    ['fixed', { leaseMs: 20_000 }],
+  ])('is confirmed again soon if the store has not answered; its lease is %s', async (_, options) => {
+    const holder = await world.take(other, 'k');
+    const waiter = follow(locks.acquire('k', options));
+    await world.clock.settle();
+    world.lose(({ kind }) => kind === 'renew');
+    await holder.release();
+    await world.clock.advance(50);
+    waiter.value.assertHeld();
+    expect(world.sent('renew')).toBe(1);
+    world.mendNetwork();
+    // The command times out after 100 ms, and is repeated 300 ms later at the latest.
+    await world.clock.advance(400);
+    expect(world.sent('renew')).toBe(2);
+    await waiter.value.release();
+  });
+});
+
 describe('a stall of the event loop', () => {
   const thrownBy = (call: () => void): unknown => {
     try {

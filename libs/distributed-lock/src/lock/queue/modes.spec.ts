@@ -91,6 +91,22 @@ describe('downgrade', () => {
     await Promise.all(readers.map(({ value }) => value.release()));
   });
 
+  it('leaves callers of its process their place before those that come later', async () => {
+    const lock = await world.take(locks, 'k');
+    const mine = follow(locks.acquire('k', { waitMs: Infinity }));
+    await world.clock.settle();
+    await follow(lock.downgrade()).promise;
+    await world.clock.settle();
+    const later = follow(other.acquire('k', { waitMs: Infinity }));
+    await world.clock.settle();
+    await lock.release();
+    await world.clock.advance(10);
+    expect([mine.state, later.state]).toEqual(['resolved', 'pending']);
+    await mine.value.release();
+    await world.clock.advance(10);
+    await later.value.release();
+  });
+
   it('leaves a fixed lease as long as it was', async () => {
     const lock = await world.take(locks, 'k', { leaseMs: 1000 });
     await world.clock.advance(400);
