@@ -33,6 +33,21 @@ describe('a lock that is held at least for a time', () => {
     expect(await next).toBe(true);
   });
 
+  it('is not shortened by callers of the same process that could be handed the lock', async () => {
+    const before = await pods[0].acquire('handed on');
+    const holding = pods[0].acquire('handed on', { holdAtLeastMs: 5000 });
+    let served = false;
+    const next = pods[0].withLock('handed on', () => (served = true));
+    await clock.advance(10);
+    await before.release();
+    await clock.advance(10);
+    await (await holding).release();
+    await clock.advance(4900);
+    expect(served).toBe(false);
+    await clock.advance(200);
+    expect(await next).toBe(true);
+  });
+
   it('is longer when a nested call asks for it', async () => {
     await pods[0].withLock('nested', () =>
       pods[0].withLock('nested', { holdAtLeastMs: 2000 }, () => undefined),
