@@ -67,6 +67,16 @@ describe('a grant', () => {
     await world.clock.settle();
     expect(await world.eye.inspect('k')).toBeNull();
   });
+
+  it('whose answer was lost is given back when nobody waits for it any more', async () => {
+    world.faults.command = ({ kind }) => (kind === 'acquire' ? { repliedAfterMs: 'never' } : undefined);
+    const asked = follow(locks.acquire('k', { waitMs: 0 }));
+    await world.clock.advance(200);
+    expect(asked.error).toMatchObject({ code: 'LOCK_STORE', reason: 'unknown' });
+    world.mendNetwork();
+    await world.clock.advance(1000);
+    expect(await world.eye.inspect('k')).toBeNull();
+  });
 });
 
 describe('a forced release', () => {
