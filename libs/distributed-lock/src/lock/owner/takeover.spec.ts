@@ -185,6 +185,42 @@ describe("onBusy: 'takeover'", () => {
     await other.value.release();
   });
 
+  it('ends with the grace for a holder whose machine was suspended meanwhile', async () => {
+    const lock = await world.take(second, 'k');
+    const taken = await ask(locks, TAKEOVER);
+    world.clock.suspend(GRACE_MS);
+    expect(lock.validForMs).toBe(0);
+    expect(() => lock.assertHeld()).toThrow('its grace of 400 ms is over');
+    await world.clock.advance(5);
+    await taken.value.release();
+  });
+
+  it('frees by force only the holder that it has found, because another may have come since', async () => {
+    const clock = new ManualClock();
+    const store = memoryStore();
+    const forced: unknown[] = [];
+    const watched: LockStoreFactory = {
+      create(context) {
+        const inner = store.create(context);
+        const force = inner.forceRelease.bind(inner);
+        inner.forceRelease = (...args) => {
+          forced.push(args);
+          return force(...args);
+        };
+        return inner;
+      },
+    };
+    const raw = store.create({ clock, keyPrefix: '', watchdogTimeoutMs: 30_000 });
+    const claim = { kind: 'lock' } as const;
+    await raw.acquire({ key: 'k', owner: 'raw:1', claim, leaseMs: 30_000, waitMs: 0, ticket: 0, tokens: 1 });
+    const taker = new LockService({ store: watched, clock });
+    const taking = follow(taker.acquire('k', TAKEOVER));
+    await clock.advance(OVER_MS + 20);
+    expect(forced).toEqual([['k', { owners: ['raw:1'] }]]);
+    await taking.value.release();
+    await Promise.all([taker.close(), raw.close()]);
+  });
+
   it('ends the rest of a minimum hold after the grace: there is nobody to tell', async () => {
     const first = await world.take(second, 'k', { holdAtLeastMs: 60_000 });
     await first.release();
