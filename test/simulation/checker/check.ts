@@ -23,6 +23,7 @@ import { checkLateness } from './lateness.js';
 import { checkOrder } from './order.js';
 import { checkLimit, checkRefusal, checkStaleRefusal } from './refusal.js';
 import { checkStarvation } from './starvation.js';
+import { checkTakeover } from './takeover.js';
 import { checkTokens } from './tokens.js';
 import { checkTurns } from './turns.js';
 
@@ -53,6 +54,11 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     ...checkTokens(history, toldWithinMs(plan)),
     ...checkErrors(history),
     ...checkDrain(history),
+    ...checkTakeover(history, {
+      handOffMs,
+      commandTimeoutMs: plan.store === 'quorum' ? 2 * commandTimeoutMs : commandTimeoutMs,
+      guardMs,
+    }),
     ...checkDeadlocks(history),
     ...checkMinimumHold(history),
     ...checkNeedlessLoss(history, {

@@ -1,4 +1,5 @@
 import type { History, HoldRecord, Violation } from '../history/history.js';
+import { mayBeTakenOver } from '../history/takeovers.js';
 import { conflicts } from './exclusion.js';
 import { isShareOf } from './tokens.js';
 
@@ -35,7 +36,8 @@ export function checkMinimumHold(history: History): readonly Violation[] {
     const isDead = disturbances.some(
       ({ kind, at }) => kind === 'crash' && at >= a.from && at <= endedAt + INITIAL_LEASE_MS,
     );
-    if (!early || isDisturbed || isPaused || hasExpired || isDead) return [];
+    if (!early || mayBeTakenOver(history, a, early.from) || isDisturbed || isPaused || hasExpired || isDead)
+      return [];
     const after = Math.round(early.from - a.from);
     const text = `call ${early.call} of ${early.process} got ${a.key} ${after} ms after call ${a.call} of ${a.process}, which holds it for ${a.holdAtLeastMs} ms at least`;
     return [{ rule: 'minimum hold', text }];

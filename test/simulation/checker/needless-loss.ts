@@ -1,4 +1,5 @@
 import type { History, HoldRecord, Violation } from '../history/history.js';
+import { mayBeTakenOver } from '../history/takeovers.js';
 
 /** A renewal waits for the requests about the same key that its process sent before. The lease must last for so many round trips. */
 const ROUND_TRIPS_PER_LEASE = 10;
@@ -29,6 +30,7 @@ export function checkNeedlessLoss(
   );
   return lost.flatMap((hold) => {
     const { endedAt = history.endedAt } = hold;
+    if (mayBeTakenOver(history, hold, endedAt)) return [];
     // What happened before may still be felt for a lease.
     const from = endedAt - watchdogTimeoutMs - 3 * commandTimeoutMs;
     const most =

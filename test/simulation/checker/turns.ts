@@ -29,6 +29,7 @@ export function checkTurns(history: History, handOffMs: number): readonly Violat
       (it) =>
         it.key === key &&
         it.process !== first.process &&
+        !isTaker(history, it) &&
         it.from > ticketAt &&
         it.from < before &&
         (!own || conflicts(own, it) || own.claim === 'permits') &&
@@ -38,6 +39,11 @@ export function checkTurns(history: History, handOffMs: number): readonly Violat
     const text = `call ${overtaker.call} of ${overtaker.process} got ${key} before call ${first.call} of ${first.process}, whose process had joined the queue before it`;
     return [{ rule: 'order', text }];
   });
+}
+
+/** It goes ahead of all that wait. */
+function isTaker({ calls }: History, { call, process }: HoldRecord): boolean {
+  return calls.some((it) => it.call === call && it.process === process && it.graceMs !== undefined);
 }
 
 function hasJoinedAfter(history: History, { call, process, key }: HoldRecord, at: number): boolean {

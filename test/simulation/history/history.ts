@@ -46,6 +46,10 @@ export interface HoldRecord {
   end?: 'released' | 'lost' | 'crashed' | 'downgraded';
   /** The reader of its Observable has left. A nested call that had begun to share the lock goes on with it. */
   isLeft?: true;
+  /** It was told of a takeover, and the end of its grace by its monotonic clock and by its uptime. */
+  toldAt?: number;
+  graceUntilOwn?: number;
+  graceUntilUptime?: number;
   /** It was lost because its service closed. */
   isShutDown?: boolean;
 }
@@ -58,6 +62,8 @@ export interface CallRecord {
   readonly service?: number;
   readonly waitMs: number;
   readonly isFair?: boolean;
+  /** It takes its keys over, and leaves each holder so long. */
+  readonly graceMs?: number;
   /** A candidate waits for its election, until it is closed. */
   readonly isStanding?: true;
   readonly askedAt: number;
@@ -129,6 +135,8 @@ export class History {
   losses: readonly Loss[] | undefined;
   /** When a grant was given back because too few replicas had it in time. */
   tooFewReplicas: readonly number[] = [];
+  /** A server may bring the notice of a takeover later than its call waits for. */
+  isToldLate = false;
   /** Of clients that were not heard in time. */
   expired: readonly ExpiredSession[] = [];
   /** Found while the history ran. */

@@ -1,5 +1,6 @@
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import { LockShutdownError, LockStoreError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
+import { mayBeForcedOut, nowOf } from './takeovers.js';
 import type { Held, Parts } from './stage.js';
 
 /** What a service says that it holds is what its flows believe in, with the same token and validity. */
@@ -27,6 +28,7 @@ export async function checkList(
   const isDisturbed = history.disturbances.some(({ kind }) =>
     ['force', 'forget', 'crash server'].includes(kind),
   );
+  if (mayBeForcedOut(history, record, nowOf(actor), Infinity)) return;
   if (isDisturbed || backend.servers.length > 1 || holders.has(record.owner as string)) return;
   const names = [...holders].join(', ') || 'nobody';
   history.violate(

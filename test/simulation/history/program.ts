@@ -13,6 +13,7 @@ import { askLocked } from './ask-locked.js';
 import type { CallRecord, HoldRecord } from './history.js';
 import { checkHeld, checkList } from './listed.js';
 import { useAfterRelease } from './after-release.js';
+import { checkKept, mayBeForcedOut, nowOf, takersOf } from './takeovers.js';
 import { sampleOf } from './sample.js';
 import { beginExtension, endExtension } from './extensions.js';
 import type { Actor, Held, Stage } from './stage.js';
@@ -46,6 +47,7 @@ export class Program {
       this.settled(call);
     } catch (error) {
       this.settled(call, error);
+      checkKept(history, call);
     }
     call.isOver = true;
     this.stage.aborts.get(call)?.cancelTimer();
@@ -199,10 +201,12 @@ export class Program {
     this.checkValid(call, lock);
     lock.signal.addEventListener('abort', () => {
       const { reason } = lock.signal.reason as LockLostError;
+      // It goes on for its grace. The event of its loss ends it.
+      if (reason === 'takeover' && lock.validForMs > 0) return;
       for (const record of records) record.isShutDown = reason === 'shutdown';
       this.stage.end(held, 'lost');
     });
-    if (!lock.signal.aborted) this.stage.add(held);
+    if (!lock.signal.aborted || lock.validForMs > 0) this.stage.add(held);
     return held;
   }
 
@@ -219,7 +223,10 @@ export class Program {
     const isForced = history.disturbances.some(
       ({ kind, key = '', at }) => kind === 'force' && keys.includes(key) && at >= askedAt,
     );
-    if (lock.validForMs > 0 || hasPaused || isForced) return;
+    const isTaken = keys.some((key) =>
+      takersOf(history, key).some((it) => (it.settledAt ?? Infinity) >= askedAt),
+    );
+    if (lock.validForMs > 0 || hasPaused || isForced || isTaken) return;
     history.violate('belief', `call ${call} of ${name} is let in with a lock that is over`);
   }
 
@@ -322,6 +329,7 @@ export class Program {
     const isDisturbed = history.disturbances.some(({ kind }) =>
       ['force', 'forget', 'crash server'].includes(kind),
     );
+    if (mayBeForcedOut(history, record, nowOf(actor), Infinity)) return;
     if (isDisturbed || backend.servers.length > 1 || snapshot?.holders.includes(record.owner as string))
       return;
     const names = snapshot?.holders.join(', ') ?? 'nobody';
@@ -371,7 +379,8 @@ export class Program {
     const { history, hasSessions } = this.stage.parts;
     const hasPaused = history.pauses.some((it) => it.process === process.name && it.to >= trulyAskedAt);
     // By both clocks of the machine, whose speeds differ by less than 1 %.
-    const leastMs = ms - leaseMargin(ms) - 1.01 * (now - askedAt) - 2;
+    const graceMs = Math.min(...records.map(({ graceUntilOwn = Infinity }) => graceUntilOwn - now));
+    const leastMs = Math.min(ms - leaseMargin(ms) - 1.01 * (now - askedAt), graceMs) - 2;
     const isHeld = records.every(({ endedAt, isLengthUnsure }) => endedAt === undefined && !isLengthUnsure);
     if (!isExtended || hasPaused || !isHeld || !wasAlone || hasSessions) return;
     if (lock.keys.length > 1 || lock.validForMs >= leastMs) return;
@@ -425,6 +434,7 @@ export class Program {
       under,
       waitMs: waitMs === 'Infinity' ? Infinity : waitMs,
       ...(options.fair && { isFair: true }),
+      ...(options.graceMs !== undefined && { graceMs: options.graceMs }),
       ...(holders && { holdersThen: [...holders.keys()] }),
       askedAt: this.actor.process.trueNow,
       askedAtOwn: this.actor.process.monotonic,

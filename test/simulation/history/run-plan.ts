@@ -1,3 +1,4 @@
+import { maxNoticeMs } from '../../../libs/distributed-lock/src/port/notice-time.js';
 import type { Backend } from '../backends/backend.js';
 import { Dice } from '../kernel/dice.js';
 import { Kernel } from '../kernel/kernel.js';
@@ -78,6 +79,8 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
   const running = backend.open(world, storeOptions);
   running.servers.forEach((server, i) => (server.rate = plan.serverRates?.[i] ?? 1));
   history.losses = running.losses;
+  history.isToldLate =
+    messageLagMs > maxNoticeMs(storeOptions.commandTimeoutMs) - storeOptions.commandTimeoutMs / 2;
   history.tooFewReplicas = running.tooFewReplicas ?? [];
   history.expired = running.expired ?? [];
   const { hasSessions = false, givesNoTickets = false, servesInTurn = false } = backend;

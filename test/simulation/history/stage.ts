@@ -1,4 +1,5 @@
 import { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
+import type { LockEvent } from '../../../libs/distributed-lock/src/lock/events/lock.events.js';
 import type { Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
 import type { RunningBackend } from '../backends/backend.js';
 import type { Dice } from '../kernel/dice.js';
@@ -10,6 +11,7 @@ import type { Network } from '../network/network.js';
 import type { CANDIDATE_ACTS } from '../plan/candidate.js';
 import type { CallEvent, Plan, ProcessPlan, Who } from '../plan/plan.js';
 import type { CallRecord, History, HoldRecord } from './history.js';
+import { beginGrace, checkGrace } from './grace.js';
 import { listenBadly } from './listener.js';
 import { sampleOf } from './sample.js';
 import { StoredLeases } from './stored-leases.js';
@@ -119,6 +121,7 @@ export class Stage {
       if (record.endedAt !== undefined) continue;
       record.samples.push(sample);
       this.checkFixed(record, monotonic + sample.validForMs);
+      checkGrace(record, actor.process, sample.validForMs, this.parts.history);
     }
   }
 
@@ -163,6 +166,23 @@ export class Stage {
       held.actor,
       held.records.map(({ key }) => key),
     );
+  }
+
+  /** A holder that is told of a takeover goes on for its grace, and its signal, which has aborted, does not tell it of the loss. */
+  private noteTakeover(process: SimProcess, event: LockEvent): void {
+    if (event.type !== 'takeover' && event.type !== 'lost') return;
+    for (const held of this.held) {
+      if (held.actor.process !== process) continue;
+      const record = held.records.find(({ key, owner }) => key === event.key && owner === event.owner);
+      if (!record || record.endedAt !== undefined) continue;
+      if (event.type === 'takeover') {
+        beginGrace(record, process, event.graceMs);
+        this.sample(held);
+      } else if (record.toldAt !== undefined && event.fencingToken === record.token) {
+        for (const it of held.records) it.isShutDown = event.error.reason === 'shutdown';
+        this.end(held, 'lost');
+      }
+    }
   }
 
   /** docs/guarantees.md, fixed leases: a timer tells the holder that its lease is over, though nothing renews it. */
@@ -231,6 +251,7 @@ export class Stage {
         service.events$.subscribe((event) => {
           if (event.type === 'acquired')
             this.stored.acquired(process, event.key, event.fencingToken, event.owner);
+          this.noteTakeover(process, event);
           const key = event.key === undefined ? '' : ` ${event.key}`;
           history.say(`${process.name} event ${event.type}${key}${detailOf(event)}`);
         });

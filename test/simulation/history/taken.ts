@@ -1,5 +1,6 @@
 import type { Disturbance, History, HoldRecord } from './history.js';
 import { count } from '../summary/counts.js';
+import { mayBeForcedOut } from './takeovers.js';
 import { mustBeTold } from './told.js';
 
 /** True times, in ms. */
@@ -10,12 +11,13 @@ interface Span {
 
 /**
  * Whether the servers may have taken the lock from this hold, and its holder need not know it during `span`: by a force on its
- * key, or because they have forgotten it. Only a lock that its process had asked for by then can have been taken, and a watchdog
+ * key, by a takeover that its process cannot have heard of, or because they have forgotten it. Only a lock that its process had asked for by then can have been taken, and a watchdog
  * learns of it by its next renewal.
  *
  * @param withinMs how long that takes, while nothing else is disturbed
  */
 export function mayBeTaken(history: History, hold: HoldRecord, span: Span, withinMs: number): boolean {
+  if (mayBeForcedOut(history, hold, span, withinMs)) return true;
   return history.disturbances.some((it) => {
     const until = takesUntil(history, it, hold.key);
     if (until === undefined || span.from < it.at || askedSince(history, hold) > until) return false;

@@ -23,7 +23,8 @@ export async function untilLost(held: Held, ms: number, history: History): Promi
   const name = `${actor.process.name} stops its work under ${lock.keys.join('+')}`;
   if (!(reason instanceof LockLostError) || !lock.keys.includes(String(reason.key)))
     history.violate('loss', `${name}, and the reason of its signal names no loss of it: ${String(reason)}`);
-  if (lock.validForMs > 0) history.violate('loss', `${name} by its signal, and believes in its lock`);
+  if (lock.validForMs > 0 && !isTakenOver(reason))
+    history.violate('loss', `${name} by its signal, and believes in its lock`);
 }
 
 /**
@@ -108,4 +109,9 @@ function isDisturbed({ pauses, disturbances, drains }: History, at: number): boo
     drains.length > 0 ||
     [...pauses, ...disturbances].some(({ kind, to }) => kind === 'lose' || to + MAY_LAST_MS >= at)
   );
+}
+
+/** Then its lock goes on for the grace. */
+function isTakenOver(reason: unknown): boolean {
+  return reason instanceof LockLostError && reason.reason === 'takeover';
 }

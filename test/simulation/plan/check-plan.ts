@@ -46,6 +46,8 @@ const OPTIONS = fields<CallOptionsPlan>({
   weight: optional(whole(1)),
   fair: optional(oneOf(true, false)),
   holdAtLeastMs: optional(number(0)),
+  onBusy: optional(oneOf('takeover')),
+  graceMs: optional(whole(10)),
   onLost: optional(oneOf('ignore')),
 });
 const STREAM = fields<StreamPlan>({

@@ -1,6 +1,7 @@
 import type { Dice } from '../kernel/dice.js';
 import { drawLocked } from './draw-locked.js';
 import { drawClaim, type KeyPlan } from './keys.js';
+import { drawTakeovers } from './draw-takeovers.js';
 import { drawTangle } from './draw-tangle.js';
 import type { Asking, CallOptionsPlan, CallPlan, ProcessPlan, Step, StreamPlan } from './plan.js';
 
@@ -48,7 +49,11 @@ export function drawCalls(frame: Frame): readonly CallPlan[] {
     calls.push({ process, atMs, ...drawAsking(frame, process, 0) });
   }
   const crossed = dice.happens(0.3) ? crossing(frame) : [];
-  return [...calls, ...crossed, ...(dice.happens(0.15) ? drawTangle(frame) : [])];
+  return [
+    ...drawTakeovers({ ...frame, dice: dice.fork('takeovers') }, calls),
+    ...crossed,
+    ...(dice.happens(0.15) ? drawTangle(frame) : []),
+  ];
 }
 
 /** Two processes ask for the same keys in opposite orders, however long they wait, while one of the keys is in use. */

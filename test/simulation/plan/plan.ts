@@ -47,6 +47,9 @@ export interface CallOptionsPlan {
   readonly weight?: number;
   readonly fair?: boolean;
   readonly holdAtLeastMs?: number;
+  /** It takes the lock over, and leaves the holder `graceMs`. */
+  readonly onBusy?: 'takeover';
+  readonly graceMs?: number;
   /** Of `withLock` and `stream` alone. */
   readonly onLost?: 'ignore';
 }
