@@ -1,4 +1,4 @@
-import type { Asking, CallOptionsPlan, CallPlan } from './plan.js';
+import type { Asking, CallOptionsPlan, CallPlan, Step } from './plan.js';
 import type { Frame } from './draw-calls.js';
 
 /** Of calls that may take a lock over. */
@@ -14,7 +14,8 @@ export function drawTakeovers(frame: Frame, calls: readonly CallPlan[]): readonl
     const taking = takingOver(frame, call);
     if (!dice.happens(0.3)) return [taking];
     const process = (call.process + 1) % processes.length;
-    const other = takingOver(frame, { ...call, process, service: 0 });
+    const work: readonly Step[] = [{ do: 'sleep', ms: dice.scale(1, 1000) }];
+    const other = takingOver(frame, { ...call, process, service: 0, work });
     return [taking, { ...other, atMs: call.atMs + dice.scale(1, 200) }];
   });
 }
