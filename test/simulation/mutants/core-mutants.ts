@@ -95,13 +95,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['a holder is not told that its lock is taken over', 'this.announce(target);', 'void target;'],
   ]),
   ...mutantsOf('documents', 'lock/owner/owner.js', [
-    ['a holder that is told hands its lock on within its process', 'if (this.takeover)', 'if (false)'],
     ['a later takeover prolongs the grace', 'if (graceMs >= this.leftOfGrace(toldAt))', 'if (false)'],
-    [
-      'a grace is counted by the monotonic clock alone',
-      'graceMs - (now - toldAt.now) - Math.max(0, lead - toldAt.lead)',
-      'graceMs - (now - toldAt.now)',
-    ],
     [
       'a holder that is told ends by force alone',
       'clock.after(graceMs, () => this.onGraceOver(takeover))',

@@ -9,6 +9,7 @@ import { overlappedRenewal } from './late-renewal.js';
 import { lostRelease } from './lost-release.js';
 import { lostWithQueue } from './lost-with-queue.js';
 import { bigPermit, lastReader } from './readers.js';
+import { takenOver } from './taken-over.js';
 import { twoResets } from './two-resets.js';
 
 const OF_LOCKS: readonly DrawScene[] = [
@@ -25,6 +26,7 @@ const OF_LOCKS: readonly DrawScene[] = [
   lostWithQueue,
   overlappedRenewal,
   overlappedRenewal,
+  takenOver,
   twoResets,
   twoResets,
 ];
