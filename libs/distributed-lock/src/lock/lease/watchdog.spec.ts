@@ -86,6 +86,15 @@ describe('the watchdog', () => {
     expect(world.clock.pendingTimers).toBe(0);
   });
 
+  it('begins again after a time without any lock', async () => {
+    await (await world.take(locks, 'k')).release();
+    await world.clock.advance(60_000);
+    const lock = await world.take(locks, 'k');
+    await world.clock.advance(60_000);
+    lock.assertHeld();
+    expect(await lock.release()).toBe('released');
+  });
+
   it('tells that renewal is suspended when there is no answer, and that it resumed', async () => {
     const events = eventsOf(locks);
     const lock = await locks.acquire('k');
