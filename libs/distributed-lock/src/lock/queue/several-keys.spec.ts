@@ -35,6 +35,30 @@ describe('several keys of which one is not free', () => {
     expect(await world.eye.inspect('a')).toBeNull();
   });
 
+  it('are refused if one of them was lost while the call waited for the next', async () => {
+    const b = await world.take(other, 'b');
+    const both = follow(locks.acquire(['a', 'b']));
+    await world.clock.advance(10);
+    await world.eye.forceRelease('a');
+    await b.release();
+    await world.clock.advance(10);
+    expect(both.error).toMatchObject({ code: 'LOCK_LOST', key: 'a' });
+    expect(await world.eye.inspect('b')).toBeNull();
+  });
+
+  it('share one wait', async () => {
+    const [a, b] = [await world.take(other, 'a'), await world.take(other, 'b')];
+    const both = follow(locks.acquire(['a', 'b'], { waitMs: 1000 }));
+    await world.clock.advance(800);
+    await a.release();
+    await world.clock.advance(100);
+    expect(both.state).toBe('pending');
+    await world.clock.advance(200);
+    expect(both.error).toBeInstanceOf(LockWaitTimeoutError);
+    expect(await world.eye.inspect('a')).toBeNull();
+    await b.release();
+  });
+
   it('are not asked for together while this process itself holds one of them', async () => {
     const a = await world.take(locks, 'a');
     const both = follow(locks.acquire(['a', 'b']));
