@@ -107,6 +107,26 @@ describe('downgrade', () => {
     await later.value.release();
   });
 
+  it('hands the lock on to no writer of its process while readers have it', async () => {
+    const before = await world.take(locks, 'k');
+    const writers = queued(2, () => locks.acquire('k', { waitMs: Infinity }));
+    await world.clock.settle();
+    await before.release();
+    await world.clock.advance(10);
+    const [first, second] = writers;
+    const reader = follow(other.acquire('k', SHARED));
+    await world.clock.settle();
+    await follow(first!.value.downgrade()).promise;
+    await world.clock.settle();
+    await first!.value.release();
+    await world.clock.settle();
+    reader.value.assertHeld();
+    expect(second!.state).toBe('pending');
+    await reader.value.release();
+    await world.clock.advance(10);
+    await second!.value.release();
+  });
+
   it('leaves a fixed lease as long as it was', async () => {
     const lock = await world.take(locks, 'k', { leaseMs: 1000 });
     await world.clock.advance(400);
@@ -282,6 +302,20 @@ describe('a cycle of waits', () => {
     expect(rest).toEqual([]);
     expect(failed?.error).toHaveProperty('path', expect.arrayContaining(keys));
     expect(flows.filter(({ state }) => state === 'resolved')).toHaveLength(3);
+  });
+
+  it('is none once a wait is over, while its flow still holds its first key', async () => {
+    const holder = follow(
+      locks.withLock('a', async () => {
+        await locks.withLock('b', () => undefined);
+        await new Promise<void>((go) => world.clock.after(50, go));
+        return 'a';
+      }),
+    );
+    await world.clock.settle();
+    const waiter = follow(locks.withLock('b', () => locks.withLock('a', () => 'b')));
+    await world.clock.advance(100);
+    expect([holder.value, waiter.value]).toEqual(['a', 'b']);
   });
 
   it('is none when a flow waits for one that only waits for something else', async () => {
