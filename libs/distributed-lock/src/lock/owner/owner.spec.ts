@@ -112,6 +112,19 @@ describe('draining', () => {
     await lock.release();
   });
 
+  it('waits for the answers to releases that are under way', async () => {
+    const lock = await world.take(locks, 'k');
+    world.faults.command = ({ kind }) =>
+      kind === 'release' ? { executedAfterMs: [30], repliedAfterMs: 60 } : undefined;
+    void lock.release();
+    const drained = follow(locks.drain());
+    await world.clock.advance(50);
+    expect(drained.state).toBe('pending');
+    await world.clock.advance(50);
+    expect(drained.state).toBe('resolved');
+    expect(await world.eye.inspect('k')).toBeNull();
+  });
+
   it('lets a flow that holds a lock acquire others and wait for them, until the grace is over', async () => {
     const patient = world.service({ shutdownGraceMs: 5000 });
     const busy = await world.take(other, 'busy');
