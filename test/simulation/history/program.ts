@@ -24,6 +24,7 @@ import { untilContended, untilLost } from './waits-for-a-signal.js';
 export class WorkFailed extends Error {}
 
 const DEFAULT_WAIT_MS = 10_000;
+const DEFAULT_GRACE_MS = 1000;
 
 /** Runs one call of a plan in its process, and writes down what it does. */
 export class Program {
@@ -434,7 +435,7 @@ export class Program {
       under,
       waitMs: waitMs === 'Infinity' ? Infinity : waitMs,
       ...(options.fair && { isFair: true }),
-      ...(options.graceMs !== undefined && { graceMs: options.graceMs }),
+      ...(options.onBusy === 'takeover' && { graceMs: options.graceMs ?? DEFAULT_GRACE_MS }),
       ...(holders && { holdersThen: [...holders.keys()] }),
       askedAt: this.actor.process.trueNow,
       askedAtOwn: this.actor.process.monotonic,

@@ -120,7 +120,7 @@ export class Stage {
     for (const record of records) {
       if (record.endedAt !== undefined) continue;
       record.samples.push(sample);
-      this.checkFixed(record, monotonic + sample.validForMs);
+      if (sample.validForMs > 0) this.checkFixed(record, monotonic + sample.validForMs);
       checkGrace(record, actor.process, sample.validForMs, this.parts.history);
     }
   }

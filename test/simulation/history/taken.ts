@@ -1,3 +1,4 @@
+import { askedSince } from './asked-since.js';
 import type { Disturbance, History, HoldRecord } from './history.js';
 import { count } from '../summary/counts.js';
 import { mayBeForcedOut } from './takeovers.js';
@@ -43,18 +44,4 @@ function takesUntil(history: History, it: Disturbance, key: string): number | un
 /** What the servers have lost then, their back end does not tell. */
 function isUntoldForget({ losses }: History, { kind }: Disturbance): boolean {
   return kind === 'forget' && !losses;
-}
-
-/** Since when an owner of this process has asked for the key, or had it: each owner asks for all callers of its process. */
-function askedSince({ calls, holds }: History, { process, key, owner, call, from }: HoldRecord): number {
-  const isOwn = (it: HoldRecord): boolean => owner !== undefined && it.owner === owner && it.key === key;
-  const own = holds.filter((it) => it.process === process && isOwn(it));
-  const asked = calls.find((it) => it.call === call && it.process === process)?.askedAt ?? from;
-  let since = Math.min(asked, ...own.map((it) => it.from));
-  for (const other of calls.toReversed()) {
-    const { settledAt = Infinity, askedAt } = other;
-    if (other.process === process && other.keys.includes(key) && askedAt <= since && settledAt >= since)
-      since = askedAt;
-  }
-  return since;
 }

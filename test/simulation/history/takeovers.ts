@@ -1,4 +1,5 @@
 import { LockLostError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
+import { askedSince } from './asked-since.js';
 import { count } from '../summary/counts.js';
 import type { CallRecord, History, HoldRecord } from './history.js';
 import type { Actor } from './stage.js';
@@ -34,9 +35,9 @@ export function mayBeTakenOver(history: History, hold: HoldRecord, at: number): 
 }
 
 function announcedTo(history: History, hold: HoldRecord): readonly Taker[] {
-  const { process, key, owner, from } = hold;
-  const own = history.holds.filter((it) => it.process === process && it.key === key && it.owner === owner);
-  const since = owner === undefined ? from : Math.min(from, ...own.map((it) => it.from));
+  const { process, key } = hold;
+  // The store may have granted it long before its process could read that.
+  const since = askedSince(history, hold);
   return takersOf(history, key).filter(
     (it) =>
       (it.call !== hold.call || it.process !== process) && (it.settledAt ?? Infinity) + UNDER_WAY_MS >= since,
