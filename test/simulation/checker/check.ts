@@ -20,10 +20,11 @@ import { checkMinimumHold } from './minimum-hold.js';
 import { checkNeedlessFailure } from './needless-failure.js';
 import { checkNeedlessLoss } from './needless-loss.js';
 import { checkLateness } from './lateness.js';
+import { checkOvertaken } from './overtaken.js';
 import { checkOrder } from './order.js';
 import { checkLimit, checkRefusal, checkStaleRefusal } from './refusal.js';
-import { checkStarvation } from './starvation.js';
 import { checkTakeover } from './takeover.js';
+import { checkStarvation, patienceOf } from './starvation.js';
 import { checkTokens } from './tokens.js';
 import { checkTurns } from './turns.js';
 
@@ -86,5 +87,9 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     ...checkLimit(history, { handOffMs: RELEASE_ROUND_TRIPS * roundTripMs, commandTimeoutMs, longestMs }),
     ...checkStaleRefusal(history),
     ...checkStarvation(history, { longestMs, commandTimeoutMs, roundTripMs }),
+    ...checkOvertaken(history, {
+      repairMs: patienceOf({ longestMs, commandTimeoutMs, roundTripMs }),
+      services: plan.processes.reduce((sum, it) => sum + it.services, 0),
+    }),
   ];
 }

@@ -14,11 +14,8 @@ interface StarvationTimes {
  * docs/guarantees.md, liveness: a key that nobody holds goes to one who waits, at the latest when the leases of the dead are
  * over and a recheck has come.
  */
-export function checkStarvation(
-  history: History,
-  { longestMs, commandTimeoutMs, roundTripMs }: StarvationTimes,
-): readonly Violation[] {
-  const patienceMs = longestMs + RECHECKS_MS + 4 * (commandTimeoutMs + roundTripMs);
+export function checkStarvation(history: History, times: StarvationTimes): readonly Violation[] {
+  const patienceMs = patienceOf(times);
   return history.calls.flatMap((call) => {
     const to = call.settledAt ?? history.endedAt;
     const [key] = call.keys;
@@ -47,4 +44,9 @@ export function checkStarvation(
     }
     return [];
   });
+}
+
+/** How long a waiter may have to wait for a key that nobody holds. */
+export function patienceOf({ longestMs, commandTimeoutMs, roundTripMs }: StarvationTimes): number {
+  return longestMs + RECHECKS_MS + 4 * (commandTimeoutMs + roundTripMs);
 }

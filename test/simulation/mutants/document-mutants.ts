@@ -19,6 +19,11 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
     ['further waiters of a client that is gone stay in the queue', 'if (clients.size > 0)', 'if (false)'],
     ['maxWaiting is ignored', 'if (this.isOneTooMany(request))', 'if (false)'],
     [
+      'the last to come is the first in the queue',
+      'const behind = this.queue.findIndex((other) => other.ticket > ticket);',
+      'const behind = 0;',
+    ],
+    [
       'permits of one key have one token',
       'const token = Math.max(',
       "const token = claim.kind === 'permits' && this.holders.length > 0 ? this.holders[0].token : Math.max(",

@@ -8,6 +8,7 @@ import { lastKey } from './last-key.js';
 import { overlappedRenewal } from './late-renewal.js';
 import { lostRelease } from './lost-release.js';
 import { lostWithQueue } from './lost-with-queue.js';
+import { newcomers } from './newcomers.js';
 import { bigPermit, lastReader } from './readers.js';
 import { takenOver } from './taken-over.js';
 import { twoResets } from './two-resets.js';
@@ -24,6 +25,7 @@ const OF_LOCKS: readonly DrawScene[] = [
   longHandOffs,
   lostRelease,
   lostWithQueue,
+  newcomers,
   overlappedRenewal,
   overlappedRenewal,
   takenOver,

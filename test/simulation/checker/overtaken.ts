@@ -1,0 +1,65 @@
+import type { CallRecord, History, HoldRecord, Violation } from '../history/history.js';
+
+/** An owner may have to wait for so many turns of every other one: those before it in the queue, and what a race costs it. */
+const ROUNDS = 3;
+
+interface OvertakenTimes {
+  /** What a fault may cost a waiter: all leases that it leaves behind, rechecks and their commands. */
+  readonly repairMs: number;
+  /** Services of all processes, each of which has one owner at a time in the queue for most keys. */
+  readonly services: number;
+}
+
+/**
+ * docs/guarantees.md, liveness: a caller is not starved by others that keep coming after it. Counts the owners that were granted the key
+ * while the caller waited, and whose first caller had asked after it. Local hand-offs of one owner are one turn.
+ */
+export function checkOvertaken(history: History, times: OvertakenTimes): readonly Violation[] {
+  return history.calls.flatMap((call) => {
+    const [key] = call.keys;
+    if (key === undefined || call.keys.length > 1 || call.isCrashed || call.call.includes('.')) return [];
+    const heldAt = call.settledAt ?? history.endedAt;
+    const calmFrom = Math.max(call.askedAt, repairedAt(history, heldAt, times.repairMs));
+    if (calmFrom >= heldAt) return [];
+    const turns = ownersAfter(history, { ...call, key }, calmFrom, heldAt);
+    const most = times.services * (ROUNDS + ownBefore(history, { ...call, key }));
+    if (turns.size <= most) return [];
+    const text = `call ${call.call} of ${call.process} waits for ${key} since ${Math.round(call.askedAt)}, and ${turns.size} owners that came later have had it`;
+    return [{ rule: 'progress', text }];
+  });
+}
+
+type OfOneKey = CallRecord & { readonly key: string };
+
+function ownersAfter(history: History, call: OfOneKey, from: number, to: number): ReadonlySet<string> {
+  const firsts = new Map<string, HoldRecord>();
+  for (const hold of history.holds) {
+    const isOther = hold.key === call.key && hold.process !== call.process && hold.owner !== undefined;
+    if (isOther && !firsts.has(hold.owner as string)) firsts.set(hold.owner as string, hold);
+  }
+  const later = [...firsts].filter(
+    ([, hold]) => hold.from > from && hold.from < to && askedAt(history, hold) > from,
+  );
+  return new Set(later.map(([owner]) => owner));
+}
+
+function askedAt({ calls }: History, { call, process, from }: HoldRecord): number {
+  return calls.find((it) => it.call === call && it.process === process)?.askedAt ?? from;
+}
+
+/** Callers of its own process that wait or hold when it asks: with another claim or lease each may need a turn of its own. */
+function ownBefore({ calls }: History, { process, key, askedAt: at }: OfOneKey): number {
+  return calls.filter(
+    (it) =>
+      it.process === process && it.keys.includes(key) && it.askedAt < at && (it.settledAt ?? Infinity) > at,
+  ).length;
+}
+
+function repairedAt({ pauses, disturbances, tooFewReplicas }: History, by: number, repairMs: number): number {
+  const ends = [
+    ...pauses.map((it) => ({ at: it.from, to: it.to })),
+    ...disturbances.map((it) => ({ at: it.at, to: it.to })),
+    ...tooFewReplicas.map((at) => ({ at, to: at })),
+  ];
+  return Math.max(-Infinity, ...ends.filter(({ at }) => at <= by).map(({ to }) => to + repairMs));
+}
