@@ -364,7 +364,8 @@ export class Owner {
   onLost(reason: LockLostError['reason'], detail: string): void {
     const { keeper } = this;
     if (!keeper || !this.isGranted) return;
-    if (keeper.lease.hasAdmittedNobody) return this.backToQueue(keeper);
+    // The store still has the lock for one whose grace is over, and the call that takes it over would not tell the same owner again.
+    if (keeper.lease.hasAdmittedNobody && reason !== 'takeover') return this.backToQueue(keeper);
     this.end();
     this.holds.lose(reason, detail, keeper.lease.suspendedBy);
     // The rest of a minimum hold must be written while the store still has the lease.
