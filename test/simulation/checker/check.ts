@@ -90,6 +90,9 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     ...checkOvertaken(history, {
       repairMs: patienceOf({ longestMs, commandTimeoutMs, roundTripMs }),
       services: plan.processes.reduce((sum, it) => sum + it.services, 0),
+      far: new Set(
+        plan.processes.flatMap(({ farMs }, i) => (farMs === undefined ? [] : [`P${i}`, `P${i}'`])),
+      ),
     }),
   ];
 }

@@ -5,7 +5,8 @@ import type { CallRecord, History } from './history.js';
 import { callLocked, type LockedWork, type Outcome } from './locked.js';
 import type { Actor, Held } from './stage.js';
 
-const AT_ONCE_MS = 2;
+/** A call whose wait is over at that moment asks its store for the name of the holder first. */
+const AT_ONCE_MS = 250;
 /** The answer of `onBusy`. */
 const BUSY = { is: 'busy' };
 

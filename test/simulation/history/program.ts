@@ -13,7 +13,7 @@ import { askLocked } from './ask-locked.js';
 import type { CallRecord, HoldRecord } from './history.js';
 import { checkHeld, checkList } from './listed.js';
 import { useAfterRelease } from './after-release.js';
-import { checkKept, mayBeForcedOut, nowOf, takersOf } from './takeovers.js';
+import { mayBeForcedOut, nowOf, takersOf } from './takeovers.js';
 import { sampleOf } from './sample.js';
 import { beginExtension, endExtension } from './extensions.js';
 import type { Actor, Held, Stage } from './stage.js';
@@ -50,7 +50,6 @@ export class Program {
       this.settled(call);
     } catch (error) {
       this.settled(call, error);
-      checkKept(history, call);
     }
     call.isOver = true;
     this.stage.aborts.get(call)?.cancelTimer();

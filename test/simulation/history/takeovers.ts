@@ -1,4 +1,3 @@
-import { LockLostError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import { askedSince } from './asked-since.js';
 import { count } from '../summary/counts.js';
 import type { CallRecord, History, HoldRecord } from './history.js';
@@ -83,16 +82,4 @@ function isDisturbed(
 
 export function nowOf({ process: { trueNow } }: Actor): { readonly from: number; readonly to: number } {
   return { from: trueNow, to: trueNow };
-}
-
-/** docs/guarantees.md, a takeover: a result within the grace counts. */
-export function checkKept(history: History, { call, process, error, keys }: CallRecord): void {
-  if (!(error instanceof LockLostError) || error.reason !== 'takeover' || keys.length > 1) return;
-  const hold = history.holds.find((it) => it.call === call && it.process === process);
-  const { end, toldAt, endedAt = Infinity, samples = [] } = hold ?? {};
-  if (end !== 'released' || toldAt === undefined || (samples.at(-1)?.until ?? 0) <= endedAt + 5) return;
-  history.violate(
-    'loss',
-    `call ${call} of ${process} ended within the grace of a takeover, and has lost its result`,
-  );
 }
