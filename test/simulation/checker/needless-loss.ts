@@ -30,7 +30,9 @@ export function checkNeedlessLoss(
   );
   return lost.flatMap((hold) => {
     const { endedAt = history.endedAt } = hold;
-    if (mayBeTakenOver(history, hold, endedAt)) return [];
+    // A call for several keys has lost them all with the first one.
+    const together = history.holds.filter((it) => it.call === hold.call && it.process === hold.process);
+    if (together.some((it) => mayBeTakenOver(history, it, endedAt))) return [];
     // What happened before may still be felt for a lease.
     const from = endedAt - watchdogTimeoutMs - 3 * commandTimeoutMs;
     const most =

@@ -152,10 +152,16 @@ export class Owner {
     acquireLoop.stop();
     const at = this.readClocks();
     const keeper = this.keepLease(grant, at);
+    const { takeover } = this;
+    if (takeover && this.leftOfGrace(at) <= 0) {
+      this.state = 'confirming';
+      return this.onGraceOver(takeover);
+    }
     this.onWaitingCount(grant.waiting, acquireLoop.asked.now);
     // Sent before the caller starts, because the caller may block the event loop for longer than the initial lease.
     if (!grant.confirmed) keeper.renewNow();
     this.admit(keeper, at);
+    if (takeover && this.isGranted) this.tellTakeover(takeover);
   }
 
   /** A second grant with the same token confirms the first. Another token means that the first grant was lost in between. */
@@ -331,13 +337,18 @@ export class Owner {
    * A notice of the same call is repeated with what is left of the grace, and does not shorten what the holder was told first.
    */
   private onTakeover({ graceMs, by }: Notice): void {
-    if (!this.isGranted || by === this.takeover?.by) return;
+    if (this.state === 'ended' || by === this.takeover?.by) return;
     const toldAt = this.readClocks();
     if (graceMs >= this.leftOfGrace(toldAt)) return;
-    const { key, id: owner, runtime } = this;
     this.dropTakeover();
     const takeover = (this.takeover = { graceMs, by, toldAt });
-    this.cancelGrace = runtime.clock.after(graceMs, () => this.onGraceOver(takeover));
+    this.cancelGrace = this.runtime.clock.after(graceMs, () => this.onGraceOver(takeover));
+    // The notice may come before the reply that grants the lock, which waits for replicas, for example.
+    if (this.isGranted) this.tellTakeover(takeover);
+  }
+
+  private tellTakeover({ graceMs, by }: Notice): void {
+    const { key, id: owner, runtime } = this;
     runtime.emit({ type: 'takeover', key, owner, graceMs, by });
     this.holds.tellTakeover();
   }
