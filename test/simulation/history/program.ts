@@ -25,8 +25,6 @@ export class WorkFailed extends Error {}
 
 const DEFAULT_WAIT_MS = 10_000;
 const DEFAULT_GRACE_MS = 1000;
-/** What the two clocks of a machine may differ by in the longest grace, of 3 s. The shorter rest counts. */
-const GRACE_DRIFT_MS = 30;
 
 /** Runs one call of a plan in its process, and writes down what it does. */
 export class Program {
@@ -381,11 +379,11 @@ export class Program {
     const { history, hasSessions } = this.stage.parts;
     const hasPaused = history.pauses.some((it) => it.process === process.name && it.to >= trulyAskedAt);
     // By both clocks of the machine, whose speeds differ by less than 1 %.
-    const graceUntil = Math.min(...records.map(({ graceUntilOwn = Infinity }) => graceUntilOwn));
-    const graceMs = graceUntil - now - GRACE_DRIFT_MS;
-    const leastMs = Math.min(ms - leaseMargin(ms) - 1.01 * (now - askedAt), graceMs) - 2;
+    const leastMs = ms - leaseMargin(ms) - 1.01 * (now - askedAt) - 2;
+    // Who is told of a takeover has the rest of the grace, which may have begun before this call was let in.
+    const isTakenOver = takersOf(history, lock.key).length > 0;
     const isHeld = records.every(({ endedAt, isLengthUnsure }) => endedAt === undefined && !isLengthUnsure);
-    if (!isExtended || hasPaused || !isHeld || !wasAlone || hasSessions) return;
+    if (!isExtended || hasPaused || !isHeld || !wasAlone || hasSessions || isTakenOver) return;
     if (lock.keys.length > 1 || lock.validForMs >= leastMs) return;
     const text = `call ${this.label} of ${process.name} has extended ${lock.key} by ${ms} ms, and it is valid for ${Math.round(lock.validForMs)} ms`;
     history.violate('belief', text);
