@@ -26,6 +26,7 @@ import type {
   Notification,
   TakeoverNotice,
 } from '../../port/lock-store.js';
+import { maxNoticeMs } from '../../port/notice-time.js';
 import { HandOffBudget } from './hand-off-budget.js';
 import { OwnerHolds, type Caller } from './owner-holds.js';
 import { Takeover } from './takeover.js';
@@ -334,12 +335,14 @@ export class Owner {
 
   /**
    * The lease goes on until the work has ended, or the grace is over. Of several takeovers the one whose grace ends first counts.
-   * A notice of the same call is repeated with what is left of the grace, and does not shorten what the holder was told first.
+   * A notice is repeated with what is left of the grace, and does not shorten what the holder was told first: it may be late by as much
+   * as a force leaves for it. Two calls of one process have the same name.
    */
   private onTakeover({ graceMs, by }: Notice): void {
-    if (this.state === 'ended' || by === this.takeover?.by) return;
+    if (this.state === 'ended') return;
     const toldAt = this.readClocks();
-    if (graceMs >= this.leftOfGrace(toldAt)) return;
+    const lateMs = by === this.takeover?.by ? maxNoticeMs(this.runtime.store.commandTimeoutMs) : 0;
+    if (graceMs >= this.leftOfGrace(toldAt) - lateMs) return;
     this.dropTakeover();
     const takeover = (this.takeover = { graceMs, by, toldAt });
     this.cancelGrace = this.runtime.clock.after(graceMs, () => this.onGraceOver(takeover));
