@@ -3,7 +3,7 @@ import { drawLocked } from './draw-locked.js';
 import { drawClaim, type KeyPlan } from './keys.js';
 import { drawTakeovers } from './draw-takeovers.js';
 import { drawTangle } from './draw-tangle.js';
-import type { Asking, CallOptionsPlan, CallPlan, ProcessPlan, Step, StreamPlan } from './plan.js';
+import type { Asking, CallOptionsPlan, CallPlan, LockedPlan, ProcessPlan, Step, StreamPlan } from './plan.js';
 
 /** What the works of a plan have in common: a mixture, works longer than leases, or fixed leases that are changed. */
 export type Theme = 'mixed' | 'long' | 'changing' | 'beyond the session';
@@ -89,7 +89,8 @@ function another(frame: Frame, before: CallPlan): CallPlan {
     atMs,
     options: { holdAtLeastMs: _, ...options },
   } = before;
-  const asked = { ...options, ...drawMinimumHold(dice, options.leaseMs ?? watchdogTimeoutMs) };
+  const minimum = drawMinimumHold(dice, options.leaseMs ?? watchdogTimeoutMs);
+  const asked = { ...options, ...(!isDropped(before.locked) && minimum) };
   return {
     ...before,
     atMs: atMs + dice.scale(1, 100),
@@ -103,8 +104,10 @@ function drawAsking(frame: Frame, process: number, depth: number): Asking {
   const key = dice.pick(keys);
   const others = keys.filter(({ family }) => family === key.family);
   const isSeveral = others.length > 1 && dice.happens(0.2);
-  const options = drawOptions(frame, drawClaim(dice, key));
   const how = dice.pick(HOWS);
+  const locked = how === 'handler' || how === 'method' ? drawLocked(dice, how) : undefined;
+  const drawn = drawOptions(frame, drawClaim(dice, key));
+  const options = isDropped(locked) ? withoutMinimumHold(drawn) : drawn;
   const several = others.map((it) => it.key);
   return {
     service: dice.int(0, (processes[process] as ProcessPlan).services - 1),
@@ -115,10 +118,19 @@ function drawAsking(frame: Frame, process: number, depth: number): Asking {
     options: depth > 0 && options.waitMs === 'Infinity' ? { ...options, waitMs: 3000 } : options,
     ...(dice.happens(0.1) && { abortAfterMs: dice.scale(1, 3000) }),
     ...(how === 'stream' && { stream: drawStream(dice) }),
-    ...((how === 'handler' || how === 'method') && { locked: drawLocked(dice, how) }),
+    ...(locked && { locked }),
     work: drawWork(frame, process, options, depth),
     ...(dice.happens(0.1) && { isUsedAfterwards: true as const }),
   };
+}
+
+/** Its lock may be given back before the method has run, and then nobody notes a minimum hold. */
+function isDropped(locked: LockedPlan | undefined): boolean {
+  return locked?.reader === 'drops';
+}
+
+function withoutMinimumHold({ holdAtLeastMs: _, ...options }: CallOptionsPlan): CallOptionsPlan {
+  return options;
 }
 
 function drawStream(dice: Dice): StreamPlan {
