@@ -95,7 +95,11 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['a holder is not told that its lock is taken over', 'this.announce(target);', 'void target;'],
   ]),
   ...mutantsOf('documents', 'lock/owner/owner.js', [
-    ['a later takeover prolongs the grace', 'if (graceMs >= this.leftOfGrace(toldAt))', 'if (false)'],
+    [
+      'a later takeover prolongs the grace',
+      'if (graceMs >= this.leftOfGrace(toldAt) - lateMs)',
+      'if (false)',
+    ],
     [
       'a holder that is told ends by force alone',
       'clock.after(graceMs, () => this.onGraceOver(takeover))',
