@@ -129,7 +129,8 @@ function isDropped(locked: LockedPlan | undefined): boolean {
   return locked?.reader === 'drops';
 }
 
-function withoutMinimumHold({ holdAtLeastMs: _, ...options }: CallOptionsPlan): CallOptionsPlan {
+function withoutMinimumHold(drawn: CallOptionsPlan): CallOptionsPlan {
+  const { holdAtLeastMs: _, ...options } = drawn;
   return options;
 }
 
