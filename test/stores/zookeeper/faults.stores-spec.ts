@@ -48,7 +48,7 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
     const warnings = events.flatMap((event) => (event.type === 'warning' ? event.message : []));
     expect(warnings).toEqual([
       expect.stringMatching(
-        /^A round trip to ZooKeeper \(127.+\) takes 7\d\d ms, .+ the session is [89]\d{3} ms long, and not watchdogTimeoutMs \(3000\): .+ set watchdogTimeoutMs to [89]\d{3}\.$/,
+        /^A round trip to ZooKeeper \(127.+\) takes \d+ ms, .+ the session is \d+ ms long, and not watchdogTimeoutMs \(3000\): .+ set watchdogTimeoutMs to \d+\.$/,
       ),
     ]);
   });
