@@ -68,6 +68,34 @@ describe('a grant', () => {
     expect(await world.eye.inspect('k')).toBeNull();
   });
 
+  it('that was taken by force before its reply came lets nobody in', async () => {
+    world.faults.command = ({ kind }) => (kind === 'acquire' ? { repliedAfterMs: 80 } : undefined);
+    const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
+    await world.clock.advance(10);
+    await world.eye.forceRelease('k');
+    world.mendNetwork();
+    const lock = await world.take(other, 'k');
+    await world.clock.advance(100);
+    expect(waiter.state).toBe('pending');
+    await lock.release();
+    await world.clock.advance(2000);
+    expect(waiter.value.fencingToken).toBeGreaterThan(lock.fencingToken);
+    await waiter.value.release();
+  });
+
+  it('whose takeover was announced before its reply came is given up when the grace is over', async () => {
+    world.faults.command = ({ kind }) => (kind === 'acquire' ? { repliedAfterMs: 80 } : undefined);
+    const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
+    await world.clock.advance(10);
+    world.mendNetwork();
+    const taker = follow(other.acquire('k', { onBusy: 'takeover', graceMs: 20, waitMs: Infinity }));
+    await world.clock.advance(80);
+    expect([waiter.state, taker.state]).toEqual(['pending', 'resolved']);
+    await taker.value.release();
+    await world.clock.advance(2000);
+    await waiter.value.release();
+  });
+
   it('whose answer was lost is given back when nobody waits for it any more', async () => {
     world.faults.command = ({ kind }) => (kind === 'acquire' ? { repliedAfterMs: 'never' } : undefined);
     const asked = follow(locks.acquire('k', { waitMs: 0 }));

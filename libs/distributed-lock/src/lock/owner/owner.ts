@@ -55,6 +55,8 @@ export class Owner {
   /** Another call takes the lock over. It is over with the grace, also if no timer has run by then. */
   takeover: RunningTakeover | undefined;
   private cancelGrace: (() => void) | undefined;
+  /** The store has said that the lock was lost before its grant was here. The next grant may be that one, so it must be confirmed. */
+  private isGrantInDoubt = false;
 
   constructor(
     private readonly callers: Callers,
@@ -132,6 +134,7 @@ export class Owner {
         this.startBudget(notification.waiting);
         return;
       case 'lost':
+        this.isGrantInDoubt ||= this.state === 'waiting';
         return this.takeover
           ? this.onGraceOver(this.takeover)
           : this.onLost(
@@ -152,7 +155,8 @@ export class Owner {
     const { acquireLoop } = this;
     acquireLoop.stop();
     const at = this.readClocks();
-    const keeper = this.keepLease(grant, at);
+    const keeper = this.keepLease(this.isGrantInDoubt ? unconfirmed(grant) : grant, at);
+    this.isGrantInDoubt = false;
     const { takeover } = this;
     if (takeover && this.leftOfGrace(at) <= 0) {
       this.state = 'confirming';
@@ -160,7 +164,7 @@ export class Owner {
     }
     this.onWaitingCount(grant.waiting, acquireLoop.asked.now);
     // Sent before the caller starts, because the caller may block the event loop for longer than the initial lease.
-    if (!grant.confirmed) keeper.renewNow();
+    if (!keeper.lease.isConfirmed) keeper.renewNow();
     this.admit(keeper, at);
     if (takeover && this.isGranted) this.tellTakeover(takeover);
   }
@@ -251,11 +255,12 @@ export class Owner {
     return this.acquireLoop.nextRequest(1);
   }
 
-  /** Keeps the lease of a grant. @returns whether the lease is still valid */
+  /** Keeps the lease of a grant. @returns whether the lease is still valid, and the grace of a takeover is not over */
   takeGrant(grant: Grant & Repeated): boolean {
     this.acquireLoop.noteLateCopies(grant);
     const at = this.readClocks();
-    return this.keepLease(grant, at).lease.measureValidity(at) > 0;
+    this.keepLease(this.isGrantInDoubt ? unconfirmed(grant) : grant, at);
+    return this.measureValidity(at) > 0;
   }
 
   /** Admits a caller that is not in the local queue. */
@@ -263,7 +268,9 @@ export class Owner {
     const keeper = this.keeper as LeaseKeeper;
     this.state = 'held';
     keeper.start();
-    return this.holds.admit(caller, keeper.lease, this.now);
+    const hold = this.holds.admit(caller, keeper.lease, this.now);
+    if (this.takeover && this.isHeld) this.tellTakeover(this.takeover);
+    return hold;
   }
 
   /** @param mayHold the store may have granted the key */
@@ -524,6 +531,11 @@ export class Owner {
  * ended:      for good; an owner id is never used again.
  */
 type State = 'waiting' | 'confirming' | 'held' | 'ended';
+
+/** Nobody is admitted under it before a renewal has confirmed it. */
+function unconfirmed(grant: Grant): Grant {
+  return { ...grant, confirmed: false, validUntil: -Infinity };
+}
 
 type Notice = Pick<TakeoverNotice, 'graceMs' | 'by'>;
 
