@@ -37,13 +37,25 @@ export class EventHub {
     this.listeners.observed || this.log?.wants(type) === true;
 
   readonly emit = (event: LockEvent): void => {
-    if (this.log?.wants(event.type)) this.log.write(event);
+    const { log } = this;
+    if (log?.wants(event.type)) this.write(log, event);
     this.listeners.next(event);
   };
 
+  /** No event is passed on after it: a late one would begin a timer of the log. */
   complete(): void {
     this.listeners.complete();
     this.log?.stop();
+    this.log = undefined;
+  }
+
+  /** Whatever the log throws, as for an error that has no text, the code that emits goes on. */
+  private write(log: EventLog, event: LockEvent): void {
+    try {
+      log.write(event);
+    } catch (error) {
+      this.onListenerFailed(error);
+    }
   }
 
   /** Emits one `error` event. A listener that also throws at this event causes no further one. */

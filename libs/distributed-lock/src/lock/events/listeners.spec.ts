@@ -5,6 +5,7 @@ import { locks, other, world } from '../../../../../test/support/world-per-test.
 import { LockLostError, LockShutdownError } from '../../port/lock.errors.js';
 import type { Lock } from '../lock.js';
 import type { LockEvent } from './lock.events.js';
+import { internalsOf } from './service-internals.js';
 
 type TypeOf = LockEvent['type'];
 
@@ -155,4 +156,26 @@ it('a lock that is taken over before its grant is confirmed goes to the taker, n
   expect(next!.value.signal.reason).not.toBeInstanceOf(LockLostError);
   await next!.value.release();
   await world.clock.advance(150);
+});
+
+it('a log that throws harms neither a lock nor the process, and an event after the end of its service begins nothing', async () => {
+  const hub = internalsOf(locks).events;
+  const written: TypeOf[] = [];
+  hub.log = {
+    wants: () => true,
+    write: ({ type }) => {
+      written.push(type);
+      throw new Error('no text');
+    },
+    stop: () => undefined,
+  };
+  const events = eventsOf(locks);
+  await (await world.take(locks, 'k')).release();
+  expect(events.filter(({ type }) => type === 'error')).not.toEqual([]);
+  const closed = follow(locks.close());
+  await world.clock.advance(1000);
+  expect(closed.state).toBe('resolved');
+  const before = written.length;
+  hub.emit({ type: 'error', key: 'k', during: 'release', error: new Error('late') });
+  expect(written).toHaveLength(before);
 });

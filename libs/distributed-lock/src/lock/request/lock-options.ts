@@ -65,8 +65,8 @@ export const CALL_NAMES: OptionNames<CallOptions> = {
 };
 export const WITH_LOCK_NAMES: OptionNames<WithLockOptions> = { ...CALL_NAMES, onLost: true };
 
-/** The options of a call that gives none, and the defaults of a service that has none. */
-export const NO_OPTIONS: CallOptions = {};
+/** The options of a call that gives none, and the defaults of a service that has none. Frozen, because all services share it. */
+export const NO_OPTIONS: CallOptions = Object.freeze({});
 
 const MAX_PERMITS = 1_000_000;
 /** Each permit is an entry of its own in the store. */

@@ -60,6 +60,7 @@ export function lockRequest(
 
 /** A call that names a claim has none of the default claim. A takeover goes ahead of all that wait, so no limit refuses it. */
 function withDefaults(call: CallOptions, defaults: CallOptions): CallOptions {
+  if (call === NO_OPTIONS) return defaults;
   const { mode, permits, weight, maxWaiting } = call;
   const namesClaim = mode !== undefined || permits !== undefined;
   return {
