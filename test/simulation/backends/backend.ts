@@ -40,7 +40,7 @@ export interface Backend {
   readonly betweenServersMs?: (options: StoreOptions) => number;
   /** So much later than a reply a server may bring what another client has written; default 0. */
   readonly messageLagMs?: (options: StoreOptions) => number;
-  /** What its servers do beside crashes and pauses, as faults of a plan. Default: nothing. */
+  /** Names of faults that a plan may aim at the servers of this back end, beside crashes and pauses; default: none. */
   readonly serverEvents?: readonly string[];
   /** How many servers `open` makes. */
   readonly serverCount: number;

@@ -4,7 +4,7 @@ import type { CallRecord, History, HoldRecord, Violation } from '../history/hist
 const ROUNDS = 3;
 
 interface OvertakenTimes {
-  /** What a fault may cost a waiter: all leases that it leaves behind, rechecks and their commands. */
+  /** For how long a fault may delay a waiter, in ms: until the leases that it leaves behind are over, plus rechecks and their commands. */
   readonly repairMs: number;
   /** Services of all processes, each of which has one owner at a time in the queue for most keys. */
   readonly services: number;

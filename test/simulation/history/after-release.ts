@@ -6,7 +6,7 @@ import type { History } from './history.js';
 const EXTENDED_MS = 600_000;
 
 /**
- * What a caller gets from a lock that it has released: nothing of it works, and the documented error says so. An extension that
+ * Calls every method of a lock that its caller has released, and checks that each rejects with the documented error. An extension that
  * reached the store would keep the key from all others.
  */
 export async function useAfterRelease(lock: Lock, name: string, history: History): Promise<void> {

@@ -16,7 +16,7 @@ interface LockedAsking {
   readonly call: CallRecord;
   readonly actor: Actor;
   readonly history: History;
-  /** What the work of its plan throws on purpose. */
+  /** Makes the error that a plan has a method throw. */
   readonly failure: () => Error;
 }
 

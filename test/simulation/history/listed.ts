@@ -3,7 +3,7 @@ import { LockShutdownError, LockStoreError } from '../../../libs/distributed-loc
 import { mayBeForcedOut, nowOf } from './takeovers.js';
 import type { Held, Parts } from './stage.js';
 
-/** What a service says that it holds is what its flows believe in, with the same token and validity. */
+/** Compares `service.held()` with the lock that a flow has: the same key, token and validity. */
 export function checkHeld({ actor, lock, records }: Held, service: LockService, { history }: Parts): void {
   if (lock.keys.length > 1) return;
   const record = records.find(({ endedAt }) => endedAt === undefined);
