@@ -39,6 +39,7 @@ import { answerTo } from './run/answer-to.js';
 import { toHandler, lastInterceptor } from './run/handler-call.js';
 import { Departure } from './run/departure.js';
 import { isInOwnFlow, locksLeftOut, runInOwnFlow } from './run/handler-flow.js';
+import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
 import { keepAdmission, takeAdmission } from './run/early-admissions.js';
 import type { Answer } from './run/http-answer.js';
 import { HandlerValues } from './keys/handler-values.js';
@@ -91,6 +92,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     const admitted = whenAdmitted<unknown>(
       (departure) => takeAdmission(context) ?? this.admit(call, departure),
       (lock, out) => this.run(call, next, lock, out),
+      (error) => this.errorFor(error, call),
     );
     const own = call.plan.answersItself ? grpcCallOf(context.getArgs()) : undefined;
     const answered = own
@@ -113,6 +115,8 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
         : this.inOwnFlow(call, () => this.admit(call, departure));
       keepAdmission(context, await admission);
       return true;
+    } catch (error) {
+      throw this.errorFor(error, call);
     } finally {
       departure.end();
     }
@@ -138,22 +142,17 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     return !this.config.getGlobalInterceptors().some((it) => it instanceof LockedInterceptor);
   }
 
-  private async admit(call: LockedCall, departure: Departure): Promise<Admission> {
-    const { plan, context } = call;
-    try {
-      leaveWithClient(answerTo(context), departure);
-      await prepareTransport(context.getType());
-      const argsFor = (count: number) => plan.argumentsOf(count, context, this.values);
-      const keys = () => plan.keysOfRequest(context, this.values);
-      const service = () => this.serviceOf(plan);
-      const fallBack = async (onBusy: BusyFallback, busy: LockWaitTimeoutError): Promise<unknown> => {
-        const args = await argsFor(Math.max(0, onBusy.length - 1));
-        return Reflect.apply(onBusy, await this.values.handlerOf(context), [busy, ...args]) as unknown;
-      };
-      return await admit({ plan, argsFor, fallBack, keys, service }, departure);
-    } catch (error) {
-      throw this.errorFor(error, call);
-    }
+  private admit({ plan, context }: LockedCall, departure: Departure): MaybePromise<Admission> {
+    leaveWithClient(answerTo(context), departure);
+    const argsFor = (count: number) => plan.argumentsOf(count, context, this.values);
+    const keys = () => plan.keysOfRequest(context, this.values);
+    const service = () => this.serviceOf(plan);
+    const fallBack = async (onBusy: BusyFallback, busy: LockWaitTimeoutError): Promise<unknown> => {
+      const args = await argsFor(Math.max(0, onBusy.length - 1));
+      return Reflect.apply(onBusy, await this.values.handlerOf(context), [busy, ...args]) as unknown;
+    };
+    const askAll = () => admit({ plan, argsFor, fallBack, keys, service }, departure);
+    return andThen(prepareTransport(context.getType()), askAll);
   }
 
   private run(

@@ -35,11 +35,12 @@ interface TransportPayload {
   readonly message: string;
 }
 
-/** Loads the exception of a transport for `toTransportError`. */
-export async function prepareTransport(type: string): Promise<void> {
+/** Loads the exception of a transport for `toTransportError`. @returns a promise only for the first message of a transport */
+export function prepareTransport(type: string): Promise<unknown> | undefined {
   const load = exceptions.has(type) ? undefined : PACKAGES[type];
+  const note = (exception?: Type<Error>): unknown => exceptions.set(type, exception);
   // Without the package the lock error is thrown as it is. The filters handle that, too.
-  if (load) exceptions.set(type, await detached(load).catch(() => undefined));
+  return load && detached(load).then(note, () => note());
 }
 
 /**

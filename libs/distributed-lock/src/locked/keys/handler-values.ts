@@ -1,5 +1,6 @@
 import type { ArgumentMetadata, ExecutionContext, PipeTransform, Type } from '@nestjs/common';
 import { ContextIdFactory, type ApplicationConfig, type ContextId, type ModuleRef } from '@nestjs/core';
+import { andThen, type MaybePromise } from '../../async-context/maybe-promise.js';
 import { hasAppConfig } from '../nest/app-config.guard.js';
 import { boundTo, PIPES, type HandlerKind, type HandlerParameter } from '../nest/nest-metadata.js';
 
@@ -38,15 +39,18 @@ export class HandlerValues {
   ) {}
 
   /** @throws the error of a pipe, so that an invalid value is refused before any lock is acquired */
-  async read(parameter: HandlerParameter, context: ExecutionContext): Promise<unknown> {
+  read(parameter: HandlerParameter, context: ExecutionContext): MaybePromise<unknown> {
     const { type: source = -1, metatype, data, schema } = parameter;
     const metadata = { type: PIPE_TYPES[source] ?? 'custom', metatype, data, schema } as ArgumentMetadata;
-    let value = await extract(parameter, context);
-    for (const bound of this.pipesOf(parameter, context)) {
-      const pipe = isClass(bound) ? (this.lasting(bound) ?? this.resolve(bound, context)) : bound;
-      value = await (await pipe).transform(value, metadata);
-    }
-    return value;
+    const pass = (value: MaybePromise<unknown>, pipe: BoundPipe): MaybePromise<unknown> =>
+      andThen(value, (it) =>
+        andThen(this.instanceOf(pipe, context), (instance) => instance.transform(it, metadata) as unknown),
+      );
+    return this.pipesOf(parameter, context).reduce(pass, extract(parameter, context));
+  }
+
+  private instanceOf(pipe: BoundPipe, context: ExecutionContext): MaybePromise<PipeTransform> {
+    return isClass(pipe) ? (this.lasting(pipe) ?? this.resolve(pipe, context)) : pipe;
   }
 
   /** The object whose method handles the request; `undefined` where it is a provider under another token than its class. */

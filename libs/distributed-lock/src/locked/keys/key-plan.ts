@@ -3,6 +3,7 @@ import { LockConfigurationError, LockKeyError, isLockError } from '../../port/lo
 import type { CallOptions, Keys, Lock } from '../../lock/lock.js';
 import { checkHandler } from './handler-checks.js';
 import { readSource, type HandlerValues } from './handler-values.js';
+import { andThen, readAll, type MaybePromise } from '../../async-context/maybe-promise.js';
 import { originOf, partNameOf, type Origin } from './key-origin.js';
 import { follow, type Placeholder } from '../template/key-template.js';
 import { type AnyClass, type AnyFunction, ROUTE_PARAMETER } from '../nest/nest-metadata.js';
@@ -106,24 +107,33 @@ export class KeyPlan {
   }
 
   /** The keys of a call that Nest is about to make. @throws LockKeyError, or the error of a pipe */
-  async keysOfRequest(context: ExecutionContext, values: HandlerValues): Promise<Keys> {
+  keysOfRequest(context: ExecutionContext, values: HandlerValues): MaybePromise<Keys> {
     const { key } = this.site;
     if (typeof key === 'function') {
-      const args = await this.argumentsOf(key.length, context, values);
-      this.parts.set(context, new Map(args.entries()));
-      return this.noting(() => this.checked(Reflect.apply(key, undefined, args)), this.takesFromServer(key));
+      return andThen(this.argumentsOf(key.length, context, values), (args) => {
+        this.parts.set(context, new Map(args.entries()));
+        return this.noting(
+          () => this.checked(Reflect.apply(key, undefined, args)),
+          this.takesFromServer(key),
+        );
+      });
     }
-    const keys: string[] = [];
-    const parts = new Map<Placeholder, unknown>();
-    for (const template of key) {
-      const reads = template.placeholders.map((p) => this.valueInRequest(p, context, values));
-      const read = await Promise.all(reads);
-      template.placeholders.forEach((p, i) => this.isPart(p) && parts.set(p, read[i]));
-      const rendered = this.noting(() => template.render(read, (p) => this.partName(p)), true);
-      for (const it of rendered) keys.push(it);
-    }
-    if (parts.size > 0) this.parts.set(context, parts);
-    return keys;
+    const read = readAll([...this.origins.keys()], (p) => this.valueInRequest(p, context, values));
+    return andThen(read, (list) => {
+      const values = new Map([...this.origins.keys()].map((p, i) => [p, list[i]]));
+      const parts = new Map([...values].filter(([p]) => this.isPart(p)));
+      if (parts.size > 0) this.parts.set(context, parts);
+      return this.noting(
+        () =>
+          key.flatMap((it) =>
+            it.render(
+              it.placeholders.map((p) => values.get(p)),
+              (p) => this.partName(p),
+            ),
+          ),
+        true,
+      );
+    });
   }
 
   /**
@@ -195,13 +205,15 @@ export class KeyPlan {
   }
 
   /** The first `count` arguments that Nest is about to give to the handler. */
-  argumentsOf(count: number, context: ExecutionContext, values: HandlerValues): Promise<unknown[]> {
-    return Promise.all(
-      Array.from({ length: count }, async (_, index) => {
-        const parameter = this.shape.decorated.find((it) => it.index === index);
-        return parameter && (await values.read(parameter, context));
-      }),
+  argumentsOf(
+    count: number,
+    context: ExecutionContext,
+    values: HandlerValues,
+  ): MaybePromise<readonly unknown[]> {
+    const parameters = Array.from({ length: count }, (_, index) =>
+      this.shape.decorated.find((it) => it.index === index),
     );
+    return readAll(parameters, (it) => it && values.read(it, context));
   }
 
   private valueInCall(p: Placeholder, args: readonly unknown[]): unknown {
@@ -211,14 +223,16 @@ export class KeyPlan {
     throw new LockKeyError(message, undefined);
   }
 
-  private async valueInRequest(
+  private valueInRequest(
     p: Placeholder,
     context: ExecutionContext,
     values: HandlerValues,
-  ): Promise<unknown> {
+  ): MaybePromise<unknown> {
     const origin = this.origins.get(p) as Origin;
     if ('source' in origin) return follow(readSource(origin.source, context), origin.rest);
-    return follow(origin.parameter && (await values.read(origin.parameter, context)), origin.rest);
+    return andThen(origin.parameter && values.read(origin.parameter, context), (it) =>
+      follow(it, origin.rest),
+    );
   }
 
   /** Checks the result of a key function, which may be plain JavaScript. */

@@ -4,6 +4,7 @@ import { LockNotHeldError } from '../../port/lock.errors.js';
 import type { HeldLock } from '../../lock/context/held-lock.js';
 import { activationOfFlow, runFor, runHolding } from '../../lock/context/async-context.js';
 import type { KeyPlan, RequestParts } from '../keys/key-plan.js';
+import { isPromiseLike } from '../../async-context/maybe-promise.js';
 import type { LockedSite } from '../declaration/locked-site.js';
 import type { UnderLock } from './under-lock.js';
 
@@ -83,24 +84,31 @@ export class Activation {
     if (refusal) return Promise.reject(refusal);
     if (lock) this.plan.assertKeyOf(args, lock, this.parts);
     const result = runFor(undefined, () => handler(lock));
-    if (typeof (result as PromiseLike<unknown> | undefined)?.then === 'function') {
-      return this.follow(Promise.resolve(result), holder);
-    }
+    if (isPromiseLike(result)) return this.follow(Promise.resolve(result), holder);
     if (isObservable(result)) holder?.streams();
     return holder ? holder.hold(result) : result;
   }
 
   /** Listens before Nest does, so that the lock is released before Nest passes the result on. */
-  private async follow(result: Promise<unknown>, holder: typeof this.holder): Promise<unknown> {
+  private follow(result: Promise<unknown>, holder: typeof this.holder): Promise<unknown> {
     this.running += 1;
-    try {
-      const value = await result;
-      if (isObservable(value)) holder?.streams();
-      return holder ? holder.hold(value) : value;
-    } finally {
+    const end = (): void => {
       this.running -= 1;
       holder?.releaseIfDone();
-    }
+    };
+    const onValue = (value: unknown): unknown => {
+      try {
+        if (isObservable(value)) holder?.streams();
+        return holder ? holder.hold(value) : value;
+      } finally {
+        end();
+      }
+    };
+    const onError = (error: unknown): never => {
+      end();
+      throw error;
+    };
+    return result.then(onValue, onError);
   }
 }
 

@@ -1,9 +1,11 @@
 import { Observable, isObservable, of, type Subscriber, type TeardownLogic } from 'rxjs';
+import { promiseOf } from '../../async-context/promise-of.js';
 import { mockError } from '../../distributed-lock.tokens.js';
 import { isLockError, type LockWaitTimeoutError } from '../../port/lock.errors.js';
 import type { HeldLock } from '../../lock/context/held-lock.js';
 import type { CallOptions, Keys } from '../../lock/lock.js';
 import type { LockService } from '../../lock/lock.service.js';
+import { andThen, isPromiseLike, type MaybePromise } from '../../async-context/maybe-promise.js';
 import { Departure } from './departure.js';
 import type { KeyPlan } from '../keys/key-plan.js';
 import type { BusyFallback, LockedOptions } from '../declaration/locked.options.js';
@@ -12,7 +14,7 @@ import type { BusyFallback, LockedOptions } from '../declaration/locked.options.
 export type Admission = { readonly lock?: HeldLock } | { readonly answer: unknown };
 
 /** Gives at least as many arguments of the method as it is asked for. */
-type ArgumentsFor = (count: number) => readonly unknown[] | Promise<readonly unknown[]>;
+type ArgumentsFor = (count: number) => MaybePromise<readonly unknown[]>;
 
 type FallBack = (onBusy: BusyFallback, busy: LockWaitTimeoutError) => unknown;
 
@@ -22,14 +24,19 @@ export interface Applicant {
   readonly argsFor: ArgumentsFor;
   /** Calls `onBusy` in place of the method. */
   readonly fallBack: FallBack;
-  readonly keys: () => Keys | Promise<Keys>;
+  readonly keys: () => MaybePromise<Keys>;
   readonly service: () => LockService;
 }
 
-/** Asks for admission on subscription, and leaves the queue on teardown. After the grant `run` takes over the subscriber. */
+/**
+ * Asks for admission on subscription, and leaves the queue on teardown. After the grant `run` takes over the subscriber.
+ *
+ * @param errorFor gives or throws the error that the subscriber gets for one of `admit`
+ */
 export function whenAdmitted<T>(
-  admit: (departure: Departure) => Promise<Admission>,
+  admit: (departure: Departure) => MaybePromise<Admission>,
   run: (lock: HeldLock | undefined, out: Subscriber<T>) => TeardownLogic,
+  errorFor: (error: unknown) => unknown = (error) => error,
 ): Observable<T> {
   return new Observable<T>((out) => {
     const departure = new Departure();
@@ -51,25 +58,48 @@ export function whenAdmitted<T>(
     };
     const fail = (error: unknown): void => {
       departure.end();
-      out.error(error);
+      try {
+        out.error(errorFor(error));
+      } catch (mistake) {
+        out.error(mistake);
+      }
     };
-    admit(departure).then(start, fail);
-    return () => departure.leave();
+    out.add(() => departure.leave());
+    settle(() => admit(departure), start, fail);
   });
 }
 
-/** Acquires, unless `when` says that the call needs no lock. `onBusy` answers if the keys are not free. */
-export async function admit(call: Applicant, departure: Departure): Promise<Admission> {
-  const { options, where } = call.plan;
-  if (!(await isNeeded(options, call.argsFor))) return {};
-  const keys = await call.keys();
+/** Passes on the result of `work`: at once if it is there. */
+function settle<T>(
+  work: () => MaybePromise<T>,
+  onValue: (value: T) => void,
+  onError: (error: unknown) => void,
+): void {
+  let result: MaybePromise<T>;
   try {
-    const lock = await acquireFor(departure, call.service(), keys, call.plan.call);
-    if (!isHeldLock(lock)) throw mockError(options.service, `@Locked on ${where}`, 'gave no lock');
-    return { lock };
+    result = work();
   } catch (error) {
-    return { answer: await busyAnswer(options, error, call.fallBack) };
+    return onError(error);
   }
+  if (isPromiseLike(result)) result.then(onValue, onError);
+  else onValue(result);
+}
+
+/** Acquires, unless `when` says that the call needs no lock. `onBusy` answers if the keys are not free. */
+export function admit(call: Applicant, departure: Departure): MaybePromise<Admission> {
+  const { options, where } = call.plan;
+  const onGrant = (lock: HeldLock): Admission => {
+    if (isHeldLock(lock)) return { lock };
+    throw mockError(options.service, `@Locked on ${where}`, 'gave no lock');
+  };
+  const onRefusal = (error: unknown): MaybePromise<Admission> =>
+    andThen(busyAnswer(options, error, call.fallBack), (answer) => ({ answer }));
+  return andThen(isNeeded(options, call.argsFor), (needed) => {
+    if (!needed) return {};
+    return andThen(call.keys(), (keys) =>
+      promiseOf(() => acquireFor(departure, call.service(), keys, call.plan.call)).then(onGrant, onRefusal),
+    );
+  });
 }
 
 /** False for what a mock of `acquire` gives. Not by `instanceof`: an application may load two copies of this package. */
@@ -77,16 +107,16 @@ function isHeldLock(lock: Partial<HeldLock> | undefined): boolean {
   return Array.isArray(lock?.holds);
 }
 
-export async function isNeeded({ when }: LockedOptions, argsFor: ArgumentsFor): Promise<boolean> {
-  return !when || Reflect.apply(when, undefined, await argsFor(when.length));
+export function isNeeded({ when }: LockedOptions, argsFor: ArgumentsFor): MaybePromise<boolean> {
+  return !when || andThen(argsFor(when.length), (args) => Reflect.apply(when, undefined, args) as boolean);
 }
 
 /** The answer of `onBusy` to an error of acquiring. @throws the error, if `onBusy` is not for it */
-export async function busyAnswer(
+export function busyAnswer(
   { onBusy = 'throw' }: LockedOptions,
   error: unknown,
   fallBack: FallBack,
-): Promise<unknown> {
+): MaybePromise<unknown> {
   const isBusy = isLockError(error) && error.code === 'LOCK_WAIT_TIMEOUT';
   if (onBusy === 'throw' || onBusy === 'takeover' || !isBusy) throw error;
   return onBusy === 'skip' ? undefined : fallBack(onBusy, error as LockWaitTimeoutError);

@@ -27,11 +27,11 @@ export function keepAdmission(context: ExecutionContext, admission: Admission): 
   });
 }
 
-export function takeAdmission(context: ExecutionContext): Promise<Admission> | undefined {
+export function takeAdmission(context: ExecutionContext): Admission | undefined {
   const request = context.getArgByIndex<object>(0);
   const early = byRequest.get(request);
   if (early?.handler !== context.getHandler()) return undefined;
   byRequest.delete(request);
   early.stopListening?.();
-  return Promise.resolve(early.admission);
+  return early.admission;
 }

@@ -1,4 +1,5 @@
 import { isObservable, throwError, type Observable } from 'rxjs';
+import { promiseOf } from '../../async-context/promise-of.js';
 import { assertGenuine, injectedProperty, mockError } from '../../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { Keys, Lock } from '../../lock/lock.js';
@@ -11,6 +12,7 @@ import { admit, busyAnswer, isNeeded, whenAdmitted, type Applicant } from './adm
 import { fillSlots } from '../declaration/current-lock.decorator.js';
 import { Departure } from './departure.js';
 import { runAsCalled } from './handler-flow.js';
+import { isPromiseLike } from '../../async-context/maybe-promise.js';
 import { KeyPlan } from '../keys/key-plan.js';
 import { serviceOf } from './live-services.js';
 import type { AnyClass, AnyFunction } from '../nest/nest-metadata.js';
@@ -64,7 +66,8 @@ async function promised({ plan, service, argsFor, fallBack, keys, run }: Call): 
     assertHoldable(result, { where, readBy: 'caller' });
     return result;
   };
-  if (!(await isNeeded(options, argsFor))) return work(undefined);
+  const needed = isNeeded(options, argsFor);
+  if (!(isPromiseLike(needed) ? await needed : needed)) return work(undefined);
   let hasStarted = false;
   const start = (lock: Lock): Promise<unknown> => {
     hasStarted = true;
@@ -114,7 +117,7 @@ function generated(callOf: () => Call): AsyncGenerator<unknown, unknown> {
 
 async function* stepsOf(callOf: () => Call, departure: Departure): AsyncGenerator<unknown, unknown> {
   const call = callOf();
-  const admission = await admit(call, departure).catch((error: unknown) => {
+  const admission = await promiseOf(() => admit(call, departure)).catch((error: unknown) => {
     if (departure.reason === RETURNED) return undefined;
     throw error;
   });
