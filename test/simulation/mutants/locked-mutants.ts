@@ -37,7 +37,7 @@ export const LOCKED_MUTANTS: readonly Mutant[] = [
       'streamOf(plan, run(lock)).subscribe(observer)',
     ],
   ]),
-  ...mutantsOf('documents', 'locked/run/activation.js', [
+  ...mutantsOf('documents', 'locked/run/handler-run.js', [
     [
       'a handler does not run in the flow that holds its lock',
       'lock && activationOfFlow() !== this ? runHolding(lock, work, as) : runFor(as, work)',

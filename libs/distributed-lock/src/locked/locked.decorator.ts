@@ -2,7 +2,7 @@ import { injectLockService } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { refuseStandard } from '../options/standard-decorators.js';
 import { fillSlots } from './declaration/current-lock.decorator.js';
-import { HandlerCall } from './run/handler-call.js';
+import { ExpectedCall } from './run/handler-run.js';
 import { callLocked } from './run/locked-call.js';
 import { LockedInterceptor } from './locked.interceptor.js';
 import { type AnyFunction, INTERCEPTORS, putInFront } from './nest/nest-metadata.js';
@@ -82,7 +82,7 @@ export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecor
 }
 
 function callSite(site: LockedSite, original: AnyFunction, self: unknown, args: readonly unknown[]): unknown {
-  const call = HandlerCall.of(site, args);
+  const call = ExpectedCall.of(site, args);
   if (!call) return callLocked(site, original, self, args);
   return call.run((lock) => Reflect.apply(original, self, fillSlots(site, args, lock)) as unknown, args);
 }

@@ -5,7 +5,7 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 import { AppConfigGuard } from './nest/app-config.guard.js';
 import { LOCK_SLOTS } from './declaration/current-lock.decorator.js';
 import { KeyPlan } from './keys/key-plan.js';
-import { lastInterceptor } from './run/handler-call.js';
+import { lastInterceptor } from './run/handler-run.js';
 import { beginFlows, noteEntry } from './run/handler-flow.js';
 import { LockErrorGatewayFilter } from './errors/lock-error.gateway-filter.js';
 import { LockedInterceptor } from './locked.interceptor.js';

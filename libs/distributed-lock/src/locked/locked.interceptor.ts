@@ -33,10 +33,9 @@ import type { HeldLock } from '../lock/context/held-lock.js';
 import { warn, warnOnce } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
 import { hasAppConfig } from './nest/app-config.guard.js';
-import { Activation, type LockedCall } from './run/activation.js';
+import { HandlerRun, toHandler, lastInterceptor, type LockedCall } from './run/handler-run.js';
 import { admit, whenAdmitted, type Admission } from './run/admission.js';
 import { answerTo } from './run/answer-to.js';
-import { toHandler, lastInterceptor } from './run/handler-call.js';
 import { Departure } from './run/departure.js';
 import { isInOwnFlow, locksLeftOut, runInOwnFlow } from './run/handler-flow.js';
 import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
@@ -86,7 +85,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const site = siteOf(context.getHandler());
     if (!site) return next.handle();
-    const passing = Activation.passing(context, site);
+    const passing = HandlerRun.passing(context, site);
     if (passing) return this.isLast(context) ? toHandler(passing, next) : next.handle();
     const call = { site, plan: KeyPlan.of(context.getClass(), site), context };
     const admitted = whenAdmitted<unknown>(
@@ -138,7 +137,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   /** True where only the handler follows. A global interceptor has the interceptor of the method after it. */
   private isLast(context: ExecutionContext): boolean {
     if (boundTo(INTERCEPTORS, context.getHandler()).at(-1) === lastInterceptor) return false;
-    if (Activation.of(context) || !hasAppConfig(context)) return true;
+    if (HandlerRun.of(context) || !hasAppConfig(context)) return true;
     return !this.config.getGlobalInterceptors().some((it) => it instanceof LockedInterceptor);
   }
 
@@ -164,10 +163,10 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     const { plan, context } = call;
     const isLast = this.isLast(context);
     // Nest keeps the async context of handle() for the handler, and that of subscribe() for the handler's Observable.
-    const inside = (activation: Activation): Observable<unknown> =>
-      isLast ? toHandler(activation, next) : next.handle();
+    const inside = (handlerRun: HandlerRun): Observable<unknown> =>
+      isLast ? toHandler(handlerRun, next) : next.handle();
     if (!lock) {
-      const free = new Activation(call, undefined);
+      const free = new HandlerRun(call, undefined);
       return free.enter(() =>
         inside(free)
           .pipe(finalize(() => free.close()))
@@ -186,10 +185,10 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
       },
       ownAnswer: () => (answer && isOwn(answer, call) ? answer : undefined),
     });
-    const activation = new Activation(call, lock, underLock);
+    const handlerRun = new HandlerRun(call, lock, underLock);
     const start = (observer: Observer<unknown>) =>
-      activation.enter(() => inside(activation).subscribe(observer));
-    underLock.start(start, activation);
+      handlerRun.enter(() => inside(handlerRun).subscribe(observer));
+    underLock.start(start, handlerRun);
     return () => underLock.leave();
   }
 

@@ -13,7 +13,7 @@ import { memoryStore } from '../stores/memory/memory.store.js';
 import { Locked } from './locked.decorator.js';
 
 /** What a request may cost more for its lock than for an interceptor that does nothing. */
-const MAX_PROMISES = 8;
+const MAX_PROMISES = 7;
 
 /** Grants and releases at once, by promises that were made before, so that only those of the library are counted. */
 const GRANTED = Promise.resolve({

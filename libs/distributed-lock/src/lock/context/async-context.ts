@@ -12,7 +12,7 @@ interface FlowLock extends Lock {
 class Frame {
   constructor(
     readonly lock: FlowLock | undefined,
-    /** The run of a `@Locked` handler: an `Activation`, or the `HandlerCall` within it. */
+    /** The run of a `@Locked` handler: a `HandlerRun`, or the `ExpectedCall` behind its interceptors. */
     readonly activation: object | undefined,
     readonly outer: Flow,
     /** The request with which the flow began; `undefined` for a flow whose beginning nobody has marked. */

@@ -7,7 +7,7 @@ import type { HeldLock } from '../../lock/context/held-lock.js';
 import { assertHoldable, holdStream } from '../../lock/streams/held-stream.js';
 import type { LockService } from '../../lock/lock.service.js';
 import { runHolding } from '../../lock/context/async-context.js';
-import { withoutActivation } from './activation.js';
+import { outsideOfHandlers } from './handler-run.js';
 import { admit, busyAnswer, isNeeded, whenAdmitted, type Applicant } from './admission.js';
 import { fillSlots } from '../declaration/current-lock.decorator.js';
 import { Departure } from './departure.js';
@@ -42,7 +42,7 @@ export function callLocked(
   const callOf = (): Call => {
     const plan = KeyPlan.of(classOf(self, site), site);
     const run = (lock: Lock | undefined): unknown =>
-      withoutActivation(() => Reflect.apply(original, self, fillSlots(site, args, lock)));
+      outsideOfHandlers(() => Reflect.apply(original, self, fillSlots(site, args, lock)));
     const service = serviceFor(self, plan);
     const [argsFor, keys] = [() => args, () => plan.keysOfCall(args)];
     const fallBack: Call['fallBack'] = (onBusy, busy) => Reflect.apply(onBusy, self, [busy, ...args]);
