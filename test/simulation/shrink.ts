@@ -1,3 +1,4 @@
+import { plainerMethods, plainerProcesses } from './plan/less.js';
 import type { CallPlan, Plan } from './plan/plan.js';
 
 /** @returns whether a plan still fails in the same way */
@@ -41,7 +42,8 @@ const options: Shorter = (plan) =>
       return withCall(plan, c, { ...call, options: rest });
     });
     if (call.how === 'withLock') return plain;
-    return [...plain, () => withCall(plan, c, { ...call, how: 'withLock' })];
+    const { locked: _locked, stream: _stream, ...asking } = call;
+    return [...plain, () => withCall(plan, c, { ...asking, how: 'withLock' })];
   });
 const clocks: Shorter = (plan) => [
   () => ({ ...plan, calm: 'without scenes' }),
@@ -59,7 +61,17 @@ const clocks: Shorter = (plan) => [
   () => ({ ...plan, faults: plan.faults.map(({ when, act }) => ({ when, act })) }),
 ];
 
-const shorterThan: readonly Shorter[] = [halves, faults, calls, candidates, steps, options, clocks];
+const shorterThan: readonly Shorter[] = [
+  halves,
+  faults,
+  calls,
+  candidates,
+  steps,
+  options,
+  plainerMethods,
+  plainerProcesses,
+  clocks,
+];
 
 async function withoutMost(plan: Plan, shorter: Shorter, fails: Fails): Promise<Plan> {
   let smallest = plan;

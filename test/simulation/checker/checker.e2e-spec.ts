@@ -511,7 +511,7 @@ describe('the checker of a history', () => {
     const shutdown = new LockShutdownError('closing', 'k');
     const brokenBy = (other: Partial<CallRecord>) => {
       const history = historyOf({ calls: [call({ askedAt: 500, settledAt: 501, ...other })] });
-      history.drains.push({ process: 'P0', at: 400, graceUntil: 900 });
+      history.drains.push({ process: 'P0', at: 400, graceUntil: 900, graceMs: 500 });
       return checkDrain(history).length;
     };
     const under = [hold({ from: 100, endedAt: 2000 })];
@@ -526,6 +526,17 @@ describe('the checker of a history', () => {
     // Its flow has lost its lock.
     const lost = [hold({ from: 100, endedAt: 450 })];
     expect([brokenBy({ under: lost }), brokenBy({ under: lost, error: shutdown })]).toEqual([1, 0]);
+  });
+
+  it('finds a holder that loses its lock before the grace of a drain is over', () => {
+    const brokenBy = (other: Partial<HoldRecord>, graceUntil = 1900) => {
+      const history = historyOf({ holds: [hold({ end: 'lost', isShutDown: true, ...other })] });
+      history.drains.push({ process: 'P0', at: 1400, graceUntil, graceMs: 500 });
+      return checkDrain(history).length;
+    };
+    expect([brokenBy({ endedAt: 1800 }), brokenBy({ endedAt: 1900 })]).toEqual([1, 0]);
+    expect(brokenBy({ endedAt: 99_000 }, Infinity)).toBe(1);
+    expect([brokenBy({ endedAt: 1800, isShutDown: false }), brokenBy({ process: 'P1' })]).toEqual([0, 0]);
   });
 
   it('lets calls fail with documented errors only', () => {

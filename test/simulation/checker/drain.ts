@@ -1,5 +1,5 @@
 import { isLockError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
-import type { CallRecord, Drain, History, Violation } from '../history/history.js';
+import type { CallRecord, Drain, History, HoldRecord, Violation } from '../history/history.js';
 
 /** A refusal asks no store. Timers of a process may be late by a little. */
 const AT_ONCE_MS = 2;
@@ -9,7 +9,8 @@ const AT_ONCE_MS = 2;
  * That one may acquire others until the grace is over, so that its work can end.
  */
 export function checkDrain(history: History): readonly Violation[] {
-  return history.drains.flatMap((drain) => {
+  const tooSoon = history.holds.flatMap((hold) => lostTooSoon(history, hold));
+  const calls = history.drains.flatMap((drain) => {
     const later = history.calls.filter(
       (it) => it.process === drain.process && it.askedAt > drain.at && !it.needsNoLock,
     );
@@ -22,6 +23,19 @@ export function checkDrain(history: History): readonly Violation[] {
         : [{ rule: 'errors', text: `call ${call.call} of ${call.process} ${text}` }];
     });
   });
+  return [...tooSoon, ...calls];
+}
+
+/** Who holds when its application closes has the whole grace to end its work. */
+function lostTooSoon(
+  { drains, pauses }: History,
+  { isShutDown, endedAt = Infinity, process, call, key }: HoldRecord,
+): readonly Violation[] {
+  const drain = drains.find((it) => it.process === process && endedAt >= it.at - AT_ONCE_MS);
+  if (!isShutDown || !drain || endedAt >= drain.graceUntil) return [];
+  if (pauses.some((it) => it.process === process && it.to >= drain.at && it.from <= endedAt)) return [];
+  const text = `call ${call} of ${process} loses ${key} ${Math.round(endedAt - drain.at)} ms after its services were told to close, and their grace is ${drain.graceMs} ms`;
+  return [{ rule: 'loss', text }];
 }
 
 function isHeldThrough({ endedAt = Infinity }: { readonly endedAt?: number }, call: CallRecord): boolean {

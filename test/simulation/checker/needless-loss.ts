@@ -26,7 +26,9 @@ export function checkNeedlessLoss(
   if (roundTripMs * ROUND_TRIPS_PER_COMMAND > commandTimeoutMs) return [];
   // A nested call may share a lock of its flow that has a fixed lease.
   const lost = history.holds.filter(
-    ({ end, leaseMs, call }) => end === 'lost' && leaseMs === undefined && !call.includes('.'),
+    // A drain has a rule of its own.
+    ({ end, leaseMs, call, isShutDown }) =>
+      end === 'lost' && leaseMs === undefined && !call.includes('.') && !isShutDown,
   );
   return lost.flatMap((hold) => {
     const { endedAt = history.endedAt } = hold;

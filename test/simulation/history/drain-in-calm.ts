@@ -1,17 +1,19 @@
 import { isLockError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
-import { GRACE_MS, type Stage } from './stage.js';
+import { GRACE_MS } from '../plan/settings.js';
+import { graceOf } from './drains.js';
+import type { Stage } from './stage.js';
 
 const SLACK_MS = 100;
 const PATIENCE_MS = 15_000;
 
 /**
  * docs/guarantees.md, in your process: while an application closes, a flow that holds a lock acquires others, and any other call is
- * refused at once, also one of a flow that has lost its lock to the end of the grace. The services of the first process are closed by this, and the others follow.
+ * refused at once, also one of a flow that has lost its lock to the end of the grace. The services of one process are closed by this, and the others follow.
  */
 export async function drainInCalm({ actors, parts }: Stage): Promise<void> {
   const { kernel, history, handOffMs } = parts;
-  const [actor] = actors.filter(({ process }) => process.state === 'running');
+  const [actor] = actors.filter((it) => it.process.state === 'running' && graceOf(it) === GRACE_MS);
   const service = actor?.services[0];
   if (!actor || !service || handOffMs + SLACK_MS > GRACE_MS) return;
   let isHeld = false;

@@ -5,10 +5,8 @@ import type { Fate, Message } from '../network/message.js';
 import type { Act, CallEvent, FaultPlan, Plan, Trigger } from '../plan/plan.js';
 import type { Disturbance, Pause } from './history.js';
 import { Program, WorkFailed } from './program.js';
-import { GRACE_MS, type Actor, type Stage } from './stage.js';
-
-/** Timers are late by a little, and clocks differ by less than 1 %. */
-const SLACK_MS = 50;
+import { checkDrained, drainOf } from './drains.js';
+import type { Actor, Stage } from './stage.js';
 
 type OnMessage = Extract<Trigger, { message: string }>;
 
@@ -47,15 +45,6 @@ export class Faults {
       for (const call of idle)
         if (waiting.has(call)) parts.history.violate('lateness', `call ${call.call} waits on beside a drain`);
     });
-  }
-
-  /** docs/guarantees.md: a drain takes its grace and the time of two commands at most. */
-  private checkDrained({ process: { name, trueNow } }: Actor, from: number): void {
-    const { history } = this.stage.parts;
-    const mostMs = GRACE_MS + 2 * this.plan.storeOptions.commandTimeoutMs + SLACK_MS;
-    const hasPaused = history.pauses.some((it) => it.process === name && it.to >= from);
-    if (trueNow - from <= mostMs || hasPaused) return;
-    history.violate('lateness', `drain() of ${name} took ${Math.round(trueNow - from)} ms`);
   }
 
   private onMessage(message: Message): Fate | undefined {
@@ -203,10 +192,11 @@ export class Faults {
       case 'close':
         disturb(act.do, 0);
         return process.receive(() => {
-          const at = process.trueNow;
-          history.drains.push({ process: process.name, at, graceUntil: at + GRACE_MS });
+          const drain = drainOf(actor);
+          history.drains.push(drain);
           for (const service of actor.services) {
-            if (act.do === 'drain') void service.drain().then(() => this.checkDrained(actor, now));
+            if (act.do === 'drain')
+              void service.drain().then(() => checkDrained(this.stage.parts, this.plan, actor, drain));
             else void service.close();
           }
           this.checkDismissed(actor);

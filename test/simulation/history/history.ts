@@ -94,8 +94,9 @@ export interface CallRecord {
 export interface Drain {
   readonly process: string;
   readonly at: number;
-  /** From then on holders lose what they still hold. */
+  /** By its own clock, which may be fast, holders lose what they still hold from then on; `Infinity`: they lose nothing. */
   readonly graceUntil: number;
+  readonly graceMs: number;
 }
 
 /** A process did not run its own code for a while, or one of its clocks was set. */

@@ -10,19 +10,17 @@ import { sourcesOf } from '../kernel/sources.js';
 import type { Network } from '../network/network.js';
 import type { CANDIDATE_ACTS } from '../plan/candidate.js';
 import type { CallEvent, Plan, ProcessPlan, Who } from '../plan/plan.js';
+import { serviceOptionsOf } from '../plan/settings.js';
 import type { CallRecord, History, HoldRecord } from './history.js';
 import { beginGrace, checkGrace } from './grace.js';
 import { listenBadly } from './listener.js';
 import { sampleOf } from './sample.js';
 import { StoredLeases } from './stored-leases.js';
 
-/** `shutdownGraceMs` of all services. */
-export const GRACE_MS = 500;
-
 /** The library looks at a fixed lease at least every second, because its machine may have slept. */
 const NOTICED_WITHIN_MS = 1100;
 
-/** A process and its services. */
+/** A process and its services, all of one configuration. */
 export interface Actor {
   readonly process: SimProcess;
   readonly services: readonly LockService[];
@@ -221,7 +219,7 @@ export class Stage {
   }
 
   private actorOf(
-    { rate, timeOfDayDrifts, isNamed, offsetMs, services, farMs = 0, listener }: ProcessPlan,
+    { rate, timeOfDayDrifts, isNamed, offsetMs, services, farMs = 0, listener, settings }: ProcessPlan,
     i: number,
     name: string,
   ): Actor {
@@ -242,7 +240,7 @@ export class Stage {
     const made = Array.from({ length: services }, (_, s) => {
       const { clock, chance } = sourcesOf(process, dice.fork(`${name} service ${s}`));
       const store = backend.storeFor(process);
-      const times = { watchdogTimeoutMs, shutdownGraceMs: GRACE_MS };
+      const times = { watchdogTimeoutMs, ...serviceOptionsOf(settings) };
       const application = isNamed ? `application ${i}` : false;
       return new LockService({ store, clock, chance, application, ...times });
     });

@@ -1,6 +1,7 @@
 import { Observable } from 'rxjs';
 import type { Chance } from '../../../libs/distributed-lock/src/time/chance.js';
 import { awakeClock, type Clock } from '../../../libs/distributed-lock/src/time/clock.js';
+import { timerDelay } from '../../../libs/distributed-lock/src/time/timer-delay.js';
 import type { Dice } from './dice.js';
 import type { SimProcess } from './process.js';
 
@@ -9,7 +10,7 @@ export function sourcesOf(
   process: SimProcess,
   dice: Dice,
 ): { readonly clock: Clock; readonly chance: Chance } {
-  const after: Clock['after'] = (ms, task) => process.setTimeout(ms, task);
+  const after: Clock['after'] = (ms, task) => process.setTimeout(timerDelay(ms), task);
   const clock: Clock = {
     ...awakeClock({
       monotonic: () => process.monotonic,

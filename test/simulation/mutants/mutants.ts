@@ -1,3 +1,4 @@
+import { CONFIG_MUTANTS } from './config-mutants.js';
 import { CORE_MUTANTS } from './core-mutants.js';
 import { DOCUMENT_MUTANTS } from './document-mutants.js';
 import { ETCD_MUTANTS } from './etcd-mutants.js';
@@ -12,6 +13,7 @@ import { ZOOKEEPER_MUTANTS } from './zookeeper-mutants.js';
 
 export const MUTANTS: readonly Mutant[] = [
   ...CORE_MUTANTS,
+  ...CONFIG_MUTANTS,
   ...LEADER_MUTANTS,
   ...LOCKED_MUTANTS,
   ...DOCUMENT_MUTANTS,

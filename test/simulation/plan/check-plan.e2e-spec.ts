@@ -27,6 +27,8 @@ const PLAN = {
 };
 const FAULT = { when: { atMs: 5 }, act: { do: 'stop', who: 0, ms: 5 } };
 const withCall = (changes: object) => ({ ...PLAN, calls: [{ ...CALL, ...changes }] });
+const withLocked = (how: string, locked: object) =>
+  withCall({ how, locked: { keys: 'function', gives: 'promise', ...locked } });
 const withFault = (changes: object) => ({ ...PLAN, faults: [{ ...FAULT, ...changes }] });
 
 /** What is told of a plan in a file. */
@@ -70,6 +72,33 @@ describe('a plan that somebody has written', () => {
         work: [{ do: 'nested', call: CALL }],
       }),
       'plan.calls[0].work[0].call.process is unknown; known are service, how, ',
+    ],
+    [withLocked('method', { keys: 'name' }), 'plan.calls[0].locked.keys is one of function, templates, list'],
+    [withLocked('method', { gives: 'stream' }), 'plan.calls[0].locked.gives is one of promise, throws, '],
+    [withLocked('method', { isFree: false }), 'plan.calls[0].locked.isFree is one of true, and not false. '],
+    [
+      withLocked('method', { when: 1 }),
+      'plan.calls[0].locked.when is unknown; known are keys, gives, reader, onBusy, isFree',
+    ],
+    [
+      withLocked('withLock', {}),
+      'plan.calls[0].locked is for a handler or a method, and this is a call by withLock',
+    ],
+    [
+      withLocked('method', { reader: 'drops' }),
+      'plan.calls[0].locked.reader is for an observable or a generator, and it gives: promise',
+    ],
+    [
+      withLocked('handler', { gives: 'generator', onBusy: 'answer' }),
+      'plan.calls[0].locked.onBusy is for a promise or throws, and it gives: generator',
+    ],
+    [
+      withLocked('handler', { onBusy: 'skip' }),
+      'plan.calls[0].locked.onBusy skip is for a method, and this is a handler',
+    ],
+    [
+      { ...PLAN, processes: [{ ...PLAN.processes[0], settings: { shutdownGraceMs: -1 } }] },
+      'plan.processes[0].settings.shutdownGraceMs is a number from 0 on, and not -1. ',
     ],
     [withFault({ act: { do: 'kill', who: 0 } }), 'plan.faults[0].act.do is one of lose, break, '],
     [

@@ -1,6 +1,7 @@
 import type { Backend } from '../backends/backend.js';
 import type { Latency } from '../network/network.js';
 import { checkCandidate } from './candidate.js';
+import { checkLocked } from './check-locked.js';
 import {
   doing,
   fields,
@@ -21,12 +22,12 @@ import type {
   CallOptionsPlan,
   CallPlan,
   FaultPlan,
-  LockedPlan,
   Plan,
   ProcessPlan,
   Step,
   StreamPlan,
 } from './plan.js';
+import { SETTINGS } from './settings.js';
 
 export const HOWS: readonly Asking['how'][] = [
   'withLock',
@@ -54,14 +55,9 @@ const STREAM = fields<StreamPlan>({
   kind: oneOf('generator', 'web stream', 'readable'),
   reader: oneOf('reads', 'leaves', 'drops'),
 });
-const LOCKED = fields<LockedPlan>({
-  keys: oneOf('function', 'templates', 'list'),
-  gives: oneOf('promise', 'throws', 'observable', 'generator'),
-  reader: optional(oneOf('reads', 'leaves', 'drops')),
-  onBusy: optional(oneOf('skip', 'answer')),
-  isFree: optional(oneOf(true)),
-});
 const EVENT = oneOf('asked', 'acquired', 'ended');
+
+const NO_CHECK: Check = () => undefined;
 
 /**
  * A plan may come from a file that somebody has written. Options of a call are checked for their type; which of them go together is
@@ -88,6 +84,7 @@ export function checkPlan(plan: unknown, backend: Backend): asserts plan is Plan
         services: whole(1),
         farMs: optional(number(0)),
         listener: optional(oneOf('throws', 'blocks', 'calls')),
+        settings: optional(SETTINGS),
       }),
       1,
     ),
@@ -125,9 +122,8 @@ function checkCall(call: unknown, at: string, processes: readonly unknown[]): vo
   const services = servicesOf(processes[Number(process)]);
   const ownFields = { process: whole(0), atMs: number(0) };
   fields<CallPlan>({ ...ownFields, ...askingOf(services) })(call, at);
+  checkLocked(call, at);
 }
-
-const NO_CHECK: Check = () => undefined;
 
 /** What a plan may ask for, by name. */
 export const STEPS = Object.keys(stepsOf(1));
@@ -141,6 +137,13 @@ function servicesOf(process: unknown): number {
   return isObject(process) ? Number(process['services']) : 1;
 }
 
+function checkAsking(services: number): Check {
+  return (call, at) => {
+    fields<Asking>(askingOf(services))(call, at);
+    checkLocked(call, at);
+  };
+}
+
 /** @param services how many the process has */
 function askingOf(services: number): Readonly<Record<keyof Asking, Check>> {
   return {
@@ -150,7 +153,7 @@ function askingOf(services: number): Readonly<Record<keyof Asking, Check>> {
     options: OPTIONS,
     abortAfterMs: optional(number(0)),
     stream: optional(STREAM),
-    locked: optional(LOCKED),
+    locked: NO_CHECK,
     work: listOf((step, at) => doing(stepsOf(services))(step, at)),
     isUsedAfterwards: optional(oneOf(true)),
   };
@@ -158,9 +161,7 @@ function askingOf(services: number): Readonly<Record<keyof Asking, Check>> {
 
 function stepsOf(services: number): Readonly<Record<Step['do'], Readonly<Record<string, Check>>>> {
   const lasting = { ms: number(0) };
-  const calling: Readonly<Record<string, Check>> = {
-    call: (call, at) => fields<Asking>(askingOf(services))(call, at),
-  };
+  const calling: Readonly<Record<string, Check>> = { call: checkAsking(services) };
   return {
     sleep: lasting,
     block: lasting,
@@ -215,10 +216,10 @@ function actsOf(
     block: toProcess,
     cut: { ...toProcess, only },
     reset: { who, only },
-    call: { who, call: fields<Asking>(askingOf(services)) },
+    call: { who, call: checkAsking(services) },
     crash: { who },
     abort: { who },
-    restart: { ...toProcess, call: fields<Asking>(askingOf(services)) },
+    restart: { ...toProcess, call: checkAsking(services) },
     drain: { who },
     resign: { who },
     'stand down': { who },

@@ -1,6 +1,7 @@
 import type { StoreOptions } from '../backends/backend.js';
 import type { Latency } from '../network/network.js';
 import type { CandidatePlan, CANDIDATE_ACTS } from './candidate.js';
+import type { SettingsPlan } from './settings.js';
 
 /** All that a history depends on, beside the code. JSON, so that it can be kept, shortened and run again. */
 export interface Plan {
@@ -35,6 +36,7 @@ export interface ProcessPlan {
   readonly farMs?: number;
   /** What a listener of `events$` does at some of the events of each service. */
   readonly listener?: 'throws' | 'blocks' | 'calls';
+  readonly settings?: SettingsPlan;
 }
 
 /** As `CallOptions`; JSON has no `Infinity`. */
