@@ -225,7 +225,8 @@ describe('the arguments of the scripts', () => {
       cluster: false,
       digit: '0',
     });
-    expect(passed('release', 1)).toMatchObject({ owner: `${store.clientId}:2`, kind: 'lock', digit: '1' });
+    expect(passed('release', 1)).toMatchObject({ owner: `${store.clientId}:2`, kind: 'lock', digit: '2' });
+    expect(Number(passed('release')['min_token'])).toBeGreaterThanOrEqual(last);
     expect(Number(passed('force')['min_token'])).toBeGreaterThanOrEqual(last);
     expect(passed('force')).toMatchObject({ cluster: '0', publish: 'PUBLISH', by: '', owners: '' });
   });

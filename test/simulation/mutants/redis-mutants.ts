@@ -49,8 +49,8 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a free lock is granted past its queue',
-      "redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then\\nlocal token",
-      "redis.call('EXISTS', KEYS[1]) == 0 then\\nlocal token",
+      "if is_plain and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then",
+      "if is_plain and redis.call('EXISTS', KEYS[1]) == 0 then",
     ],
     [
       'several keys are taken although others hold one',
@@ -67,7 +67,43 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       "if is_free or was_holder == 1 and kind == 'permits' then hand_off(kind, held_alone)",
       "if is_free or was_holder == 1 and kind == 'permits' then local _ = 0",
     ],
-    ['tokens forget the counter', "< token then\\nredis.call('HSET'", "< math.huge then\\nredis.call('HSET'"],
+    ['tokens forget the counter', 'or 0) >= token then', 'or 0) >= 9e15 then'],
+    [
+      'a plain waiter that is gone is granted',
+      '(tonumber(string.sub(note, 1, 13)) or 0) >= now then',
+      'tonumber(string.sub(note, 1, 13)) then',
+    ],
+    [
+      'a plain waiter without a connection is granted',
+      'subscribed[2] == 0 and subscribed[4] > 0',
+      'subscribed[2] == 0',
+    ],
+    [
+      'a plain waiter is granted tokens without regard to those that it has seen',
+      'min_token = math.max(min_token, tonumber(string.sub(note, 14, 29)))',
+      '',
+    ],
+    [
+      'a plain waiter that was granted stays in the queue',
+      "redis.call('ZREM', KEYS[2], waiter)\\nredis.call('HDEL', KEYS[3], waiter, 'foreign_waiting_since')",
+      '',
+    ],
+    [
+      'a plain waiter is granted without an end',
+      "redis.call('HSET', KEYS[1], waiter, '1')\\nredis.call('PEXPIRE', KEYS[1], lease)",
+      "redis.call('HSET', KEYS[1], waiter, '1')",
+    ],
+    [
+      'a plain waiter is granted when another leaves the queue',
+      "was_holder == 1 and waiting_keys == 2 and redis.call('EXISTS', KEYS[1]) == 0 then",
+      'waiting_keys == 2 then',
+    ],
+    [
+      'a plain waiter is granted past foreign clients',
+      'subscribed[2] == 0 and subscribed[4] > 0',
+      'subscribed[4] > 0',
+      'No foreign client is in a history. The vectors of Redisson have it.',
+    ],
     [
       'a renewal of several locks does not move the end of their leases',
       "redis.call('PEXPIRE', lock, lease)\\n",

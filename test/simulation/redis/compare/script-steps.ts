@@ -188,8 +188,9 @@ export async function takeStep(servers: Stepped, step: ScriptStep, i: number): P
       const hold = step.holdMs > 0 ? { hold: step.holdMs } : {};
       const used = step.tokens > 1 ? { used: first, reserved: end } : {};
       const isPlain = kind === 'lock' && step.holdMs === 0 && step.tokens === 1 && step.subscribed;
-      const options = JSON.stringify({ ...claim, ...used, ...hold, min_token: 0, ...PUBLISH });
-      await run('release', keys, [owner, `${isPlain ? 1 : 0}${options}`]);
+      const options = JSON.stringify({ ...claim, ...used, ...hold, ...PUBLISH });
+      const digit = isPlain ? (step.sharedTokens ? 1 : 2) : 0;
+      await run('release', keys, [owner, '0', `${digit}${options}`]);
       return;
     }
     case 'force':

@@ -104,6 +104,10 @@ function formatted(directive: string, value: LuaValue): string {
   switch (directive) {
     case '.0f':
       return numberOf(value).toFixed(0);
+    case '09.0f':
+    case '013.0f':
+    case '016.0f':
+      return numberOf(value).toFixed(0).padStart(Number.parseInt(directive), '0');
     case '02x':
       return numberOf(value).toString(16).padStart(2, '0');
     case 'd':

@@ -50,8 +50,8 @@ export function releaseCopies(
     // The reply to a common release lacks the server's time, which is needed while an acquire of the owner is unanswered.
     const isCommon = mayBeCommon && holdMs === 0 && !owner.hasUnanswered;
     const hold = holdMs > 0 ? `,"hold":${holdMs}` : '';
-    const options = `{${claimFields(claim)}${tokens}${hold},"min_token":${minToken},${serverFields}}`;
-    return [request.owner, `${isCommon ? 1 : 0}${options}`];
+    const digit = isCommon ? (context.sharesTokens ? 1 : 2) : 0;
+    return [request.owner, minToken, `${digit}{${claimFields(claim)}${tokens}${hold},${serverFields}}`];
   };
   return () => connection.run(new ReleaseCommand(request, context, args));
 }

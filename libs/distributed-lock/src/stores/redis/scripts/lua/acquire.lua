@@ -33,25 +33,23 @@ if KEYS[6] then
 end
 
 -- The lock has no holder and no queue. This is the common case, so it takes as few steps as possible.
-if string.sub(ARGV[5], 1, 1) == '1' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
-  local token = (min_token < micros or min_token > micros + FARTHEST_AHEAD) and micros or min_token + 1
-  local counted = redis.call('SET', KEYS[4], string.format('%.0f', token), 'PX', TOKEN_KEEP_MS, 'GET')
-  if not counted or (tonumber(counted) or tonumber(string.match(counted, '%d+$')) or 0) < token then
+local is_plain = string.sub(ARGV[5], 1, 1) == '1'
+if is_plain and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
+  --@include lib/plain-token.lua
+  if token then
     redis.call('HSET', KEYS[1], owner, '1')
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
     -- The token mostly is the server's time, so one number tells both.
     if token == micros then return token end
     return { 1, now, token, token, 0 }
   end
-  -- The clock is behind the counter. The general way below counts on from the counter.
-  redis.call('SET', KEYS[4], counted, 'PX', TOKEN_KEEP_MS)
 end
 
 local options, lease = cjson.decode(string.sub(ARGV[5], 2)), tonumber(ARGV[2])
 local kind, weight, permits, tokens = options.kind, options.weight, options.permits, options.tokens
 local min_last_token = tonumber(options.min_last_token)
 local cluster, publish, max_waiting = options.cluster, options.publish, options.max_waiting
-options.max_waiting = nil -- What is left is kept beside a waiter, and this counts for the present request alone.
+options.max_waiting = nil -- What is left may become the note of a waiter, and this counts for the present request alone.
 
 --@include lib/tokens.lua
 --@include lib/holders.lua
@@ -90,8 +88,14 @@ local function join_queue()
     if ticket == 0 then ticket = math.max(micros, tonumber(tail[2] or 0) + 1) end
     redis.call('ZADD', KEYS[2], text(ticket), owner)
   end
-  options.live_until, options.min_token = now + options.wait, ARGV[4]
-  redis.call('HSET', KEYS[3], owner, cjson.encode(options))
+  local live_until, note = now + options.wait, nil
+  if is_plain and options.subscribed and not cluster then
+    note = string.format('%013.0f%016.0f%09.0f', live_until, min_token, options.initial_lease) .. options.nonce
+  else
+    options.live_until, options.min_token = live_until, ARGV[4]
+    note = cjson.encode(options)
+  end
+  redis.call('HSET', KEYS[3], owner, note)
   redis.call('PEXPIRE', KEYS[2], KEEP_MS)
   redis.call('PEXPIRE', KEYS[3], KEEP_MS)
   return tonumber(ticket)
