@@ -34,7 +34,7 @@ describe('the page of errors', () => {
   });
 
   it('says what each message of an HTTP response means', () => {
-    const source = readFileSync(`${SRC}/locked/errors/lock-http.ts`, 'utf8');
+    const source = readFileSync(`${SRC}/locked/lock-http.ts`, 'utf8');
     const status = (kind: string) => new RegExp(`DEFAULTS.*\\b${kind}: (\\d+)`).exec(source)?.[1];
     const sent = [...source.matchAll(/^  (LOCK_\w+): \['(\w+)', '(.+)'\]/gm)];
     const rows = [...page.matchAll(/^\| (\d{3}): (.+?) +\| `(\w+)`/gm)].map(([, ...row]) => row);

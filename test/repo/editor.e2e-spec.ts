@@ -7,7 +7,7 @@ import {
   REGISTRATION_NAMES,
 } from '../../libs/distributed-lock/src/distributed-lock.options.js';
 import { CALL_NAMES } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
-import { OPTION_NAMES } from '../../libs/distributed-lock/src/locked/declaration/locked.options.js';
+import { OPTION_NAMES } from '../../libs/distributed-lock/src/locked/locked.options.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 /** Need not exist: the language service is given its text. */

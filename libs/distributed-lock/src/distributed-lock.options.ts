@@ -1,7 +1,7 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
 import { SERVICE_NAMES, type LockServiceOptions } from './lock/request/lock-options.js';
 import type { OptionNames } from './options/option-names.js';
-import type { LockHttpOptions } from './locked/errors/lock-http.js';
+import type { LockHttpOptions } from './locked/lock-http.js';
 import type { LockLoggerOption } from './observe/lock.logger.js';
 
 /** Options of one registration of the module. */

@@ -39,12 +39,12 @@ export {
   type BusyFallback,
   type LockPredicate,
   type LockedOptions,
-} from './locked/declaration/locked.options.js';
-export { CurrentLock, LockSignal } from './locked/declaration/current-lock.decorator.js';
-export { lockKey, type KeyValue } from './locked/template/key-value.js';
+} from './locked/locked.options.js';
+export { CurrentLock, LockSignal } from './locked/current-lock.decorator.js';
+export { lockKey, type KeyValue } from './locked/key-value.js';
 export { LockedInterceptor } from './locked/locked.interceptor.js';
-export { LockErrorFilter } from './locked/errors/lock-error.filter.js';
-export { toHttpException, type LockHttpOptions } from './locked/errors/lock-http.js';
+export { LockErrorFilter } from './locked/lock-error.filter.js';
+export { toHttpException, type LockHttpOptions } from './locked/lock-http.js';
 
 export type { LockClient, LockHolder } from './port/lock-client.js';
 

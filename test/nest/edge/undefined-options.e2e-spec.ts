@@ -10,12 +10,12 @@ import {
 } from '../../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { lockRequest } from '../../../libs/distributed-lock/src/lock/request/lock-request.js';
 import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
-import { resolveLockHttp } from '../../../libs/distributed-lock/src/locked/errors/lock-http.js';
-import { optionsOf, siteOf } from '../../../libs/distributed-lock/src/locked/declaration/locked-site.js';
+import { resolveLockHttp } from '../../../libs/distributed-lock/src/locked/lock-http.js';
+import { optionsOf, siteOf } from '../../../libs/distributed-lock/src/locked/locked-site.js';
 import {
   OPTION_NAMES,
   type LockedOptions,
-} from '../../../libs/distributed-lock/src/locked/declaration/locked.options.js';
+} from '../../../libs/distributed-lock/src/locked/locked.options.js';
 import { follow, LockWorld } from '../../support/lock-world.js';
 
 /** A value of each option that is not its default. */

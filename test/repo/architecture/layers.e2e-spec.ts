@@ -80,22 +80,14 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ],
   ['observe/health/', 'lock/.*|collections/.*|distributed-lock.tokens|@nestjs/.*'],
   ['observe/', 'lock/.*|(collections|redaction|port|async-context|time)/.*|@nestjs/common'],
-  ['leader/', `lock/.*|locked/nest/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
+  ['leader/', `lock/.*|nest/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
   [
     'admin/cli/',
     `admin/lock-view|lock/(lock|lock.service)|stores/(redis|etcd|zookeeper|sql/(postgres|mysql|sqlite))/index|${SHARED}|${TOOLS}`,
   ],
   ['admin/', `lock/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
-  ['locked/template/', '(options|port)/.*'],
-  ['locked/nest/', '(options|port)/.*|@nestjs/(common|core)'],
-  ['locked/errors/', `locked/nest/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/.*`],
-  ['locked/declaration/', `${TOKENS}|locked/(template|nest|errors)/.*|lock/(lock|request/.*)|${SHARED}`],
-  ['locked/keys/', `locked/(template|nest|declaration)/.*|lock/lock|${SHARED}|@nestjs/.*`],
-  [
-    'locked/run/',
-    `${TOKENS}|locked/(nest|declaration|keys)/.*|lock/(lock|lock.service|(context|streams)/.*)|${SHARED}|${TOOLS}|@nestjs/.*`,
-  ],
-  ['locked/', `${TOKENS}|locked/.*|lock/.*|${SHARED}|${TOOLS}|@nestjs/.*`],
+  ['nest/', '(options|port)/.*|@nestjs/(common|core)'],
+  ['locked/', `${TOKENS}|nest/.*|lock/.*|${SHARED}|${TOOLS}|@nestjs/.*`],
   ['', '.*/.*|distributed-lock\\..*|rxjs|node:.*|reflect-metadata'],
 ];
 
@@ -218,7 +210,7 @@ describe('the layers of the library', () => {
       ['lock/lock', []],
     ]);
     expect(circlesOf(roomsOf(rooms))).toEqual(['lock/queue → lock/owner → lock/queue']);
-    expect(violationsOf('locked/nest/bad.ts', ['locked/keys/key-plan'])).toHaveLength(1);
+    expect(violationsOf('nest/bad.ts', ['locked/key-plan'])).toHaveLength(1);
     expect(violationsOf('lock/lease/bad.ts', ['lock/lock.service'])).toHaveLength(1);
     expect(violationsOf('stores/redis/bad.ts', ['lock/lock.service'])).toHaveLength(1);
     expect(violationsOf('locked/bad.ts', ['stores/memory/memory.store'])).toHaveLength(1);

@@ -10,12 +10,9 @@ import {
 import type { Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import { Locked } from '../../../libs/distributed-lock/src/locked/locked.decorator.js';
-import {
-  ClientLeftError,
-  resolveLockHttp,
-} from '../../../libs/distributed-lock/src/locked/errors/lock-http.js';
+import { ClientLeftError, resolveLockHttp } from '../../../libs/distributed-lock/src/locked/lock-http.js';
 import { LockedInterceptor } from '../../../libs/distributed-lock/src/locked/locked.interceptor.js';
-import type { LockedOptions } from '../../../libs/distributed-lock/src/locked/declaration/locked.options.js';
+import type { LockedOptions } from '../../../libs/distributed-lock/src/locked/locked.options.js';
 import type { LockWaitTimeoutError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { Asking, LockedPlan } from '../plan/plan.js';
 import { argumentsFor, templatesOf } from './key-templates.js';

@@ -2,7 +2,7 @@ import { mutantsOf, type Mutant } from './mutant.js';
 
 /** Methods with `@Locked`: their keys, their lock and its end, and what their callers get. */
 export const LOCKED_MUTANTS: readonly Mutant[] = [
-  ...mutantsOf('documents', 'locked/run/under-lock.js', [
+  ...mutantsOf('documents', 'locked/under-lock.js', [
     [
       'the lock of a handler is given back while its stream is read',
       'this.hasEnded && this.open === 0 && !this.run?.isRunning',
@@ -14,10 +14,10 @@ export const LOCKED_MUTANTS: readonly Mutant[] = [
       'this.hasEnded && this.open > 0',
     ],
   ]),
-  ...mutantsOf('documents', 'locked/run/admission.js', [
+  ...mutantsOf('documents', 'locked/admission.js', [
     ['onBusy answers for each error of acquiring', '|| !isBusy)', ')'],
   ]),
-  ...mutantsOf('documents', 'locked/run/locked-call.js', [
+  ...mutantsOf('documents', 'locked/locked-call.js', [
     ['onBusy answers for an error of the method itself', 'if (hasStarted)', 'if (hasStarted && !fallBack)'],
     ['a method ignores what its onLost says', 'onLost: options.onLost }', "onLost: 'ignore' }"],
     ['a generator that ends while it waits goes on waiting', 'departure.leave(RETURNED)', 'void RETURNED'],
@@ -37,7 +37,7 @@ export const LOCKED_MUTANTS: readonly Mutant[] = [
       'streamOf(plan, run(lock)).subscribe(observer)',
     ],
   ]),
-  ...mutantsOf('documents', 'locked/run/handler-run.js', [
+  ...mutantsOf('documents', 'locked/handler-run.js', [
     [
       'a handler does not run in the flow that holds its lock',
       'lock && activationOfFlow() !== this ? runHolding(lock, work, as) : runFor(as, work)',

@@ -1,4 +1,4 @@
-import { ParameterSlots } from '../locked/nest/parameter-slots.js';
+import { ParameterSlots } from '../nest/parameter-slots.js';
 import type { Term } from './leader.js';
 
 /** The parameters that get the term. */

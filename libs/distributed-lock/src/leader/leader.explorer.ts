@@ -1,7 +1,7 @@
 import type { DiscoveryService } from '@nestjs/core';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { discoveredClasses, methodsOf } from '../locked/nest/discovered-classes.js';
-import type { AnyClass } from '../locked/nest/nest-metadata.js';
+import { discoveredClasses, methodsOf } from '../nest/discovered-classes.js';
+import type { AnyClass } from '../nest/metadata.js';
 import { TERM_SLOTS } from './current-term.decorator.js';
 import type { LeaderTerm } from './leader-term.js';
 import { markedClasses, marksOf, type TermMark } from './on-elected.decorator.js';

@@ -10,8 +10,8 @@ import { findLockService, getLockServiceToken } from '../distributed-lock.tokens
 import { internalsOf, isLockService, warn } from '../lock/events/service-internals.js';
 import { copiesText } from '../lock/copies.js';
 import type { LockService } from '../lock/lock.service.js';
-import { methodsOf } from '../locked/nest/discovered-classes.js';
-import type { AnyClass } from '../locked/nest/nest-metadata.js';
+import { methodsOf } from '../nest/discovered-classes.js';
+import type { AnyClass } from '../nest/metadata.js';
 import { nearestName } from '../options/nearest-name.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { Candidate, type TermHandlers } from './candidate.js';

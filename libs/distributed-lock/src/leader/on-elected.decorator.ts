@@ -1,7 +1,7 @@
 import { Inject, Optional } from '@nestjs/common';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { refuseStandard } from '../options/standard-decorators.js';
-import type { AnyClass } from '../locked/nest/nest-metadata.js';
+import type { AnyClass } from '../nest/metadata.js';
 import type { Term } from './leader.js';
 import { LEADERS, checkLeaderName } from './leader.tokens.js';
 

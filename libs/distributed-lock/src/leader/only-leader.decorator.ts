@@ -1,8 +1,8 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { refuseStandard } from '../options/standard-decorators.js';
-import type { AnyFunction } from '../locked/nest/nest-metadata.js';
-import { underConstruction } from '../locked/nest/under-construction.js';
-import { wrapMethod } from '../locked/nest/wrap-method.js';
+import type { AnyFunction } from '../nest/metadata.js';
+import { underConstruction } from '../nest/under-construction.js';
+import { wrapMethod } from '../nest/wrap-method.js';
 import type { Candidate } from './candidate.js';
 import { TERM_SLOTS } from './current-term.decorator.js';
 import { LEADERS, checkLeaderName, injectLeaders } from './leader.tokens.js';

@@ -1,17 +1,17 @@
 import { injectLockService } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { refuseStandard } from '../options/standard-decorators.js';
-import { fillSlots } from './declaration/current-lock.decorator.js';
-import { ExpectedCall } from './run/handler-run.js';
-import { callLocked } from './run/locked-call.js';
+import { fillSlots } from './current-lock.decorator.js';
+import { ExpectedCall } from './handler-run.js';
+import { callLocked } from './locked-call.js';
 import { LockedInterceptor } from './locked.interceptor.js';
-import { type AnyFunction, INTERCEPTORS, putInFront } from './nest/nest-metadata.js';
-import { keySource, putSite, siteOf, type LockedSite } from './declaration/locked-site.js';
-import { checkLockedOptions, type LockedOptions, type LockPredicate } from './declaration/locked.options.js';
+import { type AnyFunction, INTERCEPTORS, putInFront } from '../nest/metadata.js';
+import { keySource, putSite, siteOf, type LockedSite } from './locked-site.js';
+import { checkLockedOptions, type LockedOptions, type LockPredicate } from './locked.options.js';
 import type { CheckedOptions, LockedDecorator, LockedKey, OnBusy } from './locked.types.js';
-import { signatureOf } from './nest/parameter-names.js';
-import { declaringClass } from './nest/parameter-slots.js';
-import { wrapMethod } from './nest/wrap-method.js';
+import { signatureOf } from './parameter-names.js';
+import { declaringClass } from '../nest/parameter-slots.js';
+import { wrapMethod } from '../nest/wrap-method.js';
 
 /**
  * Runs the method under a lock: acquires it before, renews it while the method runs, releases it when it has ended.

@@ -2,14 +2,14 @@ import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { ApplicationConfig, DiscoveryService, HttpAdapterHost } from '@nestjs/core';
 import { getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { AppConfigGuard } from './nest/app-config.guard.js';
-import { LOCK_SLOTS } from './declaration/current-lock.decorator.js';
-import { KeyPlan } from './keys/key-plan.js';
-import { lastInterceptor } from './run/handler-run.js';
-import { beginFlows, noteEntry } from './run/handler-flow.js';
-import { LockErrorGatewayFilter } from './errors/lock-error.gateway-filter.js';
+import { AppConfigGuard } from './app-config.guard.js';
+import { LOCK_SLOTS } from './current-lock.decorator.js';
+import { KeyPlan } from './key-plan.js';
+import { lastInterceptor } from './handler-run.js';
+import { beginFlows, noteEntry } from './handler-flow.js';
+import { LockErrorGatewayFilter } from './lock-error.filter.js';
 import { LockedInterceptor } from './locked.interceptor.js';
-import { discoveredClasses, methodsOf } from './nest/discovered-classes.js';
+import { discoveredClasses, methodsOf } from '../nest/discovered-classes.js';
 import {
   type AnyClass,
   type AnyFunction,
@@ -23,8 +23,8 @@ import {
   isSubscription,
   putInFront,
   putLast,
-} from './nest/nest-metadata.js';
-import { siteOf } from './declaration/locked-site.js';
+} from '../nest/metadata.js';
+import { siteOf } from './locked-site.js';
 
 const MESSAGES: readonly unknown[] = ['rpc', 'ws'];
 

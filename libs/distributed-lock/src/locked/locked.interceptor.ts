@@ -32,30 +32,30 @@ import {
 import type { HeldLock } from '../lock/context/held-lock.js';
 import { warn, warnOnce } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
-import { hasAppConfig } from './nest/app-config.guard.js';
-import { HandlerRun, toHandler, lastInterceptor, type LockedCall } from './run/handler-run.js';
-import { admit, whenAdmitted, type Admission } from './run/admission.js';
-import { answerTo } from './run/answer-to.js';
-import { Departure } from './run/departure.js';
-import { isInOwnFlow, locksLeftOut, runInOwnFlow } from './run/handler-flow.js';
+import { hasAppConfig } from './app-config.guard.js';
+import { HandlerRun, toHandler, lastInterceptor, type LockedCall } from './handler-run.js';
+import { admit, whenAdmitted, type Admission } from './admission.js';
+import { answerTo } from './answers.js';
+import { Departure } from './departure.js';
+import { isInOwnFlow, locksLeftOut, runInOwnFlow } from './handler-flow.js';
 import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
-import { keepAdmission, takeAdmission } from './run/early-admissions.js';
-import type { Answer } from './run/http-answer.js';
-import { HandlerValues } from './keys/handler-values.js';
-import { KeyPlan } from './keys/key-plan.js';
+import { keepAdmission, takeAdmission } from './admission.js';
+import type { Answer } from './answers.js';
+import { HandlerValues } from './handler-values.js';
+import { KeyPlan } from './key-plan.js';
 import {
   ClientLeftError,
   resolveLockHttp,
   retryAfterSeconds,
   toHttpException,
   type LockHttpStatus,
-} from './errors/lock-http.js';
-import type { BusyFallback } from './declaration/locked.options.js';
-import { siteOf } from './declaration/locked-site.js';
-import { grpcCallOf } from './nest/grpc-call.js';
-import { INTERCEPTORS, boundTo, isSse } from './nest/nest-metadata.js';
-import { answerCall, prepareTransport, toTransportError } from './errors/transport-error.js';
-import { UnderLock } from './run/under-lock.js';
+} from './lock-http.js';
+import type { BusyFallback } from './locked.options.js';
+import { siteOf } from './locked-site.js';
+import { grpcCallOf } from './answers.js';
+import { INTERCEPTORS, boundTo, isSse } from '../nest/metadata.js';
+import { answerCall, prepareTransport, toTransportError } from './transport-error.js';
+import { UnderLock } from './under-lock.js';
 
 /**
  * Acquires the lock of a `@Locked` handler before the interceptors inside it and the handler run, and holds it until

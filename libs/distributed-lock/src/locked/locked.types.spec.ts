@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Observable } from 'rxjs';
 import { Locked } from './locked.decorator.js';
-import { lockKey } from './template/key-value.js';
+import { lockKey } from './key-value.js';
 
 interface Cart {
   readonly meta: { readonly n: number; readonly o: object };

@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs';
 import type { Keys } from '../lock/lock.js';
-import type { KeyValue } from './template/key-value.js';
-import type { LockedOptions, LockPredicate } from './declaration/locked.options.js';
+import type { KeyValue } from './key-value.js';
+import type { LockedOptions, LockPredicate } from './locked.options.js';
 
 /** A method that can wait for a lock before it runs: it returns a Promise or an Observable, or is an `async *`. */
 type LockableMethod = (

@@ -1,0 +1,116 @@
+// The async flow of a handler that Nest calls. Nest may call it in the async context of another handler, as when a middleware
+// has put the request into a shared queue, or when a server or a worker was opened under a lock.
+import { executionAsyncResource } from 'node:async_hooks';
+import type { ExecutionContext } from '@nestjs/common';
+import {
+  currentFlow,
+  enterNewFlow,
+  locksOfFlow,
+  originOfFlow,
+  runAsNewFlow,
+  runWithLocksSince,
+  type Flow,
+  type FlowOrigin,
+} from '../lock/context/async-context.js';
+import type { Lock } from '../lock/lock.js';
+import { siteOf, type LockedSite } from './locked-site.js';
+import type { KeyPlan } from './key-plan.js';
+
+const ORIGIN = Symbol.for('nestjs-distributed-lock/origin');
+
+/** A request of Node, of HTTP/1 or of HTTP/2. */
+interface MarkedRequest {
+  [ORIGIN]?: FlowOrigin;
+}
+
+interface RequestSource {
+  prependListener?(event: 'request', listener: (request: MarkedRequest) => void): unknown;
+  prependListener?(event: 'upgrade', listener: () => void): unknown;
+}
+
+/** Begins a flow for each request of a server, ahead of everything that the application does with it. */
+export function beginFlows(server: RequestSource | undefined): void {
+  server?.prependListener?.('request', (request) => {
+    request[ORIGIN] = enterNewFlow();
+  });
+  server?.prependListener?.('upgrade', () => {
+    enterNewFlow();
+  });
+}
+
+/** The flows that messages had before their interceptors, by their arguments. What a flow has by then is not of the message. */
+const entries = new WeakMap<object, Flow>();
+
+/** Notes how a message begins. No event of a server that we could listen to tells of it. */
+export function noteEntry(context: ExecutionContext): void {
+  entries.set(context.getArgs(), currentFlow());
+}
+
+/** Set on the function by `@Cron()`, `@Interval()` and `@Timeout()` of `@nestjs/schedule`. */
+const SCHEDULES = ['SCHEDULE_CRON_OPTIONS', 'SCHEDULE_INTERVAL_OPTIONS', 'SCHEDULE_TIMEOUT_OPTIONS'];
+/** Set on the class by `@Processor()` of `@nestjs/bullmq`, whose workers call its method `process`. */
+const PROCESSOR = 'bullmq:processor_metadata';
+
+/**
+ * Runs a call of a locked method that no interceptor has seen: without the locks of the present flow if a scheduler or a worker
+ * calls the method, otherwise with them.
+ */
+export function runAsCalled<T>(self: unknown, site: LockedSite, plan: KeyPlan, work: () => T): T {
+  return currentFlow() && isCalledByNest(self, site, plan) ? runAsNewFlow(undefined, work) : work();
+}
+
+function isCalledByNest(self: unknown, site: LockedSite, { call }: KeyPlan): boolean {
+  const { [site.method]: method, constructor } = Object(self) as Record<string | symbol, object>;
+  if (siteOf(method) !== site) return false;
+  // A scheduler calls the method first thing in a timer. In a call by the application something else comes before.
+  if (SCHEDULES.some((mark) => Reflect.hasMetadata(mark, method as object)))
+    return executionAsyncResource().constructor.name === 'Timeout';
+  if (site.method !== 'process' || !Reflect.hasMetadata(PROCESSOR, constructor as object)) return false;
+  // A job may call the method once more by itself.
+  return !locksOfFlow().some(({ holds }) => holds.some((hold) => hold.site === call.site));
+}
+
+/**
+ * True if the present flow is that of the handler: its locks are held by middleware, guards and interceptors around this
+ * handler, or by the resolver around a field.
+ */
+export function isInOwnFlow(context: ExecutionContext): boolean {
+  if (!currentFlow()) return true;
+  const type = context.getType<string>();
+  if (type === 'graphql' && !isRootField(context)) return true;
+  const request = requestOf(context, type);
+  return request !== undefined && request[ORIGIN] === originOfFlow();
+}
+
+/** Runs `work` without the locks of the present flow that are not of this handler. */
+export function runInOwnFlow<T>(context: ExecutionContext, work: () => T): T {
+  if (entries.has(context.getArgs())) return runWithLocksSince(entries.get(context.getArgs()), work);
+  return runAsNewFlow(requestOf(context, context.getType())?.[ORIGIN], work);
+}
+
+/** The locks of the present flow that are not of this handler. */
+export function locksLeftOut(context: ExecutionContext): readonly Lock[] {
+  const own = runInOwnFlow(context, locksOfFlow);
+  return locksOfFlow().filter((lock) => !own.includes(lock));
+}
+
+function isRootField(context: ExecutionContext): boolean {
+  const info = context.getArgByIndex<{ readonly path?: { readonly prev?: unknown } } | undefined>(3);
+  return info?.path?.prev === undefined;
+}
+
+/** The request of Node behind that of the framework; for GraphQL the one that its context names. */
+function requestOf(context: ExecutionContext, type: string): MarkedRequest | undefined {
+  const isGraphQl = type === 'graphql';
+  if (type !== 'http' && !isGraphQl) return undefined;
+  const given = context.getArgByIndex<GivenRequest | undefined>(isGraphQl ? 2 : 0);
+  const request = isGraphQl ? (given?.req ?? given?.request ?? given?.reply?.request) : given;
+  return request?.raw ?? request;
+}
+
+interface GivenRequest extends MarkedRequest {
+  readonly raw?: MarkedRequest;
+  readonly req?: GivenRequest;
+  readonly request?: GivenRequest;
+  readonly reply?: { readonly request?: GivenRequest };
+}

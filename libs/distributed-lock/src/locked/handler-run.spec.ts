@@ -1,0 +1,105 @@
+import { describe, expect, it } from '@jest/globals';
+import type { CallHandler, ExecutionContext } from '@nestjs/common';
+import { catchError, defer, lastValueFrom, map, of } from 'rxjs';
+import { LockNotHeldError } from '../port/lock.errors.js';
+import { activationOfFlow } from '../lock/context/async-context.js';
+import { ExpectedCall, HandlerRun, toHandler, type LockedCall } from './handler-run.js';
+import type { KeyPlan } from './key-plan.js';
+import type { LockedSite } from './locked-site.js';
+
+const siteOf = (method: string): LockedSite => ({ method }) as LockedSite;
+const nothing = (): void => undefined;
+const callOf = (site: LockedSite): LockedCall => ({
+  site,
+  plan: {
+    fits: () => true,
+    isFree: () => true,
+    partsOf: () => new Map(),
+    assertKeyOf: () => undefined,
+  } as unknown as KeyPlan,
+  context: {} as ExecutionContext,
+});
+
+function reachableFrom(root: unknown, found = new Set<unknown>()): ReadonlySet<unknown> {
+  if (typeof root !== 'object' || root === null || found.has(root)) return found;
+  found.add(root);
+  for (const value of Object.values(root)) reachableFrom(value, found);
+  return found;
+}
+
+describe('a run of a handler', () => {
+  it('covers the call behind the last interceptor, until it has its result, and nothing else', async () => {
+    const site = siteOf('a');
+    const handlerRun = new HandlerRun(callOf(site), undefined);
+    const covers = (): boolean => ExpectedCall.of(site, []) !== undefined;
+    const seen: boolean[] = [];
+    const next: CallHandler = {
+      handle: () =>
+        defer(async () => {
+          seen.push(covers(), ExpectedCall.of(siteOf('a'), []) !== undefined);
+          const result = await ExpectedCall.of(site, [])?.run(async () => covers(), []);
+          return [result, covers()];
+        }),
+    };
+    seen.push(handlerRun.enter(covers));
+    const result = await lastValueFrom(toHandler(handlerRun, next).pipe(map((it) => [it, covers()])));
+    expect(seen).toEqual([false, true, false]);
+    expect(result).toEqual([[false, false], false]);
+    expect(covers()).toBe(false);
+  });
+
+  it('covers another try after an error, and no more once the error has gone out', async () => {
+    const site = siteOf('a');
+    const handlerRun = new HandlerRun(callOf(site), undefined);
+    const fail = async (): Promise<never> => {
+      throw new Error('once more');
+    };
+    const next: CallHandler = {
+      handle: () =>
+        defer(async () => {
+          await Promise.resolve(ExpectedCall.of(site, [])?.run(fail, [])).catch(() => undefined);
+          return ExpectedCall.of(site, [])?.run(fail, []);
+        }),
+    };
+    const after = toHandler(handlerRun, next).pipe(catchError(() => of(ExpectedCall.of(site, []))));
+    expect(await lastValueFrom(after)).toBeUndefined();
+  });
+
+  it('is not seen by the handler, and runs until its promise has settled', async () => {
+    const handlerRun = new HandlerRun(callOf(siteOf('a')), undefined);
+    const result = handlerRun.enter(() => handlerRun.start(async () => activationOfFlow(), [], nothing));
+    expect(handlerRun.isRunning).toBe(true);
+    expect(await result).toBeUndefined();
+    expect(handlerRun.isRunning).toBe(false);
+  });
+
+  it('asks a lazy thenable for its value only once', async () => {
+    let asked = 0;
+    // oxlint-disable-next-line unicorn/no-thenable -- query builders are such
+    const lazy = { then: (resolve: (value: string) => void) => resolve(`asked ${(asked += 1)}`) };
+    const handlerRun = new HandlerRun(callOf(siteOf('a')), undefined);
+    const result = handlerRun.start(() => lazy, [], nothing);
+    expect([await result, await result]).toEqual(['asked 1', 'asked 1']);
+  });
+
+  it('does not lead to its request once it is closed', () => {
+    const call = callOf(siteOf('a'));
+    const { context } = call;
+    const holder = {
+      context,
+      releaseIfDone: () => undefined,
+      streams: () => undefined,
+      hold: (it: unknown) => it,
+    };
+    const handlerRun = new HandlerRun(call, undefined, holder);
+    expect(reachableFrom(handlerRun)).toContain(context);
+    handlerRun.close();
+    expect(reachableFrom(handlerRun)).not.toContain(context);
+  });
+
+  it('starts no handler once it is closed', async () => {
+    const handlerRun = new HandlerRun(callOf(siteOf('a')), undefined);
+    handlerRun.close();
+    await expect(handlerRun.start(() => 'ran', [], nothing)).rejects.toThrow(LockNotHeldError);
+  });
+});

@@ -1,0 +1,191 @@
+import type { ArgumentMetadata, ExecutionContext, PipeTransform, Type } from '@nestjs/common';
+import { ContextIdFactory, type ApplicationConfig, type ContextId, type ModuleRef } from '@nestjs/core';
+import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
+import { hasAppConfig } from './app-config.guard.js';
+import { boundTo, PIPES, type HandlerKind, type HandlerParameter } from '../nest/metadata.js';
+
+/** Readers of the sources of HTTP handlers, by Nest's number of the source. Interceptors inside the lock fill the missing ones. */
+const HTTP_SOURCES: Readonly<Record<number, Reader>> = {
+  0: ({ req }) => req,
+  1: ({ res }) => res,
+  2: ({ next }) => next,
+  3: ({ req }, name) => (name ? ownOrDeclared(req['body'], name) : req['body']),
+  4: ({ req }, name) => property(req['query'], name),
+  5: ({ req }, name) => property(req['params'], name),
+  6: ({ req }, name) => property(req['headers'], name?.toLowerCase()),
+  7: ({ req }) => req['session'],
+  10: ({ req }, name) => property(req['hosts'] ?? {}, name),
+  11: ({ req }) => req['ip'],
+};
+
+/** Other transports pass plain arguments. By Nest's number of the source: the position of its argument. */
+const ARGUMENTS: Readonly<Record<Exclude<HandlerKind, 'http'>, Readonly<Record<number, number>>>> = {
+  rpc: { 3: 0, 6: 1, 9: 2 },
+  ws: { 0: 0, 3: 1 },
+  other: { 0: 0, 3: 1, 1: 2, 2: 3 },
+};
+
+const PIPE_TYPES: Readonly<Record<number, ArgumentMetadata['type']>> = { 3: 'body', 4: 'query', 5: 'param' };
+
+/** Reads parameters of a handler as Nest is going to: extracts the value, then runs its pipes. */
+export class HandlerValues {
+  private readonly bound = new WeakMap<HandlerParameter, readonly BoundPipe[]>();
+  private readonly contextIds = new WeakMap<ExecutionContext, ContextId>();
+  private readonly built = new Map<Type, unknown>();
+
+  constructor(
+    private readonly moduleRef: ModuleRef,
+    private readonly config: ApplicationConfig,
+  ) {}
+
+  /** @throws the error of a pipe, so that an invalid value is refused before any lock is acquired */
+  read(parameter: HandlerParameter, context: ExecutionContext): MaybePromise<unknown> {
+    const { type: source = -1, metatype, data, schema } = parameter;
+    const metadata = { type: PIPE_TYPES[source] ?? 'custom', metatype, data, schema } as ArgumentMetadata;
+    const pass = (value: MaybePromise<unknown>, pipe: BoundPipe): MaybePromise<unknown> =>
+      andThen(value, (it) =>
+        andThen(this.instanceOf(pipe, context), (instance) => instance.transform(it, metadata) as unknown),
+      );
+    return this.pipesOf(parameter, context).reduce(pass, extract(parameter, context));
+  }
+
+  private instanceOf(pipe: BoundPipe, context: ExecutionContext): MaybePromise<PipeTransform> {
+    return isClass(pipe) ? (this.lasting(pipe) ?? this.resolve(pipe, context)) : pipe;
+  }
+
+  /** The object whose method handles the request; `undefined` where it is a provider under another token than its class. */
+  async handlerOf(context: ExecutionContext): Promise<unknown> {
+    const cls: Type = context.getClass();
+    return this.lasting(cls) ?? this.resolve(cls, context).catch(() => undefined);
+  }
+
+  /** Looks global pipes up at each call, because an application may add some after its modules are built. */
+  private pipesOf(parameter: HandlerParameter, context: ExecutionContext): readonly BoundPipe[] {
+    const isPiped = parameter.type === undefined || parameter.type in PIPE_TYPES;
+    // On other transports Nest applies pipes to every parameter.
+    if (context.getType() === 'http' && !isPiped) return [];
+    const bound = this.boundTo(parameter, context);
+    if (!hasAppConfig(context)) return bound;
+    return [...this.config.getGlobalPipes(), ...this.scoped(context), ...bound];
+  }
+
+  /** Request-scoped global pipes: the instance of this request where it can be found, otherwise a new one. */
+  private scoped(context: ExecutionContext): readonly BoundPipe[] {
+    return this.config.getGlobalRequestPipes().map((wrapper) => {
+      const contextId = this.contextIdOf(context);
+      const { instance, isResolved } = wrapper.getInstanceByContextId(contextId);
+      if (isResolved) return instance as PipeTransform;
+      return this.moduleRef.resolve<PipeTransform>(wrapper.token as symbol, contextId, { strict: false });
+    });
+  }
+
+  /** Nest tells nobody under which id it handles a message, so this makes another id for it. */
+  private contextIdOf(context: ExecutionContext): ContextId {
+    const [first, second, third] = context.getArgs<[unknown, unknown, unknown]>();
+    const type = context.getType<string>();
+    if (type === 'graphql') return ContextIdFactory.getByRequest(third as Named, ['req']);
+    if (type !== 'rpc') return ContextIdFactory.getByRequest(first as Named);
+    let contextId = this.contextIds.get(context);
+    if (!contextId) {
+      // The object that Nest injects as `REQUEST` for a message.
+      const request = { data: first, context: second, getData: () => first, getContext: () => second };
+      contextId = ContextIdFactory.getByRequest(request);
+      this.contextIds.set(context, contextId);
+      this.moduleRef.registerRequestByContextId(request, contextId);
+    }
+    return contextId;
+  }
+
+  /** The pipes of the class, the method and the parameter. A parameter belongs to one class and method. */
+  private boundTo(parameter: HandlerParameter, context: ExecutionContext): readonly BoundPipe[] {
+    let bound = this.bound.get(parameter);
+    if (!bound) {
+      const around = [context.getClass(), context.getHandler()].flatMap((it) => boundTo(PIPES, it));
+      bound = [...around, ...parameter.pipes].filter((it) => it !== undefined && it !== null) as BoundPipe[];
+      this.bound.set(parameter, bound);
+    }
+    return bound;
+  }
+
+  /** The instance for all requests; `undefined` for a request-scoped class, and for a class of another module. */
+  private lasting<T>(token: Type<T>): T | undefined {
+    if (this.built.has(token)) return this.built.get(token) as T | undefined;
+    let instance: T | undefined;
+    try {
+      instance = this.moduleRef.get(token, { strict: true });
+    } catch {
+      instance = undefined;
+    }
+    this.built.set(token, instance);
+    return instance;
+  }
+
+  /** The instance that Nest has built for the handler's module, or for the request. */
+  private async resolve<T>(token: Type<T>, context: ExecutionContext): Promise<T> {
+    const contextId = this.contextIdOf(context);
+    try {
+      return await this.moduleRef.resolve(token, contextId, { strict: true });
+    } catch {
+      // A global interceptor is in another module than the handler.
+      return await this.moduleRef.resolve(token, contextId, { strict: false });
+    }
+  }
+}
+
+type Named = Readonly<Record<string, unknown>>;
+type BoundPipe = PipeTransform | PromiseLike<PipeTransform> | Type<PipeTransform>;
+type Reader = (
+  http: { readonly req: Named; readonly res: unknown; readonly next: unknown },
+  name?: string,
+) => unknown;
+
+/** True for a value that exists before the interceptors inside the lock start. */
+export function isReadable({ type, factory }: HandlerParameter, kind: HandlerKind): boolean {
+  const sources: object = kind === 'http' ? HTTP_SOURCES : ARGUMENTS[kind];
+  return factory !== undefined || (type !== undefined && type in sources);
+}
+
+function isClass(pipe: BoundPipe): pipe is Type<PipeTransform> {
+  return typeof pipe === 'function';
+}
+
+function extract({ type = -1, factory, data }: HandlerParameter, context: ExecutionContext): unknown {
+  if (factory) return factory(data, context);
+  const name = typeof data === 'string' ? data : undefined;
+  const transport = context.getType<string>();
+  if (transport === 'http') {
+    const [req, res, next] = context.getArgs<[Named, unknown, unknown]>();
+    return HTTP_SOURCES[type]?.({ req, res, next }, name);
+  }
+  const kind = transport === 'rpc' || transport === 'ws' ? transport : 'other';
+  return property(argumentsOf(context)[ARGUMENTS[kind][type] ?? -1], name);
+}
+
+/** A resolver of references has no `args`, so Nest passes the later arguments one position earlier. */
+function argumentsOf(context: ExecutionContext): readonly unknown[] {
+  const args = context.getArgs<unknown[]>();
+  return context.getType<string>() === 'graphql' && args.length === 3
+    ? args.toSpliced(1, 0, undefined)
+    : args;
+}
+
+/** The value of `<source.…>` as it came with the request. No pipe runs on it. */
+export function readSource(source: string, context: ExecutionContext): unknown {
+  const type = context.getType<string>();
+  const [first, second, third] = argumentsOf(context);
+  if (source === 'data') return type === 'ws' ? second : first;
+  if (source === 'args') return second;
+  const request = type === 'http' ? first : (third as { readonly req?: unknown } | undefined)?.req;
+  return property(request, source);
+}
+
+function property(from: unknown, name: string | undefined): unknown {
+  return name === undefined ? from : (from as Named | undefined)?.[name];
+}
+
+/** Nest's rule for bodies: of a list, a buffer or a primitive only own properties are read. */
+function ownOrDeclared(body: unknown, name: string): unknown {
+  if (body === undefined || body === null) return body;
+  const isPlain = typeof body === 'object' && !Array.isArray(body) && !ArrayBuffer.isView(body);
+  return isPlain || Object.hasOwn(Object(body) as object, name) ? (body as Named)[name] : undefined;
+}

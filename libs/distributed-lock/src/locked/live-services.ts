@@ -1,0 +1,77 @@
+import type { DiscoveryService } from '@nestjs/core';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import type { LockService } from '../lock/lock.service.js';
+import { importOf } from '../distributed-lock.tokens.js';
+import { isAmong } from './is-among.js';
+import { underConstruction } from '../nest/under-construction.js';
+
+/**
+ * The registrations of all applications of the process, also of another build of this package. By `WeakRef`, because
+ * Nest calls no hook of an application whose boot has failed.
+ */
+const SHARED = Symbol.for('nestjs-distributed-lock/registrations');
+const shared = globalThis as { [SHARED]?: Set<WeakRef<Registration>> };
+const known = (shared[SHARED] ??= new Set<WeakRef<Registration>>());
+
+/** One registration of the module in one application. */
+export class Registration {
+  /** True from the end of a successful boot to the shutdown. */
+  isRunning = false;
+
+  constructor(
+    readonly service: LockService,
+    private readonly discovery: DiscoveryService,
+  ) {
+    known.add(new WeakRef(this));
+  }
+
+  /** True for every provider of its application, values and results of factories included. */
+  owns(object: unknown): boolean {
+    if (typeof object !== 'object' || object === null) return false;
+    const instances: unknown[] = this.discovery.getProviders().map(({ instance }) => instance as unknown);
+    return isAmong(instances, object);
+  }
+}
+
+/**
+ * The service for an object into which Nest has injected none: that of the application that it is a provider of, or
+ * else that of the only running application.
+ *
+ * @throws LockConfigurationError unless there is exactly one: a locked method never runs unlocked
+ */
+export function serviceOf(object: unknown, name: string, where: string): LockService {
+  const registrations = all().filter(({ service }) => service.name === name);
+  const owner = registrations.find((it) => it.owns(object));
+  if (owner) return owner.service;
+  const [running, another] = registrations.filter((it) => it.isRunning);
+  if (running && !another) return running.service;
+  throw new LockConfigurationError(
+    `@Locked on ${where}: ${missingLocks(object, name, registrations.length, running !== undefined)}`,
+  );
+}
+
+/** Why the object has no locks, and what to do. */
+function missingLocks(object: unknown, name: string, registrations: number, isRunning: boolean): string {
+  const options = name === 'default' ? '' : `{ name: '${name}' }`;
+  const cls = underConstruction(object);
+  if (cls !== undefined) {
+    return `it is called in the constructor of ${cls}, and Nest injects the locks after that. Call it in onModuleInit() or later. In a unit test without a module write new TestLocks(${options}).injectInto(${cls}.prototype) before; TestLocks is in nestjs-distributed-lock/testing.`;
+  }
+  if (isRunning) {
+    return 'several applications of this process offer locks, and this object is a provider of none of them. Make it a provider.';
+  }
+  const inTests = `In a unit test without a module import TestLocks from nestjs-distributed-lock/testing, and write new TestLocks(${options}).injectInto(…) around the object.`;
+  const remedy =
+    registrations > 0
+      ? 'The application that offers them has not started yet, or is closed, and this object is no provider of it. Make it a provider, or call it between the start and the end of the application.'
+      : `Import ${importOf(name)}, and call it between the start and the end of the application.`;
+  return `no running application offers locks. ${remedy} ${inTests}`;
+}
+
+function all(): readonly Registration[] {
+  return [...known].flatMap((ref) => {
+    const registration = ref.deref();
+    if (!registration) known.delete(ref);
+    return registration ?? [];
+  });
+}

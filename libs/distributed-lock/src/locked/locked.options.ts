@@ -1,0 +1,134 @@
+import { injectLockService } from '../distributed-lock.tokens.js';
+import { describeGiven } from '../options/describe-given.js';
+import { LockConfigurationError, type LockWaitTimeoutError } from '../port/lock.errors.js';
+import { CALL_NAMES, checkCallOptions, checkOnLost, WITH_LOCK_NAMES } from '../lock/request/lock-options.js';
+import { MAX_TEXT } from '../lock/request/this-process.js';
+import { checkOptionNames, type OptionNames } from '../options/option-names.js';
+import type { CallOptions, WithLockOptions } from '../lock/lock.js';
+import { refuseStandard } from '../options/standard-decorators.js';
+import { resolveLockHttp, type LockHttpOptions } from './lock-http.js';
+
+/** Options of `@Locked` and `@LockDefaults`. Options that are left out come from the module. */
+export interface LockedOptions extends Omit<WithLockOptions, 'onBusy'> {
+  /** The registration to use; default: the one without a name. */
+  readonly service?: string;
+  /**
+   * What a call does when the key is not free within `waitMs`.
+   *
+   * - `'throw'` (default): the call rejects with `LockWaitTimeoutError`, on HTTP with the status 423.
+   * - `'skip'`: the call asks once, unless `waitMs` is given, and returns `undefined` without running the method. HTTP handlers
+   *   refuse this option at boot.
+   * - A function: the call returns what the function returns. In place of an async generator this is an iterable, and in place of
+   *   server-sent events an Observable or one event.
+   * - `'takeover'`: the call does not wait for its turn. It takes the lock from its holder after `graceMs`, as in `CallOptions`.
+   *
+   * A lock error that the method itself throws passes through unchanged.
+   */
+  readonly onBusy?: 'throw' | 'skip' | 'takeover' | BusyFallback;
+  /** Called with the arguments of the method before anything is acquired. If it returns `false`, the method runs without the lock. */
+  readonly when?: LockPredicate;
+  /**
+   * For methods that return an Observable and are called by other code. The call returns an Observable that acquires on
+   * subscription and releases when it ends or its reader unsubscribes. Default `false`. Handlers need no flag.
+   */
+  readonly stream?: boolean;
+  /** Statuses of lock errors for HTTP handlers. Those that are left out come from the module. */
+  readonly http?: LockHttpOptions;
+}
+
+/**
+ * Answers in place of the method when the key is not free within `waitMs`: gets the error, then the arguments of the method.
+ *
+ * Its `this` is the object of the method, so it can use what is injected there. For that write no arrow function, and name
+ * the class: `onBusy(this: Orders, busy, id: string) { … }`. A handler for messages that is request-scoped has an object
+ * of its own for each call of `onBusy`. A handler that is a provider under another token than its class has no `this`.
+ */
+export type BusyFallback = (busy: LockWaitTimeoutError, ...args: never[]) => unknown;
+
+/** Decides from the method's arguments whether this call needs the lock at all. */
+export type LockPredicate = (...args: never[]) => boolean | Promise<boolean>;
+
+export const OPTION_NAMES: OptionNames<LockedOptions> = {
+  ...WITH_LOCK_NAMES,
+  service: true,
+  onBusy: true,
+  when: true,
+  stream: true,
+  http: true,
+};
+const BUSY: readonly unknown[] = ['throw', 'skip', 'takeover'];
+const LOCK_DEFAULTS = Symbol.for('nestjs-distributed-lock/defaults');
+
+/** Options for all `@Locked` methods of a class, under those of `@Locked` itself. It does not lock anything. */
+export function LockDefaults(options: LockedOptions): ClassDecorator {
+  return (target, ...context: unknown[]) => {
+    refuseStandard('@LockDefaults', context[0]);
+    if (typeof target !== 'function' || context.length > 0) {
+      throw new LockConfigurationError('@LockDefaults belongs on a class: on a method write @Locked.');
+    }
+    checkLockedOptions(`@LockDefaults on ${target.name}`, options);
+    Reflect.defineMetadata(LOCK_DEFAULTS, options, target);
+    if (options.service !== undefined) injectLockService(target.prototype as object, options.service);
+  };
+}
+
+export function lockDefaultsOf(cls: object): LockedOptions {
+  return (Reflect.getMetadata(LOCK_DEFAULTS, cls) as LockedOptions | undefined) ?? {};
+}
+
+/**
+ * @param where the decorator and what it stands on: `@Locked on Orders.pay`
+ * @throws LockConfigurationError which begins with `where`
+ */
+export function checkLockedOptions(where: string, options: LockedOptions): void {
+  checkOptionNames(where, options, OPTION_NAMES);
+  try {
+    checkValues(options);
+  } catch (error) {
+    throw error instanceof LockConfigurationError
+      ? new LockConfigurationError(`${where}: ${error.message}`)
+      : error;
+  }
+}
+
+function checkValues(options: LockedOptions): void {
+  const { onBusy = 'throw', when, http, service, stream } = options;
+  if (typeof onBusy !== 'function' && !BUSY.includes(onBusy)) {
+    throw new LockConfigurationError(
+      `onBusy must be 'throw', 'skip', 'takeover' or a function; it is ${String(onBusy)}.`,
+    );
+  }
+  checkCallOptions({ ...options, onBusy: busyOfCall(onBusy) });
+  checkOnLost(options.onLost);
+  resolveLockHttp(http);
+  if (service !== undefined && (typeof service !== 'string' || service === '')) {
+    throw new LockConfigurationError(
+      `service must be the name of a registration; it is ${describeGiven(service)}.`,
+    );
+  }
+  if (stream !== undefined && typeof stream !== 'boolean') {
+    throw new LockConfigurationError(`stream must be true or false; it is ${describeGiven(stream)}.`);
+  }
+  if (when !== undefined && typeof when !== 'function') {
+    throw new LockConfigurationError('when must be a function of the arguments of the method.');
+  }
+}
+
+/**
+ * Only the options of the service that are given, so that its defaults apply to the others.
+ *
+ * @param where `GoodsController.purchase`, which is the site unless the options name another one
+ */
+export function callOptions(options: LockedOptions, where: string): CallOptions {
+  const given = Object.entries(options).filter(
+    ([name, value]) => Object.hasOwn(CALL_NAMES, name) && value !== undefined,
+  );
+  const call: CallOptions = { site: where.slice(0, MAX_TEXT), ...Object.fromEntries(given) };
+  const { onBusy } = options;
+  return onBusy === undefined ? call : { ...call, onBusy: busyOfCall(onBusy) };
+}
+
+/** The `onBusy` for `LockService`. For `'skip'` and for a function `@Locked` itself answers its `LockWaitTimeoutError`. */
+function busyOfCall(onBusy: NonNullable<LockedOptions['onBusy']>): CallOptions['onBusy'] {
+  return onBusy === 'takeover' ? onBusy : 'throw';
+}

@@ -1,0 +1,133 @@
+import type { AnyFunction } from '../nest/metadata.js';
+
+/** The parameters of a function, as far as its source text can be read for certain. */
+export interface Signature {
+  readonly parameters: readonly Parameter[];
+  /** Why there may be more parameters than these, and what to write. `undefined` if these are all. */
+  readonly gap: string | undefined;
+}
+
+/** One parameter of a function as written in its source. */
+interface Parameter {
+  /** `undefined` for a destructured one, and for a rest parameter. */
+  readonly name: string | undefined;
+  /** `open`: a rest parameter, or one with a default. `Function.length` counts the parameters before the first of them. */
+  readonly kind: 'plain' | 'open';
+}
+
+const GONE =
+  'another decorator has replaced the method, so its names are gone: put @Locked nearest to the method, or use <0>';
+const UNREADABLE =
+  'what follows in its source text cannot be read for certain, for instance after a default value with a "/" in it: use a position, such as <1>, or a key function, (…) => lockKey`…`';
+
+const WORD = String.raw`#?[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*`;
+const NUMBER = String.raw`\.?\d(?:[eE][+-]|[\w.])*`;
+const TEXT = String.raw`'(?:\\[^]|[^\\'])*'|"(?:\\[^]|[^\\"])*"`;
+const BLANK = String.raw`\s+|\/\/[^\n\r\u2028\u2029]*|\/\*[^]*?\*\/`;
+const TOKEN = new RegExp(`(${BLANK})|${TEXT}|${WORD}|${NUMBER}|\\.{3}|=>|={2,3}|<!--|-->|[^]`, 'uy');
+/** The text of a template up to its end, or to the next expression in it. */
+const TEMPLATE = /(?:\\[^]|\$(?!\{)|[^\\`$])*(?:`|\$\{)/uy;
+const OPENING: readonly string[] = ['(', '[', '{', '${'];
+const CLOSING: readonly string[] = [')', ']', '}'];
+/**
+ * A `/` divides or begins a regular expression, which all of the code before it decides. `<!--` and `-->` begin comments
+ * in scripts, and are operators in modules.
+ */
+const AMBIGUOUS: readonly string[] = ['/', '<!--', '-->'];
+
+/** What stands before the list. A method may itself be called `async` or `function`. */
+const HEAD = new RegExp(`^(?:async ?)?(?:function ?)?(?:\\* ?)?(?:${WORD}|${NUMBER}|${TEXT}|\\[ \\])?$`, 'u');
+const BARE_ARROW = new RegExp(`^(?:async )?(${WORD})$`, 'u');
+const PARAMETER = new RegExp(
+  `^(?:(?<rest>\\.{3}) )?(?:(?<name>${WORD})|\\{ \\}|\\[ \\])(?<initial> =.*)?$`,
+  'su',
+);
+
+/**
+ * Finds names, commas and brackets, and understands no expression. It ends in front of what it cannot tell: names that
+ * come later count as unknown, and never get the position of another one.
+ */
+export function signatureOf(fn: AnyFunction): Signature {
+  const source = Function.prototype.toString.call(fn);
+  const isNative = source.endsWith('{ [native code] }');
+  const signature = isNative ? undefined : readSignature(tokensOf(source));
+  // Wrappers give themselves the length of the method, and have other parameters.
+  return signature && fitsLength(signature, fn.length) ? signature : { parameters: [], gap: GONE };
+}
+
+function fitsLength({ parameters, gap }: Signature, length: number): boolean {
+  const firstOpen = parameters.findIndex(({ kind }) => kind === 'open');
+  if (firstOpen >= 0) return length === firstOpen;
+  return gap === undefined ? length === parameters.length : length >= parameters.length;
+}
+
+function readSignature(tokens: Tokens): Signature {
+  const parameters: Parameter[] = [];
+  const head = readUpTo(tokens, ['(', '=>']);
+  const bare = head.end === '=>' ? BARE_ARROW.exec(head.text)?.[1] : undefined;
+  if (bare !== undefined) return { parameters: [{ name: bare, kind: 'plain' }], gap: undefined };
+  if (head.end !== '(' || !HEAD.test(head.text)) return { parameters, gap: UNREADABLE };
+  for (;;) {
+    const { text, end } = readUpTo(tokens, [',', ')']);
+    // After a trailing comma, and in an empty list.
+    if (text === '' && end === ')') break;
+    const parts = PARAMETER.exec(text)?.groups;
+    // Of a part that is cut off, the name is sure only if its default has begun.
+    if (!parts || (end === undefined && parts['initial'] === undefined))
+      return { parameters, gap: UNREADABLE };
+    const { rest, name, initial } = parts;
+    parameters.push({
+      name: rest === undefined ? name : undefined,
+      kind: rest === undefined && initial === undefined ? 'plain' : 'open',
+    });
+    if (end === undefined) return { parameters, gap: UNREADABLE };
+    if (end === ')') break;
+  }
+  const { value: body } = tokens.next();
+  return { parameters, gap: body === '{' || body === '=>' ? undefined : UNREADABLE };
+}
+
+/** Reads up to the first of `ends` outside of brackets. Leaves out what is in brackets. */
+function readUpTo(
+  tokens: Tokens,
+  ends: readonly string[],
+): { readonly text: string; readonly end: string | undefined } {
+  const outside: string[] = [];
+  let depth = 0;
+  for (let next = tokens.next(); !next.done; next = tokens.next()) {
+    const token = next.value;
+    if (depth === 0 && ends.includes(token)) return { text: outside.join(' '), end: token };
+    if (CLOSING.includes(token)) depth -= 1;
+    if (depth === 0) outside.push(token);
+    if (OPENING.includes(token)) depth += 1;
+  }
+  return { text: outside.join(' '), end: undefined };
+}
+
+type Tokens = Iterator<string, undefined>;
+
+/** The tokens of JavaScript without blanks and comments, up to the first ambiguous one. A template is a backtick and its expressions. */
+function* tokensOf(source: string): Tokens & Generator<string, undefined> {
+  const braces: string[] = [];
+  let position = 0;
+  const read = (pattern: RegExp): RegExpExecArray | null => {
+    pattern.lastIndex = position;
+    const match = pattern.exec(source);
+    position = pattern.lastIndex;
+    return match;
+  };
+  for (let match = read(TOKEN); match; match = read(TOKEN)) {
+    const [token, blank] = match;
+    if (blank !== undefined) continue;
+    if (AMBIGUOUS.includes(token)) return;
+    yield token;
+    if (token === '{') braces.push(token);
+    if (token === '`' || (token === '}' && braces.pop() === '${')) {
+      const text = read(TEMPLATE)?.[0];
+      if (text === undefined) return;
+      if (!text.endsWith('${')) continue;
+      braces.push('${');
+      yield '${';
+    }
+  }
+}
