@@ -174,7 +174,6 @@ const AUTHORS = {
       'Grant',
       'Queued',
       'Busy',
-      'InTheWay',
       'Repeated',
       'Renewal',
       'RenewalReply',

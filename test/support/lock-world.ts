@@ -9,7 +9,6 @@ import { LockService } from '../../libs/distributed-lock/src/lock/lock.service.j
 import type { CallOptions, Keys, Lock } from '../../libs/distributed-lock/src/lock/lock.js';
 import type { LockStore } from '../../libs/distributed-lock/src/port/lock-store.js';
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
-import { takesTogether } from './takes-together.js';
 
 type ServiceOptions = Omit<Partial<LockServiceOptions>, 'store' | 'clock'>;
 
@@ -29,7 +28,7 @@ export class LockWorld {
   isSpinning = false;
   private burst = { at: 0, size: 0 };
   private readonly services: LockService[] = [];
-  private readonly memory = takesTogether(memoryStore());
+  private readonly memory = memoryStore();
 
   constructor() {
     this.eye = this.memory.create({ clock: this.clock, keyPrefix: '', watchdogTimeoutMs: 30_000 });

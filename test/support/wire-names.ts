@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import {
-  acquireAllScript,
   acquireScript,
   releaseScript,
   forceScript,
@@ -11,7 +10,6 @@ import {
 
 const SCRIPTS = new Map([
   [acquireScript.sha, 'acquire'],
-  [acquireAllScript.sha, 'acquire-all'],
   [releaseScript.sha, 'release'],
   [renewScript.sha, 'renew'],
   [renewAllScript.sha, 'renew-all'],

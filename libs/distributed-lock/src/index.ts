@@ -58,7 +58,6 @@ export type {
   Force,
   ForceReply,
   Grant,
-  InTheWay,
   Introduction,
   KeyPage,
   ListRequest,

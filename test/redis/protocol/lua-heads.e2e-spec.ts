@@ -4,10 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
-import type { Grant, LockStore } from '../../../libs/distributed-lock/src/port/lock-store.js';
+import type { LockStore } from '../../../libs/distributed-lock/src/port/lock-store.js';
 import { redisKeys } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
 import {
-  acquireAllScript,
   acquireScript,
   releaseScript,
   forceScript,
@@ -21,7 +20,6 @@ import { until } from '#until';
 const FOLDER = new URL('../../../libs/distributed-lock/src/stores/redis/scripts/', import.meta.url);
 const BY_NAME = {
   acquire: acquireScript,
-  'acquire-all': acquireAllScript,
   release: releaseScript,
   renew: renewScript,
   'renew-all': renewAllScript,
@@ -145,9 +143,7 @@ beforeAll(async () => {
   await store.renew([{ key, owner: two, claim, leaseMs: 8000, token, lastToken }]);
   await store.inspect(key);
   const several = [4, 5].map((n) => ({ ...ask, key: `${key}:${n}`, owner: `${store.clientId}:${n}` }));
-  const grants = await store.acquireAll!(several);
-  await store.acquireAll!(several.map((it, i) => ({ ...it, owner: `${store.clientId}:${6 + i}` })));
-  await store.renew(several.map((it, i) => ({ ...it, ...(grants as Grant[])[i]! })));
+  await store.renew(several.map((request) => ({ ...request, token, lastToken })));
   await store.release({ key, owner: one, claim, leaseMs: 7000, used: { token: token + 1, lastToken } });
   await store.release({ key, owner: two, claim, leaseMs: 7000 });
   await store.forceRelease(key);

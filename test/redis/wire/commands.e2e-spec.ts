@@ -175,15 +175,6 @@ describe.each(LIBRARIES)('commands on the wire, by %s', (library) => {
     await Promise.all(locks.map((lock) => lock.release()));
   }, 15_000);
 
-  it('several free keys are taken with one command', async () => {
-    const service = await openBehindProxy();
-    const take = async () =>
-      (await service.acquire([`${redis.key}:a`, `${redis.key}:b`, `${redis.key}:c`])).release();
-    await take();
-    const commands = await during(service, take);
-    expect(commands.map(wireName)).toEqual(['acquire-all', 'release', 'release', 'release']);
-  });
-
   it('a flush of all scripts costs one command more for each script, once', async () => {
     const service = await openBehindProxy();
     const turn = async () => (await service.acquire(redis.key)).release();

@@ -10,7 +10,7 @@ const source = (entry: string) => path(`libs/distributed-lock/src/${entry}`);
 const EXPORTS: Readonly<Record<string, string>> = {
   'index.ts': `
     <AcquireReply> <AcquireRequest> <Busy> <BusyFallback> <CallOptions> <Chance> <Clock> <Force> <ForceReleaseOptions> <ForceReply> <Grant>
-    <HoldSnapshot> <InTheWay> <Introduction> <KeyPage> <KeyValue> <Keys> <ListOptions> <ListRequest> <Lock>
+    <HoldSnapshot> <Introduction> <KeyPage> <KeyValue> <Keys> <ListOptions> <ListRequest> <Lock>
     <LockClient> <LockErrorCode> <LockEvent> <LockHolder> <LockHttpOptions> <LockInspection> <LockLogLevel>
     <LockLoggerOption> <LockModuleOptions> <LockOptionsFactory> <LockPage> <LockPredicate>
     <LockRegistration> <LockServiceOptions> <LockSnapshot> <LockStore> <LockStoreContext> <LockStoreFactory>

@@ -26,8 +26,8 @@ export function checkLateness(history: History, deadlines: Deadlines): readonly 
         process === call.process && from <= settledAt && to >= askedAt - commandTimeoutMs,
     );
     const perRequest = isDisturbed || hasPaused ? commandsPerCall : commandsInCalm;
-    // Several keys are asked for together, and then one by one.
-    const requests = call.keys.length > 1 ? 2 + call.keys.length : 2;
+    // One that may be under way when the call comes, and one for each of its keys.
+    const requests = 1 + call.keys.length;
     const ahead = sendsInOrder ? 2 * besides(history, call) : 0;
     const commands = perRequest * requests + ahead;
     const lateMs = settledAtOwn - askedAtOwn - waitMs - pausedMs(history, call);

@@ -195,13 +195,6 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'return this.isClosed && holdsOfFlow.length === 0;',
     ],
   ]),
-  ...mutantsOf('redis', 'lock/queue/several-keys.js', [
-    [
-      'several keys whose grant was not answered are kept',
-      "giveUp(owners, !(error instanceof LockStoreError) || error.reason === 'unknown')",
-      'giveUp(owners, false)',
-    ],
-  ]),
   ...mutantsOf('documents', 'lock/runtime/lock-runtime.js', [
     ['holders keep their locks when the grace of a drain is over', 'owners.loseAll(', 'void ('],
   ]),

@@ -53,11 +53,6 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       "if is_plain and redis.call('EXISTS', KEYS[1]) == 0 then",
     ],
     [
-      'several keys are taken although others hold one',
-      "redis.pcall('HEXISTS', KEYS[i], field) ~= 1 then",
-      'false then',
-    ],
-    [
       'waiters that are gone are granted',
       'is_entry and waiter.live_until >= now and waiter or nil',
       'is_entry and waiter or nil',
@@ -188,17 +183,6 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
     ['a force release leaves the holder there', "was_held = redis.call('DEL', KEYS[1])", 'was_held = 1'],
     ['those who lose a lock by force are not told', "notify(loser, 'lost ' .. loser)", 'local _ = 0'],
-    ['several keys together get no end', "redis.call('PEXPIRE', KEYS[it.at], it.lease)", ''],
-    [
-      'several keys together are taken past the queue of one',
-      "redis.call('EXISTS', KEYS[i], KEYS[i + 1], KEYS[i + 2]) > 0",
-      "redis.call('EXISTS', KEYS[i]) > 0",
-    ],
-    [
-      'acquires of several keys are executed however late they are',
-      'if now > tonumber(ARGV[1]) then',
-      'if false then',
-    ],
     [
       'one that asks later has an earlier ticket',
       'if ticket == 0 then ticket = math.max(micros, tonumber(tail[2] or 0) + 1) end',
@@ -260,9 +244,6 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'client.writesAtOnce',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/safety/replicated-locks.js', [
-    ['several keys count before the replicas have them', 'if (Array.isArray(reply))', 'if (false)'],
-  ]),
   ...mutantsOf('redis', 'stores/redis/commands/renew.js', [
     [
       'a renewal counts in full although an earlier one for less may follow it',
@@ -273,7 +254,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('redis', 'stores/redis/commands/acquire.js', [
     [
       'an owner acquires after its release',
-      'if (isReleasing)',
+      'if (this.owner.isReleasing)',
       'if (false)',
       'The release is repeated until no acquire that was written before its reply can be executed. Only a user of Redis without rights has an acquire written after that, and the servers here know no rights.',
     ],

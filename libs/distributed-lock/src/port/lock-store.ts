@@ -46,12 +46,6 @@ export interface LockStore {
    */
   acquire(request: AcquireRequest): Promise<AcquireReply>;
   /**
-   * Acquires several locks at once, all or none, without entering a queue. Replies `InTheWay` with a key that is held or
-   * waited for. Replies `null` when the back end can name no such key, or cannot acquire these keys in one step. Absent
-   * where the back end never can: the keys are then acquired one by one, in sorted order.
-   */
-  acquireAll?(requests: readonly AcquireRequest[]): Promise<readonly (Grant & Repeated)[] | InTheWay | null>;
-  /**
    * Restarts leases, all in one batch. Never rejects: each reply stands for one renewal, in order.
    *
    * An exclusive holder that renews with a `shared` claim downgrades its lock. The store then grants the readers in the queue.
@@ -218,11 +212,6 @@ export interface Busy {
   readonly remainingMs: number;
   /** As in `Queued`. Present if the owner would have waited. */
   readonly waiting?: number;
-}
-
-/** One of the requested keys that is held or waited for. The entry of a crashed holder counts until it expires. */
-export interface InTheWay {
-  readonly key: string;
 }
 
 /** A holder asks for its lease to begin anew. */

@@ -44,7 +44,6 @@ export class FaultyStore implements LockStoreFactory {
 /** A command that the store is about to send. */
 export type StoreCommand =
   | { readonly kind: 'acquire'; readonly request: AcquireRequest }
-  | { readonly kind: 'acquireAll'; readonly requests: readonly AcquireRequest[] }
   | { readonly kind: 'renew'; readonly renewal: Renewal }
   | { readonly kind: 'release'; readonly request: ReleaseRequest };
 
@@ -63,14 +62,11 @@ export interface Faults {
   notification?: (notification: Notification) => readonly number[] | undefined;
 }
 
-type AcquireAll = NonNullable<LockStore['acquireAll']>;
-
 class FaultyClient implements LockStore {
   readonly name: string;
   readonly clientId: string;
   readonly commandTimeoutMs = COMMAND_TIMEOUT_MS;
   readonly notifications$ = new Subject<Notification>();
-  readonly acquireAll?: AcquireAll;
   /** By owner: until when an acquire of it without a reply may be executed. */
   private readonly lateNotAfter = new Map<string, number>();
   /** By owner: the number of the execution that was its last acquire, among all executions of this client. */
@@ -88,15 +84,24 @@ class FaultyClient implements LockStore {
   ) {
     this.name = inner.name;
     this.clientId = inner.clientId;
-    if (inner.acquireAll) this.acquireAll = this.acquireAllBy(inner.acquireAll.bind(inner));
     inner.notifications$.subscribe((notification) => this.deliver(notification));
   }
 
-  acquire(request: AcquireRequest): Promise<AcquireReply> {
-    return this.sendAcquire({ kind: 'acquire', request }, [request], async (late) => {
-      const reply = await this.inner.acquire(request);
-      return reply.kind === 'granted' ? { ...reply, validUntil: reply.validUntil - late } : reply;
+  /** Executes no acquire request after its not-after. Until then an acquire without a reply may be executed. */
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const sentAt = this.clock.now();
+    const notAfter = sentAt + this.commandTimeoutMs;
+    const { key, owner } = request;
+    this.lateNotAfter.set(owner, notAfter);
+    const reply = await this.send({ kind: 'acquire', request }, async () => {
+      if (this.clock.now() > notAfter) throw withoutReply(key);
+      this.acquires.set(owner, ++this.executions);
+      const late = this.clock.now() - sentAt;
+      const answer = await this.inner.acquire(request);
+      return answer.kind === 'granted' ? { ...answer, validUntil: answer.validUntil - late } : answer;
     });
+    this.lateNotAfter.delete(owner);
+    return reply;
   }
 
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
@@ -151,33 +156,6 @@ class FaultyClient implements LockStore {
     for (const goOn of this.onClosed) goOn();
     await this.inner.close();
     this.notifications$.complete();
-  }
-
-  /** Executes no acquire request after its not-after. Until then an acquire without a reply may be executed. */
-  private async sendAcquire<T>(
-    command: StoreCommand,
-    requests: readonly AcquireRequest[],
-    execute: (late: number) => Promise<T>,
-  ): Promise<T> {
-    const sentAt = this.clock.now();
-    const notAfter = sentAt + this.commandTimeoutMs;
-    for (const { owner } of requests) this.lateNotAfter.set(owner, notAfter);
-    const reply = await this.send(command, () => {
-      if (this.clock.now() > notAfter) return Promise.reject(withoutReply(keyOf(command)));
-      for (const { owner } of requests) this.acquires.set(owner, ++this.executions);
-      return execute(this.clock.now() - sentAt);
-    });
-    for (const { owner } of requests) this.lateNotAfter.delete(owner);
-    return reply;
-  }
-
-  private acquireAllBy(inner: AcquireAll): AcquireAll {
-    return (requests) =>
-      this.sendAcquire({ kind: 'acquireAll', requests }, requests, async (late) => {
-        const reply = await inner(requests);
-        if (!reply || 'key' in reply) return reply;
-        return reply.map((grant) => ({ ...grant, validUntil: grant.validUntil - late }));
-      });
   }
 
   private async renewOne(renewal: Renewal): Promise<RenewalReply> {
@@ -268,7 +246,6 @@ class FaultyClient implements LockStore {
 }
 
 function keyOf(command: StoreCommand): string {
-  if (command.kind === 'acquireAll') return command.requests[0]?.key ?? '';
   return command.kind === 'renew' ? command.renewal.key : command.request.key;
 }
 

@@ -8,7 +8,6 @@ import { notifications } from './contract/notifications.js';
 import { permits } from './contract/permits.js';
 import { release } from './contract/release.js';
 import { renewal } from './contract/renewal.js';
-import { several } from './contract/several.js';
 import { sharing } from './contract/sharing.js';
 import { Stage, type ContractGroup, type StoreUnderTest } from './contract/stage.js';
 import { takeover } from './contract/takeover.js';
@@ -26,7 +25,6 @@ const groups = {
   takeover,
   'shared mode': sharing,
   permits,
-  'several keys': several,
   keys,
   closing,
 } satisfies Readonly<Record<string, ContractGroup>>;

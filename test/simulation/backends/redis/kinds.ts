@@ -10,7 +10,7 @@ const NAMES_BY_SOURCE = new Map(Object.entries(SCRIPTS).map(([name, source]) => 
 
 const OFTEN = 'acquire renew release';
 const HANDSHAKE = 'hello info script time rights subscribe';
-const OTHERS = 'acquireAll renewAll inspect ping wait';
+const OTHERS = 'renewAll inspect ping wait';
 const MESSAGES = ['granted', 'granted', 'contended', 'lost', 'recheck'];
 
 /** The kinds of messages between the store and a server, the usual ones more than once; `re:` is the reply to a command. */
@@ -24,7 +24,7 @@ export const REDIS_KINDS = [
 export const REDIS_SCENE_KINDS = withReplies(['client']);
 
 /** Requests that change a lock, the usual ones more than once. */
-export const REDIS_WRITES = [...OFTEN.split(' '), ...OFTEN.split(' '), 'acquireAll', 'renewAll'];
+export const REDIS_WRITES = [...OFTEN.split(' '), ...OFTEN.split(' '), 'renewAll'];
 
 function withReplies(commands: readonly string[]): readonly string[] {
   return commands.flatMap((name) => [name, `re:${name}`]);

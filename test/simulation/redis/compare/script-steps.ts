@@ -16,7 +16,6 @@ const LEASES = [2000, 5000, 30_000];
 interface ScriptStep {
   readonly do:
     | 'acquire'
-    | 'acquireAll'
     | 'renew'
     | 'renewAll'
     | 'release'
@@ -53,7 +52,6 @@ export function scriptStep(clients: number): fc.Arbitrary<ScriptStep> {
   return fc.record({
     do: weighted([
       [10, 'acquire'],
-      [1, 'acquireAll'],
       [4, 'renew'],
       [1, 'renewAll'],
       [6, 'release'],
@@ -153,17 +151,6 @@ export async function takeStep(servers: Stepped, step: ScriptStep, i: number): P
       if (token !== '') last.set(`${owner} ${key}`, [token, block]);
       return;
     }
-    case 'acquireAll': {
-      const others = KEYS.flatMap((name) => redisKeys(name, 'lock', step.sharedTokens));
-      const each = KEYS.flatMap(() => [
-        owner,
-        String(leaseMs),
-        String(step.tokens),
-        step.weight === 2 ? 'exclusive' : 'lock',
-      ]);
-      await run('acquireAll', [...others, ...guard], [notAfter, '0', String(step.guardMs), ...each]);
-      return;
-    }
     case 'renew':
       await run('renew', keys, [
         owner,
@@ -229,7 +216,6 @@ const DATA: readonly ((key: string, keys: readonly string[]) => readonly string[
 
 const SOURCES = {
   acquire: lua.acquire,
-  acquireAll: lua.acquireAll,
   renew: lua.renew,
   renewAll: lua.renewAll,
   release: lua.release,

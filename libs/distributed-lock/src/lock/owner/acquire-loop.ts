@@ -6,7 +6,7 @@ import type { Takeover } from './takeover.js';
 import type { LockRuntime } from '../runtime/lock-runtime.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { kindName, type LockRequest } from '../request/lock-request.js';
-import type { AcquireReply, AcquireRequest, Busy, Grant, Queued, Repeated } from '../../port/lock-store.js';
+import type { AcquireReply, AcquireRequest, Busy, Grant, Queued } from '../../port/lock-store.js';
 import { RECHECK_MS } from '../../port/recheck-interval.js';
 
 /** The longest `waitMs` sent to the store, which drops a waiter that is silent for three rechecks anyway. */
@@ -119,7 +119,7 @@ export class AcquireLoop implements FairWaiter {
     }
     this.dropRecheck();
     this.inFlight = true;
-    const request = this.nextRequest(this.tokensWanted(), this.callers);
+    const request = this.nextRequest();
     // A takeover presents a ticket at once, so the store may keep the owner in its queue whatever it replies. It must be released.
     if (this.takeover) this.mayComeLate = true;
     this.runtime.store.acquire(
@@ -129,24 +129,18 @@ export class AcquireLoop implements FairWaiter {
     );
   }
 
-  /**
-   * The request must be sent at once, because validity counts from now.
-   *
-   * @param callers those that wait for the key; without them the request does not enter the store's queue
-   */
-  nextRequest(tokens: number, callers?: WaitingCallers): AcquireRequest {
+  /** The request must be sent at once, because validity counts from now. */
+  private nextRequest(): AcquireRequest {
+    const { callers } = this;
     const { key, claim, leaseMs } = this.request;
+    const tokens = this.tokensWanted();
     this.asked = readClocks(this.runtime.clock);
-    const waitMs = callers?.longestWaitMs(LONGEST_WAIT_PER_REQUEST_MS, this.asked.now) ?? 0;
+    const waitMs = callers.longestWaitMs(LONGEST_WAIT_PER_REQUEST_MS, this.asked.now);
     this.waitsUntil = this.asked.now + waitMs;
     const ticket = this.ticket || (this.takeover?.firstTicket() ?? 0);
     const request = { key, owner: this.owner.id, claim, leaseMs, waitMs, ticket, tokens };
-    const maxWaiting = callers?.maxWaiting;
+    const { maxWaiting } = callers;
     return maxWaiting === undefined ? request : { ...request, maxWaiting };
-  }
-
-  noteLateCopies({ mayComeLate }: Repeated): void {
-    if (mayComeLate) this.mayComeLate = true;
   }
 
   private dropRecheck(): void {
@@ -170,7 +164,7 @@ export class AcquireLoop implements FairWaiter {
   }
 
   private onReply(reply: AcquireReply, { maxWaiting }: AcquireRequest): void {
-    this.noteLateCopies(reply);
+    if (reply.mayComeLate) this.mayComeLate = true;
     if (reply.kind === 'granted') return this.owner.onGrant(reply);
     // A grant may have overtaken this reply as a notification.
     if (!this.isRunning) return;

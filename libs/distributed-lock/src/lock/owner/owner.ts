@@ -18,8 +18,6 @@ import {
 import type { LockRequest } from '../request/lock-request.js';
 import type { WaitedFor } from '../runtime/forgotten-releases.js';
 import type {
-  AcquireRequest,
-  Repeated,
   ReleaseRequest,
   ReleaseReply,
   Grant,
@@ -246,37 +244,6 @@ export class Owner {
   private get isForMany(): boolean {
     const { claim, watched, fair } = this.request;
     return claim.kind === 'shared' && watched && !fair;
-  }
-
-  // --- acquire together with other keys -------------------------------------------------------------------------
-
-  /** An acquire request that does not enter the store's queue. */
-  requestOnce(): AcquireRequest {
-    return this.acquireLoop.nextRequest(1);
-  }
-
-  /** Keeps the lease of a grant. @returns whether the lease is still valid, and the grace of a takeover is not over */
-  takeGrant(grant: Grant & Repeated): boolean {
-    this.acquireLoop.noteLateCopies(grant);
-    const at = this.readClocks();
-    this.keepLease(this.isGrantInDoubt ? unconfirmed(grant) : grant, at);
-    return this.measureValidity(at) > 0;
-  }
-
-  /** Admits a caller that is not in the local queue. */
-  enter(caller: Caller): Hold {
-    const keeper = this.keeper as LeaseKeeper;
-    this.state = 'held';
-    keeper.start();
-    const hold = this.holds.admit(caller, keeper.lease, this.now);
-    if (this.takeover && this.isHeld) this.tellTakeover(this.takeover);
-    return hold;
-  }
-
-  /** @param mayHold the store may have granted the key */
-  giveUp(mayHold: boolean): void {
-    this.acquireLoop.noteLateCopies({ mayComeLate: mayHold });
-    this.giveUpWaiting();
   }
 
   // --- held -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import type { LockRuntime } from '../runtime/lock-runtime.js';
 import type { LockRequest } from '../request/lock-request.js';
 import { LocalQueue } from './local-queue.js';
 import { LocalQueues } from './local-queues.js';
-import { acquireFreeKeys, type NotTogether } from './several-keys.js';
 
 /** Acquires one or several keys for a caller of one service: from the holds of its async flow, or through the local queues. */
 export class Acquirer {
@@ -68,7 +67,7 @@ export class Acquirer {
   }
 
   /**
-   * Acquires the keys in one step if all are free, otherwise one by one. All share one deadline.
+   * Acquires the keys one by one. All share one deadline.
    *
    * @param keys in the order of the lock's `keys`
    * @param requests for these keys, sorted by key, so that no two callers wait for each other
@@ -76,8 +75,7 @@ export class Acquirer {
   async acquireSeveral(keys: readonly string[], requests: Requests): Promise<HeldLock> {
     const startedAt = this.clock.now();
     this.refuseNotReentrant(requests);
-    const taken = await this.acquireFree(requests);
-    const holds = 'busyKey' in taken ? await this.acquireInOrder(requests, startedAt, taken.busyKey) : taken;
+    const holds = await this.acquireInOrder(requests, startedAt);
     const byKey = new Map(holds.map((hold) => [hold.key, hold]));
     return new HeldLock(
       keys.map((key) => byKey.get(key) as Hold),
@@ -93,36 +91,14 @@ export class Acquirer {
     }
   }
 
-  private async acquireFree(requests: Requests): Promise<readonly Hold[] | NotTogether> {
-    const [{ waitMs, signal }] = requests;
-    const refusing = requests.find((request) => this.queues.get(request)?.isOutOfReach);
-    if (refusing) return { busyKey: refusing.key };
-    const isNested = requests.some((request) => findHold(this.scope, request.key));
-    // Others of this process may wait for the key, and a local queue serves its callers in order.
-    const isQueued = waitMs > 0 && requests.some((request) => this.queues.get(request) !== undefined);
-    if (isNested || isQueued || this.isClosed || signal?.aborted) return { busyKey: undefined };
-    const runtime = this.open();
-    if (!runtime.store.acquireAll) return { busyKey: undefined };
-    const queues = requests.map((request) => this.queueOf(request));
-    const holds = await acquireFreeKeys(runtime, requests, queues);
-    if ('busyKey' in holds) return holds;
-    const refusal = this.refusalOf(requests[0], holdsOfFlow(this.scope));
-    if (!refusal) return holds;
-    for (const hold of holds) inBackground(hold.giveBack());
-    throw refusal.error;
-  }
-
-  /** @param busyKey the key to ask for first if the caller does not wait, because its refusal settles the whole call */
-  private async acquireInOrder(
-    requests: Requests,
-    startedAt: number,
-    busyKey: string | undefined,
-  ): Promise<readonly Hold[]> {
+  private async acquireInOrder(requests: Requests, startedAt: number): Promise<readonly Hold[]> {
     const [{ waitMs }] = requests;
     const measureWait = () => Math.ceil(Math.max(0, waitMs - (this.clock.now() - startedAt)));
+    const isOutOfReach = (request: LockRequest): number =>
+      Number(this.queues.get(request)?.isOutOfReach ?? false);
     const held: Hold[] = [];
-    const order =
-      measureWait() > 0 ? requests : requests.toSorted((a, b) => +(b.key === busyKey) - +(a.key === busyKey));
+    // A caller that does not wait first asks for a key that this process holds: the refusal costs no request.
+    const order = waitMs > 0 ? requests : requests.toSorted((a, b) => isOutOfReach(b) - isOutOfReach(a));
     try {
       for (const request of order) {
         const lock = await this.acquire({ ...request, waitMs: measureWait() }, held);

@@ -167,13 +167,6 @@ export class LocalQueue implements Callers {
 
   // --- owners ---------------------------------------------------------------------------------------------------
 
-  /** Opens an owner that asks for this key together with other keys. Its caller is not in this queue. */
-  openOwner(request: LockRequest): Owner {
-    const owner = new Owner(this, request, this.runtime);
-    this.holding.add(owner);
-    return owner;
-  }
-
   shift(): LocalWaiter | undefined {
     const waiter = this.waiters.shift();
     if (waiter) this.onLeft(waiter);
@@ -329,7 +322,7 @@ export class LocalQueue implements Callers {
     return this.isInStoreQueue && !this.areAllImpatient;
   }
 
-  /** An owner that has the lock. An owner that asks together with other keys may not have it yet. */
+  /** An owner that has the lock. */
   private get granted(): Owner | undefined {
     return this.holding.find(isGranted);
   }

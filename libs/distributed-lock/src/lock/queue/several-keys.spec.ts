@@ -5,10 +5,9 @@ import { locks, other, world } from '../../../../../test/support/world-per-test.
 import { LockWaitTimeoutError } from '../../port/lock.errors.js';
 
 describe('several keys that are free', () => {
-  it('are taken with one command', async () => {
+  it('are taken in sorted order, and are those of the lock in the order given', async () => {
     const events = eventsOf(locks);
     const lock = await world.take(locks, ['b', 'a', 'c']);
-    expect(world.commands.map(({ kind }) => kind)).toEqual(['acquireAll']);
     expect(lock.keys).toEqual(['b', 'a', 'c']);
     expect(events.map(({ type, key }) => `${type} ${key}`)).toEqual([
       'asked a',
@@ -24,7 +23,7 @@ describe('several keys that are free', () => {
 });
 
 describe('several keys of which one is not free', () => {
-  it('are taken one by one, and leave the free ones alone until then', async () => {
+  it('are granted when the last of them is released', async () => {
     const b = await world.take(other, 'b');
     const both = follow(locks.acquire(['a', 'b']));
     await world.clock.advance(10);
@@ -59,39 +58,50 @@ describe('several keys of which one is not free', () => {
     await b.release();
   });
 
-  it('are not asked for together while this process itself holds one of them', async () => {
-    const a = await world.take(locks, 'a');
+  it('are all free again when one of them is refused', async () => {
+    const b = await world.take(other, 'b');
+    const all = follow(locks.acquire(['a', 'b', 'c'], { waitMs: 0 }));
+    await world.clock.settle();
+    expect(all.error).toBeInstanceOf(LockWaitTimeoutError);
+    expect((all.error as LockWaitTimeoutError).key).toBe('b');
+    for (const key of ['a', 'c']) expect(await world.eye.inspect(key)).toBeNull();
+    await b.release();
+  });
+
+  it('let nobody in the queue of one of several keys be overtaken', async () => {
+    const b = await world.take(other, 'b');
+    const first = follow(world.service().acquire('b'));
+    await world.clock.advance(10);
     const both = follow(locks.acquire(['a', 'b']));
-    await world.clock.settle();
-    expect(world.sent('acquireAll')).toBe(0);
-    await a.release();
-    await world.clock.settle();
+    await world.clock.advance(10);
+    await b.release();
+    await world.clock.advance(10);
+    expect(both.state).toBe('pending');
+    await first.value.release();
+    await world.clock.advance(10);
     await both.value.release();
   });
 });
 
 describe('several keys and a store that fails', () => {
-  it('are given back when the answer was lost, and then taken one by one', async () => {
-    world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { repliedAfterMs: 'never' } : undefined);
-    const both = follow(locks.acquire(['a', 'b']));
+  it('are given back when the answer for one of them is lost', async () => {
+    world.lose((command) => command.kind === 'acquire' && command.request.key === 'b');
+    const both = follow(locks.acquire(['a', 'b'], { waitMs: 0 }));
     await world.clock.advance(1000);
-    const lock = both.value;
-    expect((await world.eye.inspect('a'))?.holders).toHaveLength(1);
-    lock.assertHeld();
-    await lock.release();
-    expect(await world.eye.inspect('b')).toBeNull();
+    expect(both.error).toMatchObject({ code: 'LOCK_STORE', key: 'b' });
+    expect(await world.eye.inspect('a')).toBeNull();
   });
 
-  it('are granted by the first answer, however short waitMs is', async () => {
-    world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { repliedAfterMs: 90 } : undefined);
+  it('are granted by the first answer for each, however short waitMs is', async () => {
+    world.faults.command = ({ kind }) => (kind === 'acquire' ? { repliedAfterMs: 90 } : undefined);
     const both = follow(locks.acquire(['a', 'b'], { waitMs: 1 }));
-    await world.clock.advance(100);
+    await world.clock.advance(200);
     expect(await both.value.release()).toBe('released');
   });
 
   it('reject with the reason of a signal, at once', async () => {
     const controller = new AbortController();
-    world.faults.command = ({ kind }) => (kind === 'acquireAll' ? { repliedAfterMs: 90 } : undefined);
+    world.faults.command = ({ kind }) => (kind === 'acquire' ? { repliedAfterMs: 90 } : undefined);
     const both = follow(locks.acquire(['a', 'b'], { signal: controller.signal }));
     await world.clock.advance(20);
     controller.abort(new Error('enough'));
@@ -99,14 +109,5 @@ describe('several keys and a store that fails', () => {
     expect((both.error as Error).message).toBe('enough');
     await world.clock.advance(200);
     expect(await world.eye.inspect('a')).toBeNull();
-  });
-
-  it('tell who is in the way when they do not wait', async () => {
-    const b = await world.take(other, 'b');
-    const both = follow(locks.acquire(['a', 'b'], { waitMs: 0 }));
-    await world.clock.settle();
-    expect(both.error).toBeInstanceOf(LockWaitTimeoutError);
-    expect((both.error as LockWaitTimeoutError).key).toBe('b');
-    await b.release();
   });
 });

@@ -69,7 +69,6 @@ const GRANT: Shape = {
 };
 const BUSY: Shape = { holder: optional(isText), remainingMs: isNumber };
 
-export const checkGrant = ofShape(GRANT);
 export const checkAcquireReply = byKind({
   granted: GRANT,
   queued: { ticket: isNumber, recheckAfterMs: isNumber, ...BUSY },

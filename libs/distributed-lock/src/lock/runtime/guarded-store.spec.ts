@@ -39,7 +39,6 @@ const ANSWERS: readonly (readonly [
   ['acquire', GRANT, acquire],
   ['acquire', BUSY, acquire],
   ['acquire', { ...BUSY, kind: 'queued', ticket: 1, recheckAfterMs: 1 }, acquire],
-  ['acquireAll', { key: 'a' }, (store) => store.acquireAll?.([ACQUIRE])],
   ['inspect', SNAPSHOT, (store) => store.inspect('a')],
   ['list', { entries: [SNAPSHOT] }, (store) => store.list?.({ prefix: '', limit: 9 })],
 ];
@@ -54,7 +53,6 @@ describe('a store of another package', () => {
     const method = (name: string) => async () => answers[name];
     const names = [
       'acquire',
-      'acquireAll',
       'renew',
       'release',
       'inspect',
@@ -164,7 +162,6 @@ describe('a store of another package', () => {
 
   it('has nothing for a key if it says undefined', async () => {
     await expect(store().inspect('a')).resolves.toBeNull();
-    await expect(store().acquireAll?.([ACQUIRE])).resolves.toBeNull();
   });
 
   it('need not tell keys that it cannot read', async () => {

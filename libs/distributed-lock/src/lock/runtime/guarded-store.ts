@@ -16,7 +16,6 @@ import type {
 } from '../../port/lock-store.js';
 import {
   checkAcquireReply,
-  checkGrant,
   isFunction,
   isNumber,
   isText,
@@ -107,18 +106,6 @@ export function guardedStore(store: LockStore, tell: (during: string, error: unk
     ),
     acquire: (request, onReply, onFailure) =>
       send('acquire', request.key, () => store.acquire(request), checkAcquireReply, onReply, onFailure),
-    ...(store.acquireAll && {
-      acquireAll: async (requests) => {
-        const grants = listOf(checkGrant, requests.length);
-        const inTheWay = ofShape({ key: isText });
-        return ask(
-          'acquireAll',
-          undefined,
-          async () => (await store.acquireAll?.(requests)) ?? null,
-          (it) => (it === null ? undefined : Array.isArray(it) ? grants(it) : inTheWay(it)),
-        );
-      },
-    }),
     renew: async (renewals) => {
       const isList = listOf(() => undefined, renewals.length);
       const replies = await ask('renew', undefined, () => store.renew(renewals), isList);

@@ -73,12 +73,6 @@ export function hashTag(name: string): string | undefined {
   return start < 0 || end <= start + 1 ? undefined : name.slice(start + 1, end);
 }
 
-/** True if one script may take all of these names on a cluster, because they have the same hash tag. */
-export function shareSlot(names: readonly string[]): boolean {
-  const [first, ...rest] = names.map(hashTag);
-  return first !== undefined && rest.every((tag) => tag === first);
-}
-
 /** On a cluster the keys of one lock must share a slot: a name with a brace but without a hash tag breaks that. */
 export function checkSlot(name: string): void {
   if (!/[{}]/.test(name) || hashTag(name) !== undefined) return;

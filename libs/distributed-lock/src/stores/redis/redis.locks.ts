@@ -8,8 +8,6 @@ import {
   type AcquireRequest,
   type Force,
   type ForceReply,
-  type Grant,
-  type InTheWay,
   type Introduction,
   type KeyPage,
   type ListRequest,
@@ -21,10 +19,8 @@ import {
   type ReleaseRequest,
   type Renewal,
   type RenewalReply,
-  type Repeated,
   type TakeoverNotice,
 } from '../../port/lock-store.js';
-import { AcquireAllCommand, fitsOneScript } from './commands/acquire-all.js';
 import { AcquireCommand, type AcquireContext } from './commands/acquire.js';
 import { ForceCommand } from './commands/force.js';
 import { findNames, isNoLock } from './commands/list.js';
@@ -122,13 +118,6 @@ export class RedisLocks implements LockStore {
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     return this.run(() => new AcquireCommand(request, this.acquiring));
-  }
-
-  async acquireAll(
-    requests: readonly AcquireRequest[],
-  ): Promise<readonly (Grant & Repeated)[] | InTheWay | null> {
-    if (!fitsOneScript(requests, this.scripts)) return null;
-    return this.run(() => new AcquireAllCommand(requests, this.acquiring));
   }
 
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {

@@ -12,9 +12,8 @@ export function forced(frame: SceneFrame): Scene {
   const [holder, other] = twoOf(frame);
   const keys = dice.happens(0.5) ? [key] : [key, `${key} too`];
   const hasTwoCopies = dice.happens(0.6);
-  const message = keys.length > 1 ? 'acquireAll' : 'acquire';
   const lateMs = dice.int(Math.floor(commandTimeoutMs / 2), commandTimeoutMs);
-  const when = messageSince(frame, 'asked', { message, of: holder });
+  const when = messageSince(frame, 'asked', { message: 'acquire', of: holder });
   const isAcquired = { event: 'acquired' as const, nth: 1, of: holder, key };
   const afterMs = dice.scale(1, lateMs / 2);
   const workMs = 2 * watchdogTimeoutMs + 5 * commandTimeoutMs + 2000;

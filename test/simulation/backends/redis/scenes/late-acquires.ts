@@ -19,8 +19,7 @@ export function lateAcquires(frame: SceneFrame): Scene {
     ...(dice.happens(0.3) && { abortAfterMs: dice.scale(1, commandTimeoutMs) }),
     work: [{ do: 'sleep', ms: dice.scale(1, 100) }],
   });
-  const message = keys.length > 1 ? 'acquireAll' : 'acquire';
-  const when = messageSince(frame, 'asked', { message, of: process });
+  const when = messageSince(frame, 'asked', { message: 'acquire', of: process });
   const ms = dice.int(Math.floor(commandTimeoutMs / 4), 6 * commandTimeoutMs);
   const cutMs = dice.scale(1, commandTimeoutMs);
   return {

@@ -8,13 +8,8 @@ import { asUnsure, callerHasLeft, isDenied } from '../connection/redis.errors.js
 import type { RedisNotifications } from '../connection/redis.notifications.js';
 import { isOurs, redissonChannel } from '../redis.keys.js';
 import { WireKeys, type Arguments } from '../redis.client.js';
-import {
-  ScriptCommand,
-  type ScriptReply,
-  claimFields,
-  type ScriptContext,
-} from '../scripts/script-command.js';
-import { acquireScript, type ReplyOf, type Script } from '../scripts/scripts.js';
+import { ScriptCommand, claimFields, type ScriptContext } from '../scripts/script-command.js';
+import { acquireScript, type ReplyOf } from '../scripts/scripts.js';
 
 /** How often a waiter rechecks while it is not subscribed. */
 export const UNSUBSCRIBED_RECHECK_MS = 250;
@@ -35,116 +30,29 @@ export interface AcquireContext {
   readonly undo: (request: AcquireRequest) => void;
 }
 
-/** Base class of the commands that acquire one lock or several. */
-export abstract class AcquiringCommand<R extends ScriptReply, Result> extends ScriptCommand<R, Result> {
-  readonly priority = 'acquire';
-  override readonly flush = 'when idle';
-  override readonly isRepeatable = true;
-  /** An earlier copy that was never answered may be executed after the one that was. */
-  protected mayComeLate = false;
-  /** The latest copy is written, and not answered yet. */
-  private isOpen = false;
-
-  /** @param first the first request that it sends */
-  constructor(
-    script: Script<R>,
-    protected readonly store: AcquireContext,
-    { key, claim }: AcquireRequest,
-    keys: WireKeys,
-  ) {
-    const { scripts, guard } = store;
-    const all = guard ? new WireKeys([...keys.names, guard.mark]) : keys;
-    super(script, scripts, key, claim.kind, all);
-  }
-
-  /** Calls `act` with each request that it sends, and with what else the owner of it has under way. */
-  protected abstract forEach(act: (request: AcquireRequest, owner: OwnerRequests) => void): void;
-
-  /** @param reply of a server that is ready, to a request that did not come too late */
-  protected abstract resultOf(reply: R): Result;
-
-  /**
-   * The command is about to be written.
-   *
-   * @returns the not-after
-   * @throws LockStoreError if it must not be written now: an owner must not acquire after its release
-   */
-  protected onWrite(): number {
-    this.isOpen = false;
-    this.forEach((_, { isReleasing }) => {
-      if (isReleasing) throw callerHasLeft(this.key);
-    });
-    const notAfter = this.context.notAfter(this.sent);
-    this.forEach(({ leaseMs }, owner) => owner.onAcquireSent(notAfter, leaseMs));
-    this.isOpen = true;
-    return notAfter;
-  }
-
-  protected onReply(reply: R): Result | typeof TOO_LATE {
-    this.onAnswered();
-    if (reply[0] === 0) return TOO_LATE;
-    this.mayComeLate = false;
-    this.forEach((_, { hasUnanswered }) => (this.mayComeLate ||= hasUnanswered));
-    if (reply[0] === 4) throw this.unready(reply[2] as number);
-    this.finish();
-    return this.resultOf(reply);
-  }
-
-  protected override onFailed(error: LockStoreError): void {
-    // A command that was refused or never written cannot be executed any more.
-    if (error.reason !== 'unknown') this.onAnswered();
-    // Redis undoes nothing of a script that was denied halfway: it may have written a ticket, or a lock. A refusal of the
-    // second copy says nothing about the first one.
-    const isDeniedHalfway = isDenied(error.cause);
-    this.forEach((request, { hasUnanswered }) => {
-      const mayHold = isDeniedHalfway || (error.reason === 'refused' && hasUnanswered);
-      if (mayHold) this.store.undo(request);
-    });
-    this.finish();
-  }
-
-  protected granted(request: AcquireRequest, token: number, lastToken: number, waiting = 0): Grant {
-    this.store.notifications.stopListeningToForeignClients(request.owner);
-    this.context.onToken(lastToken);
-    const validUntil = leaseValidity(this.sent.now, request.leaseMs);
-    return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
-  }
-
-  /** An earlier copy may still be executed: then the outcome is unknown. */
-  private unready(leftMs: number): LockStoreError {
-    const { longestLeaseMs } = this.store.guard as RestartGuard;
-    const message = `Redis is not ready: it came back without its data, and leases that it has forgotten may run for another ${leftMs} ms (restartGuardMs is ${longestLeaseMs}).`;
-    const error = new LockStoreError(message, this.key, 'unready');
-    return this.mayComeLate ? asUnsure(error) : error;
-  }
-
-  private onAnswered(): void {
-    if (this.isOpen) this.forEach((_, owner) => owner.onAcquireAnswered());
-    this.isOpen = false;
-  }
-
-  private finish(): void {
-    this.forEach(({ owner }) => this.store.owners.endRequest(owner));
-  }
-}
-
 type Reply = ReplyOf<typeof acquireScript>;
 type WaitingReply = Extract<Reply, readonly [2 | 3, ...unknown[]]>;
 
-export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
+export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
+  readonly priority = 'acquire';
+  override readonly flush = 'when idle';
+  override readonly isRepeatable = true;
   private readonly owner: OwnerRequests;
+  /** An earlier copy that was never answered may be executed after the one that was. */
+  private mayComeLate = false;
+  /** The latest copy is written, and not answered yet. */
+  private isOpen = false;
 
   /** @throws LockKeyError for a key that a cluster cannot take */
   constructor(
     private readonly request: AcquireRequest,
-    store: AcquireContext,
+    private readonly store: AcquireContext,
   ) {
-    super(acquireScript, store, request, store.scripts.keysOf(request.key, request.claim.kind));
-    this.owner = store.owners.beginRequest(request.owner);
-  }
-
-  protected forEach(act: (request: AcquireRequest, owner: OwnerRequests) => void): void {
-    act(this.request, this.owner);
+    const { scripts, guard } = store;
+    const { key, owner, claim } = request;
+    const keys = scripts.keysOf(key, claim.kind);
+    super(acquireScript, scripts, key, claim.kind, guard ? new WireKeys([...keys.names, guard.mark]) : keys);
+    this.owner = store.owners.beginRequest(owner);
   }
 
   protected args(): Arguments {
@@ -169,21 +77,76 @@ export class AcquireCommand extends AcquiringCommand<Reply, AcquireReply> {
     return guard ? [...args, guard.longestLeaseMs] : args;
   }
 
-  protected resultOf(reply: Reply): AcquireReply {
+  /**
+   * The command is about to be written.
+   *
+   * @returns the not-after
+   * @throws LockStoreError if it must not be written now: an owner must not acquire after its release
+   */
+  private onWrite(): number {
+    this.isOpen = false;
+    if (this.owner.isReleasing) throw callerHasLeft(this.key);
+    const notAfter = this.context.notAfter(this.sent);
+    this.owner.onAcquireSent(notAfter, this.request.leaseMs);
+    this.isOpen = true;
+    return notAfter;
+  }
+
+  protected onReply(reply: Reply): AcquireReply | typeof TOO_LATE {
+    this.onAnswered();
+    if (reply[0] === 0) return TOO_LATE;
+    this.mayComeLate = this.owner.hasUnanswered;
+    if (reply[0] === 4) throw this.unready(reply[2]);
+    this.finish();
     const result = this.meaningOf(reply);
     return this.mayComeLate ? { ...result, mayComeLate: true } : result;
+  }
+
+  protected override onFailed(error: LockStoreError): void {
+    // A command that was refused or never written cannot be executed any more.
+    if (error.reason !== 'unknown') this.onAnswered();
+    // Redis undoes nothing of a script that was denied halfway: it may have written a ticket, or a lock. A refusal of the
+    // second copy says nothing about the first one.
+    const mayHold = isDenied(error.cause) || (error.reason === 'refused' && this.owner.hasUnanswered);
+    if (mayHold) this.store.undo(this.request);
+    this.finish();
+  }
+
+  private onAnswered(): void {
+    if (this.isOpen) this.owner.onAcquireAnswered();
+    this.isOpen = false;
+  }
+
+  private finish(): void {
+    this.store.owners.endRequest(this.request.owner);
+  }
+
+  /** An earlier copy may still be executed: then the outcome is unknown. */
+  private unready(leftMs: number): LockStoreError {
+    const { longestLeaseMs } = this.store.guard as RestartGuard;
+    const message = `Redis is not ready: it came back without its data, and leases that it has forgotten may run for another ${leftMs} ms (restartGuardMs is ${longestLeaseMs}).`;
+    const error = new LockStoreError(message, this.key, 'unready');
+    return this.mayComeLate ? asUnsure(error) : error;
   }
 
   private meaningOf(reply: Reply): AcquireReply {
     if (reply[0] === 1) {
       const [, , token, lastToken, waiting] = reply;
-      return this.granted(this.request, token, lastToken, waiting);
+      return this.granted(token, lastToken, waiting);
     }
     const [kind, , holder, remaining, ticket = 0, others] = reply as WaitingReply;
     const remainingMs = asRemaining(remaining);
     const counted = others === undefined ? undefined : { waiting: others };
     if (kind === 3) return { kind: 'busy', holder: holder || undefined, remainingMs, ...counted };
     return { ...this.queued(holder || undefined, remainingMs, ticket), ...counted };
+  }
+
+  private granted(token: number, lastToken: number, waiting: number): Grant {
+    const { owner, leaseMs } = this.request;
+    this.store.notifications.stopListeningToForeignClients(owner);
+    this.context.onToken(lastToken);
+    const validUntil = leaseValidity(this.sent.now, leaseMs);
+    return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
   }
 
   private queued(holder: string | undefined, remainingMs: number, ticket: number): Queued {
@@ -216,7 +179,7 @@ export function asRemaining(pttl: number): number {
 
 /**
  * Grants nothing on a server that has lost its data until every lease that it has forgotten is over: the "delayed restart" of
- * Redlock's description (redis.io, Distributed locks), without an operator. The acquire scripts check a mark.
+ * Redlock's description (redis.io, Distributed locks), without an operator. The acquire script checks a mark.
  */
 interface RestartGuard {
   /** The key of the mark. A server that has lost its data has lost the mark, too. */

@@ -2,14 +2,11 @@ import { LockStoreError } from '../../../port/lock.errors.js';
 import type {
   AcquireReply,
   AcquireRequest,
-  Grant,
-  InTheWay,
   LockStoreContext,
   ReleaseReply,
   ReleaseRequest,
   Renewal,
   RenewalReply,
-  Repeated,
 } from '../../../port/lock-store.js';
 import type { RedisClient } from '../redis.client.js';
 import { RedisCommand } from '../connection/redis.command.js';
@@ -85,14 +82,6 @@ export class ReplicatedLocks extends RedisLocks {
   /** The core does not release an owner that the store has never known. */
   private onNotQueued({ owner, ticket }: AcquireRequest): void {
     if (ticket === 0) this.uncounted.delete(owner);
-  }
-
-  override async acquireAll(
-    requests: readonly AcquireRequest[],
-  ): Promise<readonly (Grant & Repeated)[] | InTheWay | null> {
-    const reply = await super.acquireAll(requests);
-    if (Array.isArray(reply)) await this.secure(requests[0] as AcquireRequest);
-    return reply;
   }
 
   override async renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {

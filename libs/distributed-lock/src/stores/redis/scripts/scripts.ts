@@ -24,12 +24,6 @@ export const acquireScript = script<
   | readonly [kind: 3, now: number, holder: string, remainingMs: number, noTicket?: 0, others?: number]
   | readonly [kind: 4, now: number, leftMs: number]
 >(lua.acquire, (token) => [1, Math.floor(token / 1000), token, token, 0]);
-export const acquireAllScript = script<
-  | readonly [tooLate: 0, now: number]
-  | readonly [granted: 1, now: number, ...tokens: number[]]
-  | readonly [inUse: 2, now: number, number: number]
-  | readonly [unready: 4, now: number, leftMs: number]
->(lua.acquireAll);
 export const releaseScript = script<readonly [wasHolder: 0 | 1, now: number]>(lua.release, (wasHolder) => [
   wasHolder as 0 | 1,
   0,
@@ -54,15 +48,7 @@ export const inspectScript = script<
   ]
 >(lua.inspect);
 
-const ALL = [
-  acquireScript,
-  acquireAllScript,
-  releaseScript,
-  renewScript,
-  renewAllScript,
-  forceScript,
-  inspectScript,
-];
+const ALL = [acquireScript, releaseScript, renewScript, renewAllScript, forceScript, inspectScript];
 
 /**
  * Loads the scripts that a server does not know. Commands that follow run them by hash, in the order in which they were

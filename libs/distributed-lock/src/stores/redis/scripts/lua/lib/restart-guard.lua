@@ -1,5 +1,5 @@
--- restart-guard.lua: shared by acquire and acquire-all; not a script of its own. Notices by a mark that is gone that the
--- server has lost its data, and sets the mark anew. Expects time.lua and the locals mark, longest; sets left: for how many
+-- restart-guard.lua: a part of acquire; not a script of its own. Notices by a mark that is gone that the server has lost its
+-- data, and sets the mark anew. Expects time.lua and the locals mark, longest; sets left: for how many
 -- ms nothing is granted, because leases that the server has forgotten may not have expired.
 --
 -- The mark is "time from which on locks are granted, length of the wait before it", and never expires. A mark further ahead

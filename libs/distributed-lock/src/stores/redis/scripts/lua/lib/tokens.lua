@@ -1,5 +1,5 @@
--- tokens.lua: shared by all that grant; not a script of its own. Fencing tokens: key 4, or that of another lock, holds
--- "first last" of the last grant, or one number where both are the same. With `sharedTokens` they are counted together with
+-- tokens.lua: shared by all that grant; not a script of its own. Fencing tokens: key 4 holds "first last" of the last
+-- grant, or one number where both are the same. With `sharedTokens` they are counted together with
 -- those of Redisson's fenced lock: the name of key 4 says so.
 -- Expects time.lua and the local min_token.
 
@@ -35,21 +35,20 @@ local function first_and_last(tokens)
   return tonumber(string.match(tokens, '^%d+')), tonumber(string.match(tokens, '%d+$'))
 end
 
--- Returns the last token that was counted before. `at` is where the keys of the lock begin.
-local function count_up(first, last, lease, at)
-  raise_foreign_count(KEYS[at], last)
+-- Returns the last token that was counted before.
+local function count_up(first, last, lease)
+  raise_foreign_count(KEYS[1], last)
   local tokens = first == last and text(last) or text(first) .. ' ' .. text(last)
-  local _, counted = first_and_last(redis.call('SET', KEYS[at + 3], tokens, 'PX', token_keep(lease), 'GET') or '')
+  local _, counted = first_and_last(redis.call('SET', KEYS[4], tokens, 'PX', token_keep(lease), 'GET') or '')
   return counted or 0
 end
 
-local function take_tokens(number, lease, at)
-  at = at or 1
-  local first = next_after(foreign_count(KEYS[at]))
-  local known = count_up(first, first + number - 1, lease, at)
+local function take_tokens(number, lease)
+  local first = next_after(foreign_count(KEYS[1]))
+  local known = count_up(first, first + number - 1, lease)
   if known >= first then
     first = next_after(known)
-    count_up(first, first + number - 1, lease, at)
+    count_up(first, first + number - 1, lease)
   end
   return first, first + number - 1
 end
