@@ -28,7 +28,7 @@ import { takeoverInCalm } from './takeover-in-calm.js';
 import { downgradeInCalm } from './downgrade-in-calm.js';
 import { newcomerInCalm } from './newcomer-in-calm.js';
 import { Faults } from './faults.js';
-import { History } from './history.js';
+import { History, type CallRecord } from './history.js';
 import { readersInCalm } from './readers-in-calm.js';
 import { Program } from './program.js';
 import { seenInCalm } from './seen-in-calm.js';
@@ -135,17 +135,23 @@ async function runAll(plan: Plan, parts: Parts): Promise<void> {
     history.calmFrom = kernel.now;
     history.say('the faults are over');
   });
+  // Asked after each callback. A call that is over stays so.
+  let over = 0;
+  const areAllOver = (): boolean => {
+    for (let call = history.calls[over]; call && isDone(call); call = history.calls[over]) over += 1;
+    return over === history.calls.length;
+  };
   const isOver = () =>
-    toStart.size === 0 &&
-    kernel.now >= elections.lastsUntil &&
-    history.calls.every((it) => it.isOver || it.isCrashed || it.isStanding) &&
-    areRunning(stage);
+    toStart.size === 0 && kernel.now >= elections.lastsUntil && areAllOver() && areRunning(stage);
   const patienceMs = longestMs(plan) + PATIENCE_MS;
   const pausedMs = () => history.pauses.reduce((sum, { from, to }) => sum + to - from, 0);
-  const isStuck = () => kernel.now > Math.max(history.movedAt, faultsEndAt) + patienceMs + pausedMs();
+  const isStuck = () => {
+    const stillMs = kernel.now - Math.max(history.movedAt, faultsEndAt) - patienceMs;
+    return stillMs > 0 && stillMs > pausedMs();
+  };
   await kernel.run(Infinity, () => isOver() || isStuck());
   for (const call of history.calls) {
-    if (!call.isOver && !call.isCrashed && !call.isStanding)
+    if (!isDone(call))
       history.violate(
         'progress',
         `call ${call.call} of ${call.process} for ${call.keys.join('+')} is not over`,
@@ -235,6 +241,10 @@ async function play<Rest extends readonly unknown[]>(
   const before = kernel.now;
   await scene(stage, ...rest);
   if (kernel.now > before) count(`scene in the calm: ${scene.name.replace(/InCalm$/, '')}`);
+}
+
+function isDone({ isOver, isCrashed, isStanding }: CallRecord): boolean {
+  return isOver === true || isCrashed === true || isStanding === true;
 }
 
 function areRunning({ actors }: Stage): boolean {

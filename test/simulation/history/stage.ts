@@ -233,8 +233,7 @@ export class Stage {
     process.onThrown = (error) =>
       history.violate('errors', `${process.name} threw ${String((error as Error).stack)}`);
     process.onCallback = () => {
-      const own = [...this.held].filter(({ actor }) => actor.process === process);
-      this.stored.lookOften(own);
+      if (this.held.size > 0) this.stored.lookOften(process, this.held);
     };
     const { watchdogTimeoutMs } = this.plan;
     const made = Array.from({ length: services }, (_, s) => {

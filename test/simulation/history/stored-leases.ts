@@ -43,8 +43,10 @@ export class StoredLeases {
     }
   }
 
-  lookOften(all: Iterable<Held>): void {
-    if (this.mayLookOften) for (const held of all) this.look(held);
+  /** At what this process holds, after each of its callbacks. */
+  lookOften(process: SimProcess, all: ReadonlySet<Held>): void {
+    if (!this.mayLookOften) return;
+    for (const held of all) if (held.actor.process === process) this.look(held);
   }
 
   /** Must run in a callback of the process that holds, or right after it. */
@@ -56,9 +58,9 @@ export class StoredLeases {
     const until = believedUntil - SLACK_MS - this.uncountedMs(process.name);
     for (const record of records) {
       const { key, call, endedAt, owner } = record;
-      if (endedAt !== undefined || owner === undefined || this.isExcused(history, record)) continue;
+      if (endedAt !== undefined || owner === undefined) continue;
       const leftMs = backend.holdersOf(key).get(owner) ?? 0;
-      if (kernel.now + leftMs >= until) continue;
+      if (kernel.now + leftMs >= until || this.isExcused(history, record)) continue;
       const storedMs = Math.round(leftMs);
       const text = `call ${call} of ${process.name} believes in ${key} for another ${Math.round(validForMs)} ms, and the servers keep it for ${storedMs} ms`;
       history.violate('belief', text);

@@ -13,10 +13,7 @@ const HARMLESS = ['force', 'call', 'abort'];
 
 /** Calls that take a key over, and their graces. */
 export function takersOf({ calls }: History, key: string): readonly Taker[] {
-  return calls.flatMap((call) => {
-    const { graceMs, keys } = call;
-    return graceMs !== undefined && keys.includes(key) ? [{ ...call, graceMs }] : [];
-  });
+  return calls.filter((call): call is Taker => call.graceMs !== undefined && call.keys.includes(key));
 }
 
 export type Taker = CallRecord & { readonly graceMs: number };
@@ -35,9 +32,11 @@ export function mayBeTakenOver(history: History, hold: HoldRecord, at: number): 
 
 function announcedTo(history: History, hold: HoldRecord): readonly Taker[] {
   const { process, key } = hold;
+  const takers = takersOf(history, key);
+  if (takers.length === 0) return [];
   // The store may have granted it long before its process could read that.
   const since = askedSince(history, hold);
-  return takersOf(history, key).filter(
+  return takers.filter(
     (it) =>
       (it.call !== hold.call || it.process !== process) && (it.settledAt ?? Infinity) + UNDER_WAY_MS >= since,
   );

@@ -1,5 +1,5 @@
 import { drain, drainSlowly, outsideOfPromises } from './drain.js';
-import { hashOf, type Dice } from './dice.js';
+import { hashOf, hashOfNumber, type Dice } from './dice.js';
 import { Timeline } from './timeline.js';
 
 /** A process whose callbacks run, one at a time. Implemented by `SimProcess`. */
@@ -47,7 +47,7 @@ export class Kernel {
   enter(process: Runner, task: () => void): void {
     this.current = process;
     this.callbacks += 1;
-    this.note(`${process.name} ${process.phase} ${this.now}`);
+    this.hash = hashOfNumber(this.now, hashOf(process.phase, hashOf(process.name, this.hash)));
     try {
       task();
     } catch (error) {

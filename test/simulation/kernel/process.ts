@@ -29,8 +29,12 @@ export class SimProcess implements Runner {
   private inbox: Task[] = [];
   private immediates: Task[] = [];
   private batch: { run: Task | undefined }[] = [];
+  /** How many callbacks of the batch have run. */
+  private taken = 0;
   private loopNow: number;
   private timersAdded = 0;
+  /** When the next of `timers` is due, or no later than that: `undefined` when nobody knows. */
+  private earliest: number | undefined;
   /** How far the callback that runs has moved its own time ahead, as it blocks the loop. */
   private aheadMs = 0;
   /** The true time before which the loop is still in its last callback. */
@@ -74,9 +78,10 @@ export class SimProcess implements Runner {
       run: inOwnContext(task),
     };
     this.timers.add(timer);
+    if (this.earliest !== undefined && timer.dueAt < this.earliest) this.earliest = timer.dueAt;
     return () => {
       timer.run = undefined;
-      this.timers.delete(timer);
+      if (this.timers.delete(timer) && timer.dueAt === this.earliest) this.earliest = undefined;
     };
   }
 
@@ -122,6 +127,7 @@ export class SimProcess implements Runner {
     if (this.state === 'dead') return;
     this.state = 'dead';
     this.timers.clear();
+    this.earliest = undefined;
     this.inbox = this.immediates = [];
     this.batch = [];
     for (const end of this.endings) end();
@@ -170,12 +176,19 @@ export class SimProcess implements Runner {
   }
 
   private nextAt(): number {
-    if (this.batch.length > 0 || this.inbox.length > 0 || this.immediates.length > 0) return this.kernel.now;
-    let dueAt = Infinity;
-    for (const timer of this.timers) dueAt = Math.min(dueAt, timer.dueAt);
+    if (this.taken < this.batch.length || this.inbox.length > 0 || this.immediates.length > 0) return this.kernel.now;
+    const dueAt = this.nextTimerAt();
     if (dueAt === Infinity) return Infinity;
     // A moment later, so that rounding does not bring it before its time.
     return this.machine.whenMonotonic(dueAt) + 1e-6;
+  }
+
+  private nextTimerAt(): number {
+    if (this.earliest !== undefined) return this.earliest;
+    let dueAt = Infinity;
+    for (const timer of this.timers) if (timer.dueAt < dueAt) dueAt = timer.dueAt;
+    this.earliest = dueAt;
+    return dueAt;
   }
 
   private step(): void {
@@ -188,11 +201,12 @@ export class SimProcess implements Runner {
   /** The next callback in Node's order of phases; `undefined` when the loop has come to rest. */
   private nextTask(): Task | undefined {
     for (let phases = 0; phases <= 3;) {
-      const next = this.batch.shift();
+      const next = this.batch[this.taken++];
       if (next?.run) return next.run;
       if (next) continue;
       this.phase = NEXT[this.phase];
       this.batch = this.fill();
+      this.taken = 0;
       phases += 1;
     }
     // It waits for what arrives, in the phase in which that is read.
@@ -205,8 +219,10 @@ export class SimProcess implements Runner {
     this.loopNow = Math.floor(this.monotonic);
     if (this.phase === 'poll') return this.inbox.splice(0).map((run) => ({ run }));
     if (this.phase === 'check') return this.immediates.splice(0).map((run) => ({ run }));
+    if (this.nextTimerAt() > this.loopNow) return [];
     const due = [...this.timers].filter(({ dueAt }) => dueAt <= this.loopNow);
     for (const timer of due) this.timers.delete(timer);
+    this.earliest = undefined;
     return due.sort((a, b) => a.dueAt - b.dueAt || a.seq - b.seq);
   }
 }

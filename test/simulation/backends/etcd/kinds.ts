@@ -45,15 +45,15 @@ export function kindOf(request: WireRequest): Kind {
 function kindOfTxn(txn: TxnRequest): Kind {
   const operations = operationsIn(txn);
   const has = (space: string, of: (operation: RequestOp) => { readonly key: Buffer } | undefined): boolean =>
-    operations.some((operation) => of(operation)?.key.includes(`/${space}/`));
-  const isRelease = has('l', ({ requestDeleteRange }) => requestDeleteRange);
-  if (isRelease || has('l', ({ requestPut }) => requestPut)) {
+    operations.some((operation) => of(operation)?.key.includes(space));
+  const isRelease = has('/l/', ({ requestDeleteRange }) => requestDeleteRange);
+  if (isRelease || has('/l/', ({ requestPut }) => requestPut)) {
     return !isRelease && conditionsIn(txn).includes(0) ? 'take' : 'swap';
   }
-  if (has('s', ({ requestPut }) => requestPut) || operations.some(({ requestPut }) => requestPut?.lease))
+  if (has('/s/', ({ requestPut }) => requestPut) || operations.some(({ requestPut }) => requestPut?.lease))
     return 'mailbox';
-  if (has('m', ({ requestPut }) => requestPut)) return 'tell';
-  return has('l', ({ requestRange }) => requestRange) ? 'read' : 'ask for sessions';
+  if (has('/m/', ({ requestPut }) => requestPut)) return 'tell';
+  return has('/l/', ({ requestRange }) => requestRange) ? 'read' : 'ask for sessions';
 }
 
 /** The versions that documents must have. */

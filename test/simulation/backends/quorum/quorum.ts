@@ -94,18 +94,21 @@ function ofOwners(loss: Loss): Loss {
 
 /** For how long a majority of the nodes keeps the lock of each owner. What fewer nodes keep is somebody's who must give it back. */
 function heldByMost(nodes: readonly ReadonlyMap<string, number>[]): ReadonlyMap<string, number> {
-  const attempts = nodes.map(
-    (node) => new Map([...node].map(([attempt, leftMs]) => [ownerOf(attempt), leftMs])),
-  );
-  const owners = new Set(attempts.flatMap((it) => [...it.keys()]));
+  const leftAt = new Map<string, number[]>();
+  nodes.forEach((node, i) => {
+    for (const [attempt, leftMs] of node) {
+      const owner = ownerOf(attempt);
+      const left = leftAt.get(owner) ?? nodes.map(() => 0);
+      left[i] = leftMs;
+      leftAt.set(owner, left);
+    }
+  });
   const majority = Math.floor(nodes.length / 2) + 1;
-  const leftOf = (owner: string): number =>
-    attempts.map((it) => it.get(owner) ?? 0).toSorted((a, b) => b - a)[majority - 1] ?? 0;
-  const longestOf = (owner: string): number => Math.max(...attempts.map((it) => it.get(owner) ?? 0));
-  return new Map(
-    [...owners].flatMap((owner) => [
-      [owner, leftOf(owner)],
-      [`${owner} at some node`, longestOf(owner)],
-    ]),
-  );
+  const kept = new Map<string, number>();
+  for (const [owner, left] of leftAt) {
+    left.sort((a, b) => b - a);
+    kept.set(owner, left[majority - 1] as number);
+    kept.set(`${owner} at some node`, left[0] as number);
+  }
+  return kept;
 }

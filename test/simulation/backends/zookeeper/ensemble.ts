@@ -32,8 +32,10 @@ export class Ensemble {
     const trueMs = (ms: number): number => this.term?.leader.trueMs(ms) ?? ms;
     this.decisions = new Decisions(kernel, lengths, trueMs, () => this.isDeciding, clientOf);
     this.decisions.onCommit = (transaction) => {
-      for (const { stay, server } of this.stays)
-        if (stay.term === this.term) stay.toServer(() => server.apply(transaction));
+      for (const server of this.servers) {
+        const { stay } = server;
+        if (stay && !stay.isOver && stay.term === this.term) stay.toServer(() => server.apply(transaction));
+      }
     };
   }
 
@@ -93,13 +95,14 @@ export class Ensemble {
   private get isDeciding(): boolean {
     const { term } = this;
     if (!term || !this.isReached(term.leader)) return false;
-    return this.isMajority(
-      this.stays.filter(({ stay, server }) => stay.term === term && this.isReached(server)),
-    );
+    let following = 0;
+    for (const server of this.servers)
+      if (server.stay?.term === term && !server.stay.isOver && this.isReached(server)) following += 1;
+    return this.isMajority(following);
   }
 
-  private isMajority(servers: readonly unknown[]): boolean {
-    return servers.length > this.servers.length / 2;
+  private isMajority(servers: number): boolean {
+    return servers > this.servers.length / 2;
   }
 
   private whenMissed(server: Member, task: () => void): void {
@@ -164,7 +167,7 @@ export class Ensemble {
 
   private elect(): void {
     const looking = this.servers.filter((server) => this.isReached(server) && !server.stay);
-    if (!this.isMajority(looking)) return;
+    if (!this.isMajority(looking.length)) return;
     // Often the first, at which most faults are aimed.
     this.term = new Term(this.dice.happens(0.5) ? (looking[0] as Member) : this.dice.pick(looking));
     this.decisions.beginAnew();

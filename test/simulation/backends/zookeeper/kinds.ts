@@ -19,6 +19,15 @@ export const REQUEST_KINDS = [
   'ask for sessions',
 ] as const;
 
+/** Of documents, mailboxes, notes and sessions. */
+const BEGINNINGS = {
+  l: '/nest-lock/l/',
+  m: '/nest-lock/m/',
+  q: '/nest-lock/q/',
+  s: '/nest-lock/s/',
+} as const;
+
+type Space = keyof typeof BEGINNINGS;
 type Kind = (typeof REQUEST_KINDS)[number] | 'sweep' | 'other';
 
 export function kindOf(request: WireRequest): Kind {
@@ -42,8 +51,10 @@ export function kindOf(request: WireRequest): Kind {
 
 /** A multi is called by what it changes most. */
 function kindOfMulti(operations: readonly Operation[]): Kind {
-  const has = (space: string, op: Operation['op']): boolean =>
-    operations.some((each) => each.op === op && isBelow(space, each));
+  const has = (space: Space, op: Operation['op']): boolean => {
+    for (const each of operations) if (each.op === op && isBelow(space, each)) return true;
+    return false;
+  };
   if (has('l', 'create')) return 'take';
   if (has('l', 'set data')) return 'swap';
   if (has('q', 'set data')) return 'note';
@@ -53,6 +64,6 @@ function kindOfMulti(operations: readonly Operation[]): Kind {
   return has('l', 'delete') ? 'sweep' : 'other';
 }
 
-function isBelow(space: string, { path }: { readonly path: string }): boolean {
-  return path.startsWith(`/nest-lock/${space}/`);
+function isBelow(space: Space, { path }: { readonly path: string }): boolean {
+  return path.startsWith(BEGINNINGS[space]);
 }

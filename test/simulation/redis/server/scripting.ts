@@ -15,6 +15,8 @@ const interpreter = new LuaEngine();
 const NOT_IN_SCRIPTS: ReadonlySet<string> = new Set(
   'subscribe unsubscribe eval evalsha script|load script|exists script|flush hello auth wait quit'.split(' '),
 );
+/** By source: histories load the same few scripts again and again. */
+const shas = new Map<string, string>();
 const NO_SCRIPT = 'NOSCRIPT No matching script. Please use EVAL.';
 
 /** The scripts that a server knows. */
@@ -52,7 +54,7 @@ export class Scripting {
   }
 
   load(source: string): string {
-    const sha = createHash('sha1').update(source, 'latin1').digest('hex');
+    const sha = shaOf(source);
     const failure = this.engine.compile(sha, source);
     if (failure) throw failure;
     this.sources.set(sha, source);
@@ -91,4 +93,12 @@ function unknownInScript(name: string): string {
   return NOT_IN_SCRIPTS.has(name)
     ? 'ERR This Redis command is not allowed from script'
     : 'ERR Unknown Redis command called from script';
+}
+
+function shaOf(source: string): string {
+  const known = shas.get(source);
+  if (known !== undefined) return known;
+  const sha = createHash('sha1').update(source, 'latin1').digest('hex');
+  shas.set(source, sha);
+  return sha;
 }

@@ -5,12 +5,14 @@ import { LuaError, LuaTable, NULL, tableOf, textOf, type LuaValue } from './valu
 export const CJSON = {
   cjson_decode(text: LuaValue): LuaValue {
     let value: unknown;
+    const isPlain = isAscii(text);
     try {
-      value = JSON.parse(isAscii(text) ? text : Buffer.from(textOf(text), 'latin1').toString('utf8'));
+      value = JSON.parse(isPlain ? text : Buffer.from(textOf(text), 'latin1').toString('utf8'));
     } catch {
       throw new LuaError('Expected value but found invalid token');
     }
-    return luaOf(value);
+    // An escape may stand for a character of several bytes.
+    return luaOf(value, isPlain && !text.includes('\\u') ? asItIs : bytesOf);
   },
   cjson_encode: jsonOf,
 };
@@ -20,14 +22,19 @@ function isAscii(text: LuaValue): text is string {
   return typeof text === 'string' && /^[\u0000-\u007f]*$/.test(text);
 }
 
-function luaOf(value: unknown): LuaValue {
-  if (typeof value === 'string') return bytesOf(value);
+function luaOf(value: unknown, textOfBytes: (text: string) => string): LuaValue {
+  if (typeof value === 'string') return textOfBytes(value);
   if (value === null) return NULL;
   if (typeof value !== 'object') return value as number | boolean;
-  if (Array.isArray(value)) return tableOf(value.map(luaOf));
+  if (Array.isArray(value)) return tableOf(value.map((item) => luaOf(item, textOfBytes)));
   const table = new LuaTable();
-  for (const [name, item] of Object.entries(value as object)) table.fields.set(bytesOf(name), luaOf(item));
+  for (const [name, item] of Object.entries(value as object))
+    table.fields.set(textOfBytes(name), luaOf(item, textOfBytes));
   return table;
+}
+
+function asItIs(text: string): string {
+  return text;
 }
 
 function bytesOf(text: string): string {

@@ -57,7 +57,7 @@ export class TranslatedEngine implements ScriptEngine {
   }
 
   private replyTo(line: number, args: readonly LuaValue[]): Reply {
-    const words = Array.from(args, (arg) => wordOf(arg, line));
+    const words = args.map((arg) => wordOf(arg, line));
     try {
       return this.caller(words);
     } catch (error) {
