@@ -176,7 +176,8 @@ export class SimProcess implements Runner {
   }
 
   private nextAt(): number {
-    if (this.taken < this.batch.length || this.inbox.length > 0 || this.immediates.length > 0) return this.kernel.now;
+    if (this.taken < this.batch.length || this.inbox.length > 0 || this.immediates.length > 0)
+      return this.kernel.now;
     const dueAt = this.nextTimerAt();
     if (dueAt === Infinity) return Infinity;
     // A moment later, so that rounding does not bring it before its time.

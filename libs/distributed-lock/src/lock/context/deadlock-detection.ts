@@ -16,7 +16,7 @@ export class Deadlocks {
   async watch<T>(request: LockRequest, holds: readonly Hold[], wait: () => Promise<T>): Promise<T> {
     const live = holds.filter((hold) => hold.isLive());
     if (live.length === 0) return wait();
-    const path = this.pathToOneOf(live, request, new Set());
+    const path = this.pathToOneOf(live, request);
     if (path) throw deadlock(path);
     const blocked = { request, holds: live };
     this.enter(blocked);
@@ -27,19 +27,23 @@ export class Deadlocks {
     }
   }
 
-  /** @returns the path of keys from `wanted` to one of `mine`, each held by a flow that waits for the next; depth first */
-  private pathToOneOf(
-    mine: readonly Hold[],
-    wanted: LockRequest,
-    seen: Set<Blocked>,
-  ): readonly string[] | undefined {
-    for (const blocked of this.blocked.get(wanted.key) ?? []) {
-      if (seen.has(blocked) || !blocked.holds.some((hold) => isInTheWay(hold, wanted))) continue;
-      seen.add(blocked);
-      const { request } = blocked;
-      if (mine.some((hold) => isInTheWay(hold, request))) return [wanted.key, request.key];
-      const rest = this.pathToOneOf(mine, request, seen);
-      if (rest) return [wanted.key, ...rest];
+  /**
+   * Breadth first, in a loop: a chain of some ten thousand flows would overflow the stack of a recursion.
+   *
+   * @returns the shortest path of keys from `wanted` to one of `mine`, each held by a flow that waits for the next
+   */
+  private pathToOneOf(mine: readonly Hold[], wanted: LockRequest): readonly string[] | undefined {
+    const seen = new Set<Blocked>();
+    const waits: Wait[] = [{ request: wanted, before: undefined }];
+    // The loop visits what it adds to the list, too.
+    for (const wait of waits) {
+      for (const blocked of this.blocked.get(wait.request.key) ?? []) {
+        if (seen.has(blocked) || !blocked.holds.some((hold) => isInTheWay(hold, wait.request))) continue;
+        seen.add(blocked);
+        const next: Wait = { request: blocked.request, before: wait };
+        if (mine.some((hold) => isInTheWay(hold, next.request))) return keysUpTo(next);
+        waits.push(next);
+      }
     }
     return undefined;
   }
@@ -64,6 +68,18 @@ export class Deadlocks {
 interface Blocked {
   readonly request: LockRequest;
   readonly holds: readonly Hold[];
+}
+
+interface Wait {
+  readonly request: LockRequest;
+  /** Its holder makes `request`. */
+  readonly before: Wait | undefined;
+}
+
+function keysUpTo(last: Wait): readonly string[] {
+  const keys: string[] = [];
+  for (let wait: Wait | undefined = last; wait; wait = wait.before) keys.push(wait.request.key);
+  return keys.toReversed();
 }
 
 /** What else may be the reason: the async context of a call is not that of the call which holds the key. */
