@@ -44,7 +44,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['flows that wait for each other go on waiting', 'if (path)', 'if (false)'],
     [
       'each wait for the holder of a key that waits itself is taken for a cycle',
-      'if (mine.some((hold) => isInTheWay(hold, request)))',
+      'if (mine.some((hold) => isInTheWay(hold, next.request)))',
       'if (true)',
     ],
   ]),
