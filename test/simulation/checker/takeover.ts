@@ -1,4 +1,5 @@
 import { forcedAfterMs } from '../../../libs/distributed-lock/src/lock/owner/takeover.js';
+import { haveFelt, havePaused, processesOf } from '../history/felt.js';
 import type { History, HoldRecord, Violation } from '../history/history.js';
 import { takersOf, type Taker } from '../history/takeovers.js';
 import { guardedTimes } from './guarded-times.js';
@@ -63,18 +64,20 @@ function isDisturbed(
   { from, to }: { readonly from: number; readonly to: number },
   guardMs: number,
 ): boolean {
-  const { calls, drains, pauses, disturbances, tooFewReplicas } = history;
-  const faults = [
-    ...pauses.map((it) => ({ at: it.from, to: it.to })),
-    ...disturbances.map((it) => ({ at: it.at, to: it.kind === 'lose' ? Infinity : Math.max(it.at, it.to) })),
-    ...tooFewReplicas.map((at) => ({ at, to: at })),
-    ...guardedTimes(history, guardMs).map((it) => ({ at: it.from, to: it.to })),
+  const span = { from, to };
+  const processes = processesOf(history, key, to);
+  const ofServers = [
+    ...history.tooFewReplicas.map((at) => ({ from: at, to: at })),
+    ...guardedTimes(history, guardMs),
   ];
   return (
-    drains.some(({ at }) => at <= to) ||
-    faults.some((it) => it.at <= to && it.to + REPAIR_MS >= from) ||
+    history.drains.some(({ process, at }) => at <= to && processes.has(process)) ||
+    // A waiter that was stopped may have lost its place, and asks again.
+    havePaused(history, processes, { from: from - REPAIR_MS, to }) ||
+    haveFelt(history, processes, span) ||
+    ofServers.some((it) => it.from <= to && it.to + REPAIR_MS >= from) ||
     // A call that has some of its keys holds them without a record.
-    calls.some(
+    history.calls.some(
       (it) =>
         it.keys.length > 1 && it.keys.includes(key) && it.askedAt <= to && (it.settledAt ?? Infinity) >= from,
     )

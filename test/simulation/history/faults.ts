@@ -93,7 +93,8 @@ export class Faults {
         `fault: ${act.do} ${kind} of ${actor?.process.name}${act.do === 'hold' ? ` for ${act.ms} ms` : ''}`,
       );
       const to = kernel.now + (act.do === 'hold' ? act.ms : this.plan.storeOptions.commandTimeoutMs);
-      history.disturbances.push({ kind: act.do, at: kernel.now, to });
+      const process = actor && { process: actor.process.name };
+      history.disturbances.push({ kind: act.do, at: kernel.now, to, ...process });
       return fateOf(act);
     }
     // In no callback of the process: between two of them.
@@ -132,6 +133,8 @@ export class Faults {
     if (!actor || actor.process.state !== 'running') return;
     const { process } = actor;
     history.say(`fault: ${act.do} ${process.name}${'ms' in act ? ` ${act.ms} ms` : ''}`);
+    const disturbOwn = (kind: string, ms: number) =>
+      history.disturbances.push({ kind, at: now, to: now + ms, process: process.name });
     const pause = (kind: Pause['kind'], ms: number) =>
       history.pauses.push({ process: process.name, kind, from: now, to: now + ms });
     switch (act.do) {
@@ -156,11 +159,11 @@ export class Faults {
           process.block(act.ms);
         });
       case 'cut':
-        disturb('cut', act.ms);
+        disturbOwn('cut', act.ms);
         for (const server of serversOf(act.only, backend)) network.cut(process, server, act.ms);
         return;
       case 'reset':
-        disturb('reset', 0);
+        disturbOwn('reset', 0);
         for (const server of serversOf(act.only, backend)) network.reset(process, server);
         return;
       case 'call':
@@ -169,10 +172,10 @@ export class Faults {
           () => void new Program(this.stage, actor, `further ${this.calls}`).run(act.call),
         );
       case 'crash':
-        disturb('crash', 0);
+        disturbOwn('crash', 0);
         return this.stage.crash(actor);
       case 'restart':
-        disturb('crash', 0);
+        disturbOwn('crash', 0);
         this.stage.crash(actor);
         return void kernel.after(act.ms, () => {
           // The history is about to end.
@@ -190,7 +193,7 @@ export class Faults {
         return process.receive(() => abortFirst(this.stage, actor));
       case 'drain':
       case 'close':
-        disturb(act.do, 0);
+        disturbOwn(act.do, 0);
         return process.receive(() => {
           const drain = drainOf(actor);
           history.drains.push(drain);

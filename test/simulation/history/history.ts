@@ -77,6 +77,7 @@ export interface CallRecord {
   settledAtUptime?: number;
   /** With a crash of its process nothing can be asked of it any more. */
   isCrashed?: boolean;
+  crashedAt?: number;
   error?: unknown;
   /** It was told that the key is not free. */
   isRefused?: boolean;
@@ -115,7 +116,10 @@ export interface Disturbance {
   readonly at: number;
   /** Until when it lasts. */
   readonly to: number;
+  /** Of a force, which takes no other. */
   readonly key?: string;
+  /** Whose messages it keeps, or whose connections it breaks. Without one it is a fault of the servers, or a force. */
+  readonly process?: string;
   /** Of a force: by then the servers have executed it, or never will. `Infinity` while nobody can tell. */
   executedBy?: number;
 }

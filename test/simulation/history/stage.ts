@@ -201,6 +201,7 @@ export class Stage {
     for (const [call, caller] of this.waiting) {
       if (caller !== actor) continue;
       call.isCrashed = true;
+      call.crashedAt = actor.process.trueNow;
       this.waiting.delete(call);
     }
     for (const call of this.parts.history.calls)

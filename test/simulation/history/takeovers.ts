@@ -1,15 +1,9 @@
 import { askedSince } from './asked-since.js';
+import { haveFelt, havePaused } from './felt.js';
 import { count } from '../summary/counts.js';
 import type { CallRecord, History, HoldRecord } from './history.js';
 import type { Actor } from './stage.js';
 import { mustBeTold } from './told.js';
-
-/** An announcement may be under way when its call gives up, and reach an owner that hands its lock on within its process. */
-const UNDER_WAY_MS = 5000;
-/** Connections are replaced by then, and a notice that was lost is repeated. */
-const REPAIR_MS = 5000;
-/** They keep no message from a holder. */
-const HARMLESS = ['force', 'call', 'abort'];
 
 /** Calls that take a key over, and their graces. */
 export function takersOf({ calls }: History, key: string): readonly Taker[] {
@@ -38,7 +32,8 @@ function announcedTo(history: History, hold: HoldRecord): readonly Taker[] {
   const since = askedSince(history, hold);
   return takers.filter(
     (it) =>
-      (it.call !== hold.call || it.process !== process) && (it.settledAt ?? Infinity) + UNDER_WAY_MS >= since,
+      // It names the owner, which has asked for the key while the call still waits.
+      (it.call !== hold.call || it.process !== process) && endOf(it) >= since,
   );
 }
 
@@ -55,28 +50,26 @@ export function mayBeForcedOut(
 ): boolean {
   const isExcused = announcedTo(history, hold).some((taker) => {
     if (earliestOf(taker) > span.from) return false;
-    const isLate = history.isToldLate || isDisturbed(history, hold, { from: taker.askedAt, to: span.from });
-    const since = taker.settledAt ?? Infinity;
-    return isLate && !mustBeTold(history, hold, { since, now: span.to, withinMs });
+    const isLate = history.isToldLate || isKeptFrom(history, hold, { from: taker.askedAt, to: span.from });
+    return isLate && !mustBeTold(history, hold, { since: endOf(taker), now: span.to, withinMs });
   });
   if (isExcused) count('excuse: forced out by a takeover');
   return isExcused;
 }
 
-function isDisturbed(
-  { disturbances, pauses }: History,
+/** The process of the holder may not have got the notice, or not have run since. Calls of others delay their own force alone. */
+function isKeptFrom(
+  history: History,
   { process }: HoldRecord,
-  { from, to }: { readonly from: number; readonly to: number },
+  span: { readonly from: number; readonly to: number },
 ): boolean {
-  return (
-    pauses.some((it) => it.process === process && it.from <= to && it.to >= from) ||
-    disturbances.some(
-      (it) =>
-        !HARMLESS.includes(it.kind) &&
-        it.at <= to &&
-        (it.kind === 'lose' || Math.max(it.at, it.to) + REPAIR_MS >= from),
-    )
-  );
+  const own = new Set([process]);
+  return havePaused(history, own, span) || haveFelt(history, own, span);
+}
+
+/** From then on it takes nothing over. */
+function endOf({ settledAt, crashedAt }: Taker): number {
+  return settledAt ?? crashedAt ?? Infinity;
 }
 
 export function nowOf({ process: { trueNow } }: Actor): { readonly from: number; readonly to: number } {

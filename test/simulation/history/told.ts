@@ -23,7 +23,7 @@ export function mustBeTold(
   const until = Math.max(
     since,
     ...disturbances
-      .filter(({ at, kind }) => at <= now && kind !== 'force')
+      .filter((it) => it.at <= now && it.kind !== 'force' && (it.process ?? process) === process)
       .map(({ at, to }) => Math.max(at, to)),
     ...pauses.filter((it) => it.process === process && it.from <= now).map(({ to }) => to),
   );

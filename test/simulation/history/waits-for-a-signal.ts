@@ -1,5 +1,6 @@
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import { LockLostError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
+import { haveFelt, havePaused, processesOf } from './felt.js';
 import type { CallRecord, History, HoldRecord } from './history.js';
 import type { Held, Parts } from './stage.js';
 
@@ -60,7 +61,8 @@ export async function untilContended(
   const since = Math.max(record.from, beganAt);
   const waiter = lock.contended ? undefined : waiterSince(history, record, now - 2 * handOffMs - SLACK_MS);
   if (!waiter || since > now - 2 * handOffMs - SLACK_MS || lock.validForMs <= 0) return;
-  if (record.claim !== 'exclusive' || isDisturbed(history, waiter.askedAt)) return;
+  if (record.claim !== 'exclusive' || isDisturbed(history, record.key, { from: waiter.askedAt, to: now }))
+    return;
   const waitedMs = Math.round(now - waiter.askedAt);
   history.violate(
     'contended',
@@ -102,12 +104,17 @@ function waiterSince({ calls }: History, { key }: HoldRecord, at: number): CallR
   );
 }
 
-/** A pause or a fault since `at`, or one before whose effect may last. */
-function isDisturbed({ pauses, disturbances, drains }: History, at: number): boolean {
-  const MAY_LAST_MS = 5000;
+/** One of those that have asked for the key was paused, closed or kept from its messages, or a server was. */
+function isDisturbed(
+  history: History,
+  key: string,
+  span: { readonly from: number; readonly to: number },
+): boolean {
+  const processes = processesOf(history, key, span.to);
   return (
-    drains.length > 0 ||
-    [...pauses, ...disturbances].some(({ kind, to }) => kind === 'lose' || to + MAY_LAST_MS >= at)
+    history.drains.some(({ process }) => processes.has(process)) ||
+    havePaused(history, processes, span) ||
+    haveFelt(history, processes, span)
   );
 }
 
