@@ -13,9 +13,9 @@ export function checkDeadlocks({ calls }: History): readonly Violation[] {
   });
 }
 
-function pathOf({ error }: CallRecord): readonly string[] | undefined {
+function pathOf({ error, prefix = '' }: CallRecord): readonly string[] | undefined {
   if (!isLockError(error) || error.code !== 'LOCK_DEADLOCK') return undefined;
-  return (error as LockDeadlockError).path;
+  return (error as LockDeadlockError).path.map((key) => prefix + key);
 }
 
 /** Each key of the path is held by a flow that waits for the next one, and the last one by the flow of the call. */

@@ -4,6 +4,7 @@ import type { SimServer } from '../kernel/server.js';
 import type { Fate, Message } from '../network/message.js';
 import type { Act, CallEvent, FaultPlan, Plan, Trigger } from '../plan/plan.js';
 import type { Disturbance, Pause } from './history.js';
+import { nameOf } from './names.js';
 import { Program, WorkFailed } from './program.js';
 import { checkDrained, drainOf } from './drains.js';
 import type { Actor, Stage } from './stage.js';
@@ -44,6 +45,29 @@ export class Faults {
     actor.process.setTimeout(NAME_WITHIN_MS + 1, () => {
       for (const call of idle)
         if (waiting.has(call)) parts.history.violate('lateness', `call ${call.call} waits on beside a drain`);
+    });
+  }
+
+  private tellToClose(actor: Actor, how: 'drain' | 'close'): void {
+    const { parts } = this.stage;
+    const drain = drainOf(actor);
+    parts.history.drains.push(drain);
+    for (const service of actor.services) {
+      if (how === 'drain') void service.drain().then(() => checkDrained(parts, this.plan, actor, drain));
+      else void service.close();
+    }
+    this.checkDismissed(actor);
+  }
+
+  private startLater(actor: Actor, act: Extract<Act, { do: 'restart' | 'replace' }>): void {
+    const { kernel, history } = this.stage.parts;
+    kernel.after(act.ms, () => {
+      // The history is about to end.
+      if (history.calmFrom < Infinity) return;
+      const next = this.stage.startAgain(actor, act.do === 'replace' ? 'another version' : undefined);
+      this.calls += 1;
+      const program = new Program(this.stage, next, `further ${this.calls}`);
+      next.process.receive(() => void program.run({ ...act.call, service: 0 }));
     });
   }
 
@@ -177,14 +201,11 @@ export class Faults {
       case 'restart':
         disturbOwn('crash', 0);
         this.stage.crash(actor);
-        return void kernel.after(act.ms, () => {
-          // The history is about to end.
-          if (history.calmFrom < Infinity) return;
-          const next = this.stage.startAgain(actor);
-          this.calls += 1;
-          const program = new Program(this.stage, next, `further ${this.calls}`);
-          next.process.receive(() => void program.run({ ...act.call, service: 0 }));
-        });
+        return this.startLater(actor, act);
+      case 'replace':
+        disturbOwn('close', 0);
+        process.receive(() => this.tellToClose(actor, 'close'));
+        return this.startLater(actor, act);
       case 'resign':
       case 'stand down':
       case 'stand':
@@ -192,24 +213,23 @@ export class Faults {
       case 'abort':
         return process.receive(() => abortFirst(this.stage, actor));
       case 'drain':
-      case 'close':
-        disturbOwn(act.do, 0);
-        return process.receive(() => {
-          const drain = drainOf(actor);
-          history.drains.push(drain);
-          for (const service of actor.services) {
-            if (act.do === 'drain')
-              void service.drain().then(() => checkDrained(this.stage.parts, this.plan, actor, drain));
-            else void service.close();
-          }
-          this.checkDismissed(actor);
-        });
+      case 'close': {
+        const how = act.do;
+        disturbOwn(how, 0);
+        return process.receive(() => this.tellToClose(actor, how));
+      }
       case 'force':
         // A process that is busy asks later.
         return process.receive(() => {
           const at = kernel.now;
           const to = at + this.plan.watchdogTimeoutMs;
-          const force: Disturbance = { kind: 'force', at, to, key: act.key, executedBy: Infinity };
+          const force: Disturbance = {
+            kind: 'force',
+            at,
+            to,
+            key: nameOf(actor, act.key),
+            executedBy: Infinity,
+          };
           history.disturbances.push(force);
           const executed = Promise.all(actor.services.map((it) => it.forceRelease(act.key)));
           executed.then(

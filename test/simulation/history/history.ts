@@ -16,6 +16,7 @@ export interface Sample {
 export interface HoldRecord {
   readonly call: string;
   readonly process: string;
+  /** As the store names it. */
   readonly key: string;
   readonly claim: 'exclusive' | 'shared' | 'permits';
   readonly weight: number;
@@ -57,7 +58,10 @@ export interface HoldRecord {
 export interface CallRecord {
   readonly call: string;
   readonly process: string;
+  /** As the store names them. */
   readonly keys: readonly string[];
+  /** Of its keys, which its service puts before them. */
+  readonly prefix?: string;
   /** Which one of its process it calls. */
   readonly service?: number;
   readonly waitMs: number;

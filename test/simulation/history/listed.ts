@@ -1,5 +1,6 @@
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import { LockShutdownError, LockStoreError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
+import { keyOf } from './names.js';
 import { mayBeForcedOut, nowOf } from './takeovers.js';
 import type { Held, Parts } from './stage.js';
 
@@ -8,7 +9,8 @@ export function checkHeld({ actor, lock, records }: Held, service: LockService, 
   if (lock.keys.length > 1) return;
   const record = records.find(({ endedAt }) => endedAt === undefined);
   if (!record) return;
-  const own = service.held().find((it) => it.key === record.key && it.fencingToken === record.token);
+  const key = keyOf(actor, record.key);
+  const own = service.held().find((it) => it.key === key && it.fencingToken === record.token);
   const { validForMs } = lock;
   if (own ? Math.abs(own.validForMs - validForMs) < 1 : validForMs === 0) return;
   const text = `call ${record.call} of ${actor.process.name} believes in ${record.key} for ${Math.round(validForMs)} ms, and held() says ${own ? Math.round(own.validForMs) : 'nothing'}`;
@@ -22,7 +24,7 @@ export async function checkList(
   { history, backend }: Parts,
 ): Promise<void> {
   const record = records.find(({ owner }) => owner !== undefined);
-  const holders = record && (await listed(service, record.key));
+  const holders = record && (await listed(service, keyOf(actor, record.key)));
   if (!record || !holders || record.endedAt !== undefined || lock.validForMs <= 0) return;
   // What servers have lost, by force or by a crash, its holder believes in until it is told.
   const isDisturbed = history.disturbances.some(({ kind }) =>

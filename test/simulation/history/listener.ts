@@ -25,7 +25,7 @@ export function listenBadly(
   });
 }
 
-function block(process: SimProcess, { pauses, calmFrom }: History): void {
+export function block(process: SimProcess, { pauses, calmFrom }: History): void {
   // Scenes of the calm measure how long a process takes.
   if (calmFrom < Infinity) return;
   const from = process.trueNow;
@@ -34,7 +34,11 @@ function block(process: SimProcess, { pauses, calmFrom }: History): void {
 }
 
 /** A key of its own, so that the calls of the plan are judged as without it. */
-async function callFromWithin(service: LockService, process: SimProcess, history: History): Promise<void> {
+export async function callFromWithin(
+  service: LockService,
+  process: SimProcess,
+  history: History,
+): Promise<void> {
   try {
     const lock = await service.tryAcquire(`listener of ${process.name}`);
     await lock?.release();

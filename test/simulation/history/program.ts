@@ -14,6 +14,8 @@ import type { CallRecord, HoldRecord } from './history.js';
 import { checkHeld, checkList } from './listed.js';
 import { useAfterRelease } from './after-release.js';
 import { mayBeForcedOut, nowOf, takersOf } from './takeovers.js';
+import { listenToLoss } from './abort-listener.js';
+import { keyOf, nameOf, prefixOf } from './names.js';
 import { sampleOf } from './sample.js';
 import { beginExtension, endExtension } from './extensions.js';
 import type { Actor, Held, Stage } from './stage.js';
@@ -159,7 +161,8 @@ export class Program {
   private hold(asking: Asking, lock: Lock, call: CallRecord, outer: readonly Held[]): Held {
     this.settled(call);
     const { history } = this.stage.parts;
-    const { keys, options, service } = asking;
+    const { options, service } = asking;
+    const keys = asking.keys.map((key) => nameOf(this.actor, key));
     const now = this.actor.process.trueNow;
     const shareOf = (key: string) =>
       outer
@@ -187,7 +190,7 @@ export class Program {
         // Of several keys each counts from its own grant.
         ...(options.holdAtLeastMs !== undefined &&
           keys.length === 1 && { holdAtLeastMs: options.holdAtLeastMs }),
-        token: lock.tokenOf(key),
+        token: lock.tokenOf(keyOf(this.actor, key)),
         from: now,
         samples: [],
       }));
@@ -207,6 +210,7 @@ export class Program {
       this.stage.end(held, 'lost');
     });
     if (!lock.signal.aborted || lock.validForMs > 0) this.stage.add(held);
+    if (asking.onAbort) listenToLoss(held, asking.onAbort, serviceOf(this.actor, service), this.stage);
     return held;
   }
 
@@ -318,7 +322,7 @@ export class Program {
   private async inspect({ actor, lock, records }: Held): Promise<void> {
     const { history, backend } = this.stage.parts;
     const record = records.find(({ owner }) => owner !== undefined);
-    const key = record?.key ?? lock.key;
+    const key = record ? keyOf(actor, record.key) : lock.key;
     const service = services.get(lock) as LockService;
     const snapshot = await service.inspect(key).catch((error: unknown) => {
       if (!(error instanceof LockStoreError || error instanceof LockShutdownError)) throw error;
@@ -363,7 +367,7 @@ export class Program {
     const records = [held, ...outer]
       .filter((it) => it === held || isShared(it, held))
       .flatMap((it) => it.records)
-      .filter((it) => it.leaseMs !== undefined && lock.keys.includes(it.key));
+      .filter((it) => it.leaseMs !== undefined && lock.keys.includes(keyOf(this.actor, it.key)));
     const askedAt = process.monotonic;
     const trulyAskedAt = process.trueNow;
     for (const record of records) beginExtension(record);
@@ -381,7 +385,7 @@ export class Program {
     // By both clocks of the machine, whose speeds differ by less than 1 %.
     const leastMs = ms - leaseMargin(ms) - 1.01 * (now - askedAt) - 2;
     // Who is told of a takeover has the rest of the grace, which may have begun before this call was let in.
-    const isTakenOver = takersOf(history, lock.key).length > 0;
+    const isTakenOver = takersOf(history, nameOf(this.actor, lock.key)).length > 0;
     const isHeld = records.every(({ endedAt, isLengthUnsure }) => endedAt === undefined && !isLengthUnsure);
     if (!isExtended || hasPaused || !isHeld || !wasAlone || hasSessions || isTakenOver) return;
     if (lock.keys.length > 1 || lock.validForMs >= leastMs) return;
@@ -424,13 +428,16 @@ export class Program {
   private asked({ keys, options, service }: Asking, outer: readonly Held[]): CallRecord {
     const { history, backend, hasSessions } = this.stage.parts;
     const { waitMs = DEFAULT_WAIT_MS } = options;
-    const holders = hasSessions && waitMs === 0 ? backend.holdersOf?.(keys[0] ?? '') : undefined;
+    const names = keys.map((key) => nameOf(this.actor, key));
+    const prefix = prefixOf(this.actor);
+    const holders = hasSessions && waitMs === 0 ? backend.holdersOf?.(names[0] ?? '') : undefined;
     const own = serviceOf(this.actor, service);
     const under = outer.filter(({ lock }) => serviceIn(lock) === own).flatMap(({ records }) => records);
     const call: CallRecord = {
       call: this.label,
       process: this.actor.process.name,
-      keys,
+      keys: names,
+      ...(prefix !== '' && { prefix }),
       service,
       under,
       waitMs: waitMs === 'Infinity' ? Infinity : waitMs,

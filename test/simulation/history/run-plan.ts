@@ -11,7 +11,7 @@ import {
   longestRoundTripMs,
   setBackMs,
 } from '../plan/longest.js';
-import type { Plan } from '../plan/plan.js';
+import type { CallPlan, Plan } from '../plan/plan.js';
 import { count } from '../summary/counts.js';
 import { askedOnceInCalm } from './asked-once-in-calm.js';
 import { askForEachKey, callInCalm } from './calm-calls.js';
@@ -27,6 +27,7 @@ import { limitInCalm } from './limit-in-calm.js';
 import { takeoverInCalm } from './takeover-in-calm.js';
 import { downgradeInCalm } from './downgrade-in-calm.js';
 import { newcomerInCalm } from './newcomer-in-calm.js';
+import { nameOf } from './names.js';
 import { Faults } from './faults.js';
 import { History, type CallRecord } from './history.js';
 import { readersInCalm } from './readers-in-calm.js';
@@ -174,7 +175,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
   if (plan.faults.every(({ act }) => LEAVE_NOTHING.includes(act.do))) {
     const { commandTimeoutMs } = plan.storeOptions;
     await kernel.run(arrivedAt + longestMinimumHoldMs(plan) + REPAIR_MS + 4 * commandTimeoutMs);
-    for (const key of new Set(plan.calls.flatMap(({ keys }) => keys))) {
+    for (const key of new Set(plan.calls.flatMap((it) => namesIn(it, stage)))) {
       for (const [owner, leftMs] of backend.holdersOf?.(key) ?? [])
         if (leftMs > 0) history.violate('rest', `nobody has ${key}, and the servers keep it for ${owner}`);
     }
@@ -245,6 +246,10 @@ async function play<Rest extends readonly unknown[]>(
 
 function isDone({ isOver, isCrashed, isStanding }: CallRecord): boolean {
   return isOver === true || isCrashed === true || isStanding === true;
+}
+
+function namesIn({ process, keys }: CallPlan, { actors }: Stage): readonly string[] {
+  return keys.map((key) => nameOf(actors[process] as Actor, key));
 }
 
 function areRunning({ actors }: Stage): boolean {

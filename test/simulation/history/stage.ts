@@ -14,6 +14,7 @@ import { serviceOptionsOf } from '../plan/settings.js';
 import type { CallRecord, History, HoldRecord } from './history.js';
 import { beginGrace, checkGrace } from './grace.js';
 import { listenBadly } from './listener.js';
+import { keyOf, prefixOf } from './names.js';
 import { sampleOf } from './sample.js';
 import { StoredLeases } from './stored-leases.js';
 
@@ -139,7 +140,11 @@ export class Stage {
     this.stored.hold(held);
     this.sample(held);
     const keys = held.records.map(({ key }) => key);
-    this.onEvent('acquired', held.actor, keys);
+    this.onEvent(
+      'acquired',
+      held.actor,
+      keys.map((key) => keyOf(held.actor, key)),
+    );
     for (const other of this.held) {
       if (other === held || !other.records.some(({ key }) => keys.includes(key))) continue;
       other.actor.process.receive(() => {
@@ -162,7 +167,7 @@ export class Stage {
     this.onEvent(
       'ended',
       held.actor,
-      held.records.map(({ key }) => key),
+      held.records.map(({ key }) => keyOf(held.actor, key)),
     );
   }
 
@@ -171,7 +176,9 @@ export class Stage {
     if (event.type !== 'takeover' && event.type !== 'lost') return;
     for (const held of this.held) {
       if (held.actor.process !== process) continue;
-      const record = held.records.find(({ key, owner }) => key === event.key && owner === event.owner);
+      const record = held.records.find(
+        ({ key, owner }) => keyOf(held.actor, key) === event.key && owner === event.owner,
+      );
       if (!record || record.endedAt !== undefined) continue;
       if (event.type === 'takeover') {
         beginGrace(record, process, event.graceMs);
@@ -209,11 +216,11 @@ export class Stage {
     actor.process.crash();
   }
 
-  /** Another process in place of one that has crashed. */
-  startAgain(gone: Actor): Actor {
+  /** Another process in place of one that has crashed or closes, on its machine and with its settings. */
+  startAgain(gone: Actor, application?: string): Actor {
     const { name } = gone.process;
     const [i = ''] = /\d+/.exec(name) ?? [];
-    const actor = this.actorOf(this.plan.processes[+i] as ProcessPlan, +i, `${name}'`);
+    const actor = this.actorOf(this.plan.processes[+i] as ProcessPlan, +i, `${name}'`, application);
     this.actors.push(actor);
     this.onStartedAgain(actor, gone);
     return actor;
@@ -223,6 +230,7 @@ export class Stage {
     { rate, timeOfDayDrifts, isNamed, offsetMs, services, farMs = 0, listener, settings }: ProcessPlan,
     i: number,
     name: string,
+    applicationName = `application ${i}`,
   ): Actor {
     const { kernel, network, backend, history, dice } = this.parts;
     const process = new SimProcess(
@@ -241,24 +249,36 @@ export class Stage {
       const { clock, chance } = sourcesOf(process, dice.fork(`${name} service ${s}`));
       const store = backend.storeFor(process);
       const times = { watchdogTimeoutMs, ...serviceOptionsOf(settings) };
-      const application = isNamed ? `application ${i}` : false;
+      const application = isNamed ? applicationName : false;
       return new LockService({ store, clock, chance, application, ...times });
     });
+    const prefix = prefixOf({ services: made });
+    const joinsAt = settings?.joinsAtMs ?? 0;
     process.receive(() => {
       for (const service of made) {
         service.events$.subscribe((event) => {
           if (event.type === 'acquired')
-            this.stored.acquired(process, event.key, event.fencingToken, event.owner);
+            this.stored.acquired(process, prefix + event.key, event.fencingToken, event.owner);
           this.noteTakeover(process, event);
           const key = event.key === undefined ? '' : ` ${event.key}`;
           history.say(`${process.name} event ${event.type}${key}${detailOf(event)}`);
         });
         if (listener) listenBadly(service, listener, process, history);
-        service.open();
+        if (joinsAt <= kernel.now) service.open();
       }
     });
+    if (joinsAt > kernel.now)
+      kernel.at(joinsAt, () => process.receive(() => openUnlessClosing(made, process, history)));
     return { process, services: made };
   }
+}
+
+function openUnlessClosing(
+  services: readonly LockService[],
+  { name }: SimProcess,
+  { drains }: History,
+): void {
+  if (!drains.some((it) => it.process === name)) for (const service of services) service.open();
 }
 
 function detailOf(event: object): string {

@@ -10,6 +10,7 @@ import type { LockLostError } from '../../../libs/distributed-lock/src/port/lock
 import type { CandidatePlan, TermStep } from '../plan/candidate.js';
 import type { Asking } from '../plan/plan.js';
 import type { CallRecord, HoldRecord } from './history.js';
+import { nameOf } from './names.js';
 import { noteService, Program, WorkFailed } from './program.js';
 import type { Actor, Held, Stage } from './stage.js';
 
@@ -178,7 +179,7 @@ export class Standing {
     const call: CallRecord = {
       call: this.name,
       process: process.name,
-      keys: [this.candidate.key],
+      keys: [nameOf(this.actor, this.candidate.key)],
       under: [],
       waitMs: Infinity,
       isStanding: true,
@@ -188,7 +189,7 @@ export class Standing {
     };
     history.calls.push(call);
     this.stage.waiting.set(call, this.actor);
-    this.stage.onEvent('asked', this.actor, call.keys);
+    this.stage.onEvent('asked', this.actor, [this.candidate.key]);
     return call;
   }
 
@@ -213,7 +214,7 @@ export class Standing {
     const record: HoldRecord = {
       call: this.name,
       process: process.name,
-      key: term.key,
+      key: nameOf(this.actor, term.key),
       claim: 'exclusive',
       weight: 1,
       permits: 1,

@@ -100,6 +100,15 @@ describe('a plan that somebody has written', () => {
       { ...PLAN, processes: [{ ...PLAN.processes[0], settings: { shutdownGraceMs: -1 } }] },
       'plan.processes[0].settings.shutdownGraceMs is a number from 0 on, and not -1. ',
     ],
+    [
+      { ...PLAN, processes: [{ ...PLAN.processes[0], settings: { keyPrefix: 'my:' } }] },
+      'plan.processes[0].settings.keyPrefix is one of , one:, another:, and not "my:". ',
+    ],
+    [
+      { ...PLAN, processes: [{ ...PLAN.processes[0], settings: { keyPrefix: 'one:' } }] },
+      'plan.calm must be without scenes, because a process has a keyPrefix',
+    ],
+    [withCall({ onAbort: 'throws' }), 'plan.calls[0].onAbort is one of blocks, calls, releases, and not '],
     [withFault({ act: { do: 'kill', who: 0 } }), 'plan.faults[0].act.do is one of lose, break, '],
     [
       withFault({ act: { do: 'stop', who: 3, ms: 5 } }),

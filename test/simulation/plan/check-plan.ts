@@ -27,7 +27,7 @@ import type {
   Step,
   StreamPlan,
 } from './plan.js';
-import { SETTINGS } from './settings.js';
+import { checkMeetings, SETTINGS } from './settings.js';
 
 export const HOWS: readonly Asking['how'][] = [
   'withLock',
@@ -107,6 +107,7 @@ export function checkPlan(plan: unknown, backend: Backend): asserts plan is Plan
     ),
     calm: optional(oneOf('without scenes')),
   })(plan, 'plan');
+  checkMeetings(plan as Plan, 'plan');
 }
 
 /** The other options are those of the store. */
@@ -156,6 +157,7 @@ function askingOf(services: number): Readonly<Record<keyof Asking, Check>> {
     locked: NO_CHECK,
     work: listOf((step, at) => doing(stepsOf(services))(step, at)),
     isUsedAfterwards: optional(oneOf(true)),
+    onAbort: optional(oneOf('blocks', 'calls', 'releases')),
   };
 }
 
@@ -219,6 +221,7 @@ function actsOf(
     call: { who, call: checkAsking(services) },
     crash: { who },
     abort: { who },
+    replace: { ...toProcess, call: checkAsking(services) },
     restart: { ...toProcess, call: checkAsking(services) },
     drain: { who },
     resign: { who },

@@ -121,6 +121,7 @@ function drawAsking(frame: Frame, process: number, depth: number): Asking {
     ...(locked && { locked }),
     work: drawWork(frame, process, options, depth),
     ...(dice.happens(0.1) && { isUsedAfterwards: true as const }),
+    ...(mayListen(how) && dice.happens(0.08) && { onAbort: dice.pick(AT_LOSS) }),
   };
 }
 
@@ -132,6 +133,13 @@ function isDropped(locked: LockedPlan | undefined): boolean {
 function withoutMinimumHold(drawn: CallOptionsPlan): CallOptionsPlan {
   const { holdAtLeastMs: _, ...options } = drawn;
   return options;
+}
+
+const AT_LOSS = ['blocks', 'calls', 'releases'] as const;
+
+/** The lock of a method or a stream is given back by the library alone. */
+function mayListen(how: Asking['how']): boolean {
+  return how === 'withLock' || how === 'acquire' || how === 'unshared';
 }
 
 function drawStream(dice: Dice): StreamPlan {

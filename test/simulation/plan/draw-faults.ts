@@ -253,9 +253,9 @@ const link: Draw = (frame) => {
 
 const death: Draw = (frame) => {
   const { dice } = frame;
-  const kind = dice.pick(['crash', 'restart', 'restart', 'drain', 'close'] as const);
+  const kind = dice.pick(['crash', 'restart', 'restart', 'replace', 'drain', 'close'] as const);
   const act: Act =
-    kind === 'restart'
+    kind === 'restart' || kind === 'replace'
       ? { do: kind, who: who(frame), ms: longMs(frame), call: further(frame) }
       : { do: kind, who: who(frame) };
   return [{ when: trigger(frame), ...later(frame), act }];

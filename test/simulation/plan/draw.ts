@@ -4,9 +4,9 @@ import { drawElections } from './candidate.js';
 import { drawCalls } from './draw-calls.js';
 import { drawFaults } from './draw-faults.js';
 import { drawClaim, drawKeys, type KeyPlan } from './keys.js';
-import type { Plan, ProcessPlan } from './plan.js';
+import type { Plan } from './plan.js';
 import { drawScenes } from './scene.js';
-import { drawSettings } from './settings.js';
+import { doAllMeet, drawClosings, laterThanJoining, withSettings } from './settings.js';
 import { scenesWithout } from './scenes/scenes.js';
 
 /** docs/guarantees.md, time: two clocks differ in speed by less than 1 %. */
@@ -31,21 +31,20 @@ export function drawPlan(backend: Backend, seed: string): Plan {
   const hasFar = backend.hasFarProcesses && mostFarMs > 0 && dice.happens(0.15);
   const clocks = dice.fork('clocks');
   const listeners = dice.fork('listeners');
-  const settings = dice.fork('settings');
   const serverRates = Array.from({ length: backend.serverCount }, () => drawRate(clocks));
-  const processes = Array.from({ length: dice.int(2, 4) }, (_, i) =>
-    withSettings(settings, {
-      rate: drawRate(clocks),
-      ...(clocks.happens(0.7) && { timeOfDayDrifts: true as const }),
-      ...(clocks.happens(0.6) && { isNamed: true as const }),
-      offsetMs: dice.int(-500, 500),
-      services: dice.happens(0.15) ? 2 : 1,
-      ...(hasFar && i === 0 && { farMs: mostFarMs }),
-      ...(listeners.happens(0.08) && { listener: listeners.pick(['throws', 'blocks', 'calls'] as const) }),
-    }),
-  );
+  const plain = Array.from({ length: dice.int(2, 4) }, (_, i) => ({
+    rate: drawRate(clocks),
+    ...(clocks.happens(0.7) && { timeOfDayDrifts: true as const }),
+    ...(clocks.happens(0.6) && { isNamed: true as const }),
+    offsetMs: dice.int(-500, 500),
+    services: dice.happens(0.15) ? 2 : 1,
+    ...(hasFar && i === 0 && { farMs: mostFarMs }),
+    ...(listeners.happens(0.08) && { listener: listeners.pick(['throws', 'blocks', 'calls'] as const) }),
+  }));
   const keys = drawKeys(dice, backend.cannot ?? []);
   const lengthMs = dice.scale(2000, 30_000);
+  const settings = dice.fork('settings');
+  const processes = withSettings(settings, plain, lengthMs);
   const theme = dice.pick(backend.hasSessions ? [...THEMES, 'beyond the session' as const] : THEMES);
   const sceneDice = dice.fork('scenes');
   const frame = {
@@ -94,20 +93,18 @@ export function drawPlan(backend: Backend, seed: string): Plan {
     latency,
     serverRates,
     processes,
-    calls: [...calls, ...scenes.flatMap((it) => it.calls)],
+    calls: [...laterThanJoining(calls, processes), ...scenes.flatMap((it) => it.calls)],
     faults: [
       ...(hasScenes && sceneDice.happens(0.8) ? [] : faults),
       ...scenes.flatMap((it) => it.faults),
       ...(elections?.faults ?? []),
+      ...drawClosings(settings, processes),
     ],
     ...(elections && { candidates: elections.candidates }),
-    ...(!dice.fork('calm').happens(1 / SCENES_IN_CALM_EVERY) && { calm: 'without scenes' as const }),
+    ...((!doAllMeet(processes) || !dice.fork('calm').happens(1 / SCENES_IN_CALM_EVERY)) && {
+      calm: 'without scenes' as const,
+    }),
   };
-}
-
-function withSettings(dice: Dice, process: ProcessPlan): ProcessPlan {
-  const settings = drawSettings(dice);
-  return settings ? { ...process, settings } : process;
 }
 
 /** Extremes most often: it takes a slow clock and a fast one to use up the margin of a lease. */

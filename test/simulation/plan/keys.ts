@@ -7,17 +7,23 @@ export interface KeyPlan {
   readonly permits: number;
 }
 
+/** Of plans with several keys. */
+const MANY = 0.15;
+
 export function drawKeys(dice: Dice, cannot: readonly string[]): readonly KeyPlan[] {
   const isHot = dice.happens(0.5);
   const families = (['lock', 'lock', 'readers', 'permits', 'fair'] as const).filter(
     (family) => !cannot.includes(family),
   );
   const permits = dice.int(2, 4);
-  return Array.from({ length: isHot ? 1 : dice.int(2, 4) }, (_, i) => ({
-    key: `key${i}`,
-    family: dice.pick(families),
-    permits,
-  }));
+  return Array.from(
+    { length: isHot ? 1 : dice.happens(MANY) ? dice.int(5, 12) : dice.int(2, 4) },
+    (_, i) => ({
+      key: `key${i}`,
+      family: dice.pick(families),
+      permits,
+    }),
+  );
 }
 
 /** How a call asks for a key of its family. */

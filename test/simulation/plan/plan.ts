@@ -74,6 +74,8 @@ export interface Asking {
   readonly work: readonly Step[];
   /** It uses its lock once more after its release. */
   readonly isUsedAfterwards?: true;
+  /** What a listener of `lock.signal` does beside others. Of `withLock`, `acquire` and `unshared`. */
+  readonly onAbort?: 'blocks' | 'calls' | 'releases';
 }
 
 /** Each step of the work gives one item. */
@@ -147,8 +149,8 @@ export type Act =
   | { readonly do: (typeof CANDIDATE_ACTS)[number]; readonly who: Who }
   /** Its first call that waits and has a signal, so one with `abortAfterMs`, is aborted. */
   | { readonly do: 'abort'; readonly who: Who }
-  /** It crashes. So much later another process starts on its machine, and makes a call. */
-  | { readonly do: 'restart'; readonly who: Who; readonly ms: number; readonly call: Asking }
+  /** It crashes, or it is told to close and replaced by another version. So much later another process starts, and makes a call. */
+  | { readonly do: 'restart' | 'replace'; readonly who: Who; readonly ms: number; readonly call: Asking }
   | { readonly do: 'rate'; readonly who: Who; readonly rate: number }
   | { readonly do: 'force'; readonly who: Who; readonly key: string }
   /** To a server. */

@@ -1,25 +1,84 @@
 import type { Dice } from '../kernel/dice.js';
-import { fields, nameOr, number, optional } from './checks.js';
+import { InputError } from '../input-error.js';
+import { fields, nameOr, number, oneOf, optional } from './checks.js';
+import type { CallPlan, FaultPlan, Plan, ProcessPlan } from './plan.js';
 
 /** How the services of one process are configured, where they are not as all others. */
 export interface SettingsPlan {
   /** Default: `GRACE_MS`. */
   readonly shutdownGraceMs?: number | 'Infinity';
+  /** Processes with different ones do not meet. */
+  readonly keyPrefix?: (typeof KEY_PREFIXES)[number];
+  /** Its store hears of the process then, or by its first call; default: as soon as it runs. */
+  readonly joinsAtMs?: number;
 }
+
+/** What services may put before their keys. Servers have known all of them for long. */
+export const KEY_PREFIXES = ['', 'one:', 'another:'] as const;
 
 /** `shutdownGraceMs` of services that are not configured otherwise. */
 export const GRACE_MS = 500;
 
 export const SETTINGS = fields<SettingsPlan>({
   shutdownGraceMs: optional(nameOr('Infinity', number(0))),
+  keyPrefix: optional(oneOf(...KEY_PREFIXES)),
+  joinsAtMs: optional(number(0)),
 });
 
-export function drawSettings(dice: Dice): SettingsPlan | undefined {
-  if (!dice.happens(0.12)) return undefined;
-  return { shutdownGraceMs: dice.pick([0, 'Infinity', dice.scale(10, 8000)] as const) };
+/** @throws InputError for scenes of processes that do not meet */
+export function checkMeetings({ processes, calm }: Plan, at: string): void {
+  if (!doAllMeet(processes) && calm === undefined)
+    throw new InputError(
+      `${at}.calm must be without scenes, because a process has a keyPrefix: the processes of a scene share their keys`,
+    );
+}
+
+/** The same processes, some with settings. */
+export function withSettings(
+  dice: Dice,
+  processes: readonly ProcessPlan[],
+  lengthMs: number,
+): readonly ProcessPlan[] {
+  const isPrefixed = dice.happens(0.08);
+  return processes.map((process) => {
+    const settings: SettingsPlan = {
+      ...(dice.happens(0.12) && {
+        shutdownGraceMs: dice.pick([0, 'Infinity', 'Infinity', dice.scale(10, 8000)] as const),
+      }),
+      ...(dice.happens(0.06) && { joinsAtMs: dice.int(1, lengthMs) }),
+      ...(isPrefixed && dice.happens(0.7) && { keyPrefix: dice.pick(['one:', 'one:', 'another:'] as const) }),
+    };
+    return Object.keys(settings).length > 0 ? { ...process, settings } : process;
+  });
+}
+
+/** A process that joins late makes its calls after that. */
+export function laterThanJoining(
+  calls: readonly CallPlan[],
+  processes: readonly ProcessPlan[],
+): readonly CallPlan[] {
+  return calls.map((call) => {
+    const { joinsAtMs = 0 } = processes[call.process]?.settings ?? {};
+    return call.atMs < joinsAtMs ? { ...call, atMs: joinsAtMs + call.atMs } : call;
+  });
+}
+
+/** Processes with a grace of their own are told to close. */
+export function drawClosings(dice: Dice, processes: readonly ProcessPlan[]): readonly FaultPlan[] {
+  return processes.flatMap(({ settings }, i): readonly FaultPlan[] => {
+    if (settings?.shutdownGraceMs === undefined || dice.happens(0.3)) return [];
+    const when = { event: 'acquired' as const, nth: dice.int(1, 4), of: i };
+    const act = { do: dice.pick(['drain', 'close'] as const), who: i };
+    return [{ when, ...(dice.happens(0.5) && { afterMs: dice.scale(1, 500) }), act }];
+  });
+}
+
+/** Scenes of the calm are played by processes that meet. */
+export function doAllMeet(processes: readonly ProcessPlan[]): boolean {
+  return processes.every(({ settings }) => settings?.keyPrefix === undefined);
 }
 
 /** Those options of `LockService`. */
-export function serviceOptionsOf({ shutdownGraceMs = GRACE_MS }: SettingsPlan = {}) {
-  return { shutdownGraceMs: shutdownGraceMs === 'Infinity' ? Infinity : shutdownGraceMs };
+export function serviceOptionsOf({ shutdownGraceMs = GRACE_MS, keyPrefix = '' }: SettingsPlan = {}) {
+  return { shutdownGraceMs: shutdownGraceMs === 'Infinity' ? Infinity : shutdownGraceMs, keyPrefix };
 }

@@ -9,6 +9,7 @@ import { TranslatedEngine } from '../../redis/lua/translated/translated-engine.j
 import type { ScriptEngine } from '../../redis/lua/script-engine.js';
 import { RedisServer } from '../../redis/server/redis-server.js';
 import { simulatedTarget } from '../../redis/socket/connector.js';
+import { KEY_PREFIXES } from '../../plan/settings.js';
 import { kindOfMessage } from './kinds.js';
 import { holdersIn, leasesIn, type StoredLease } from './stored.js';
 import { SimulatedLine, type Request } from './simulated-line.js';
@@ -150,9 +151,9 @@ export class RedisHost extends SimServer {
       .map((key) => `${this.name} keeps the key ${key}`);
   }
 
-  /** The restart guard has had its first wait long ago. */
+  /** The restart guard of all services has had its first wait long ago. */
   private hasBeenGuarded(longestLeaseMs: number): void {
-    this.redis.data.put(restartMark(''), `0 ${longestLeaseMs}`);
+    for (const prefix of KEY_PREFIXES) this.redis.data.put(restartMark(prefix), `0 ${longestLeaseMs}`);
     this.redis.commit();
   }
 
