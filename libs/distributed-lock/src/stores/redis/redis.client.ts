@@ -113,7 +113,11 @@ export class WireKeys {
 
   constructor(readonly names: readonly string[]) {
     this.count = String(names.length);
-    this.text = [this.count, ...names].map(asBulk).join('');
+    let text = asBulk(this.count);
+    for (const name of names) text += `$${name.length}\r\n${name}\r\n`;
+    // Counted once for all names: five counts would take as long as all the rest, and nearly all names are ASCII.
+    const isAscii = Buffer.byteLength(text) === text.length;
+    this.text = isAscii ? text : [this.count, ...names].map(asBulk).join('');
   }
 }
 

@@ -71,7 +71,7 @@ function isTooOld(error: unknown): boolean {
 }
 
 /** The most keys of one kind of claim whose names are kept, some 800 bytes for each. */
-const MOST_KNOWN = 2048;
+const MAX_KNOWN = 2048;
 
 /** The state that the scripts of one client share: the names of keys, the largest token, the server's time. */
 export class ScriptContext {
@@ -139,11 +139,11 @@ export class ScriptContext {
 
   /** @throws as `lockName` does */
   keysOf(key: string, kind: Claim['kind']): WireKeys {
-    const known = this.known[kind];
-    let keys = known.get(key);
+    let keys = this.known[kind].get(key);
     if (!keys) {
-      if (known.size === MOST_KNOWN) known.clear();
-      known.set(key, (keys = new WireKeys(this.namesOf(key, kind))));
+      // A new Map, because the table of one that is cleared keeps all later ones alive (`collections/rebuilt-map.ts`).
+      if (this.known[kind].size === MAX_KNOWN) this.known[kind] = keyMap();
+      this.known[kind].set(key, (keys = new WireKeys(this.namesOf(key, kind))));
     }
     return keys;
   }
