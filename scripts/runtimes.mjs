@@ -16,7 +16,7 @@ const JEST = [
 const CORE = [
   'libs/distributed-lock/src/async-context/',
   'libs/distributed-lock/src/lock/lock.service.spec',
-  'libs/distributed-lock/src/lock/lease/',
+  'libs/distributed-lock/src/lock/core/(lease|suspend|watchdog)',
   'test/nest/context/strangers',
   'test/nest/edge/streams/methods',
   'test/nest/integration/locked-providers',

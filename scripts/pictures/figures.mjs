@@ -10,7 +10,7 @@ export function figuresInCode() {
     shutdownGraceMs: read('shutdownGraceMs', 'lock/request/lock-options.ts'),
     commandTimeoutMs: read('commandTimeoutMs', 'stores/redis/redis.options.ts'),
     recheckMs: read('RECHECK_MS', 'port/recheck-interval.ts'),
-    renewalsPerLease: read('RENEWALS_PER_LEASE', 'lock/lease/lease.ts'),
+    renewalsPerLease: read('RENEWALS_PER_LEASE', 'lock/core/lease.ts'),
   };
 }
 

@@ -3,14 +3,14 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import { memoryStore } from 'nestjs-distributed-lock';
-import { LONGEST_BLIND_MS } from '../../libs/distributed-lock/src/lock/lease/lease-keeper.js';
-import { RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/lease/lease.js';
-import { FASTEST_ROUND_MS, SLOWEST_ROUND_MS } from '../../libs/distributed-lock/src/lock/lease/watchdog.js';
+import { MAX_SILENCE_MS } from '../../libs/distributed-lock/src/lock/core/lease.js';
+import { RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/core/lease.js';
+import { FASTEST_ROUND_MS, SLOWEST_ROUND_MS } from '../../libs/distributed-lock/src/lock/core/watchdog.js';
 import {
   TOKENS_FOR_HAND_OFFS,
   TOKENS_FOR_READERS,
-} from '../../libs/distributed-lock/src/lock/owner/acquire-loop.js';
-import { HAND_OFF_BUDGET } from '../../libs/distributed-lock/src/lock/owner/hand-off-budget.js';
+} from '../../libs/distributed-lock/src/lock/core/acquire-loop.js';
+import { HAND_OFF_BUDGET } from '../../libs/distributed-lock/src/lock/core/hand-off-budget.js';
 import {
   CALL_NAMES,
   GRACE_MS,
@@ -146,7 +146,7 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
   ],
   'the hand-off budget': [
     [GUARANTEES, budget],
-    [LIFE, `(\`lock/owner/hand-off-budget.ts\`): ${budget}`],
+    [LIFE, `(\`lock/core/hand-off-budget.ts\`): ${budget}`],
     ['docs/decisions/0012-where-the-time-goes.md', budget],
   ],
   'the recheck interval': [[GUARANTEES, `by its next recheck, within ${recheck}`]],
@@ -159,8 +159,8 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
     [LIFE, `an initial lease of ${initial}`],
   ],
   'the longest time without a reply during local hand-offs': [
-    [RULES, `more than ${seconds(LONGEST_BLIND_MS)} old`],
-    [LIFE, `more than ${seconds(LONGEST_BLIND_MS)} old`],
+    [RULES, `more than ${seconds(MAX_SILENCE_MS)} old`],
+    [LIFE, `more than ${seconds(MAX_SILENCE_MS)} old`],
   ],
   'the check of idle connections': [
     [GUARANTEES, `every ${seconds(KEEP_ALIVE_MS)}, and replaces`],

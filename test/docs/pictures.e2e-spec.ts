@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
-import { RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/lease/lease.js';
+import { RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/core/lease.js';
 import { RECHECK_MS } from '../../libs/distributed-lock/src/port/recheck-interval.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

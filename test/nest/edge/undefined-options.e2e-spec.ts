@@ -8,7 +8,7 @@ import {
   resolveLockOptions,
   SERVICE_NAMES,
 } from '../../../libs/distributed-lock/src/lock/request/lock-options.js';
-import { lockRequest } from '../../../libs/distributed-lock/src/lock/request/lock-request.js';
+import { LockRequests } from '../../../libs/distributed-lock/src/lock/request/lock-request.js';
 import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
 import { resolveLockHttp } from '../../../libs/distributed-lock/src/locked/lock-http.js';
 import { optionsOf, siteOf } from '../../../libs/distributed-lock/src/locked/locked-site.js';
@@ -82,7 +82,9 @@ describe('an option that is undefined counts as left out', () => {
     fc.assert(
       fc.property(some(CALL_NAMES), some(CALL_NAMES), ({ given: defaults }, { given, left }) => {
         const request = (call: CallOptions) =>
-          isRefused(() => lockRequest('k', call, resolveLockOptions({ store: memoryStore(), defaults })));
+          isRefused(() =>
+            new LockRequests(resolveLockOptions({ store: memoryStore(), defaults })).of('k', call),
+          );
         expect(request({ ...given, ...left })).toEqual(request(given));
       }),
     );

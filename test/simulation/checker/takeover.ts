@@ -1,4 +1,4 @@
-import { forcedAfterMs } from '../../../libs/distributed-lock/src/lock/owner/takeover.js';
+import { forcedAfterMs } from '../../../libs/distributed-lock/src/lock/core/takeover.js';
 import { haveFelt, havePaused, processesOf } from '../history/felt.js';
 import type { History, HoldRecord, Violation } from '../history/history.js';
 import { takersOf, type Taker } from '../history/takeovers.js';

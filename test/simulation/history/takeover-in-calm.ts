@@ -1,4 +1,4 @@
-import { forcedAfterMs } from '../../../libs/distributed-lock/src/lock/owner/takeover.js';
+import { forcedAfterMs } from '../../../libs/distributed-lock/src/lock/core/takeover.js';
 import type { CallOptions, Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
 import { maxNoticeMs } from '../../../libs/distributed-lock/src/port/notice-time.js';
 import { LockLostError } from '../../../libs/distributed-lock/src/port/lock.errors.js';

@@ -2,7 +2,7 @@ import { mutantsOf, type Mutant } from './mutant.js';
 
 /** How services are configured, and what their processes do with that. */
 export const CONFIG_MUTANTS: readonly Mutant[] = [
-  ...mutantsOf('documents', 'lock/runtime/lock-runtime.js', [
+  ...mutantsOf('documents', 'lock/core/lock-runtime.js', [
     ['a drain leaves holders half of their grace', 'clock.after(graceMs, ()', 'clock.after(graceMs / 2, ()'],
     [
       'a grace without an end ends after a second',

@@ -32,7 +32,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'leaseMs * DRIFT * 0.5',
     ],
   ]),
-  ...mutantsOf('documents', 'lock/context/held-lock.js', [
+  ...mutantsOf('documents', 'lock/core/held-lock.js', [
     [
       'a holder is always told that others wait',
       'this.isHeld() && this.holds.some((hold) => hold.owner.isContended)',
@@ -40,7 +40,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     ['a lock can be used after its release', 'if (this.released !== undefined) {', 'if (false) {'],
   ]),
-  ...mutantsOf('documents', 'lock/context/deadlock-detection.js', [
+  ...mutantsOf('documents', 'lock/core/deadlock-detection.js', [
     ['flows that wait for each other go on waiting', 'if (path)', 'if (false)'],
     [
       'each wait for the holder of a key that waits itself is taken for a cycle',
@@ -48,10 +48,10 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'if (true)',
     ],
   ]),
-  ...mutantsOf('documents', 'lock/owner/owner-holds.js', [
+  ...mutantsOf('documents', 'lock/core/owner-registry.js', [
     [
       'a service tells of no lock that it holds',
-      'return Array.from(this.holds, (hold) => hold.describe(now, timeOfDay));',
+      'return Array.from(this.allHolds(), (hold) => hold.describe(now, time));',
       'return [];',
     ],
   ]),
@@ -74,11 +74,11 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'A release is repeated for as long as the request may be executed, so that only more releases are sent.',
     ],
   ]),
-  ...mutantsOf('documents', 'lock/queue/local-queue.js', [
+  ...mutantsOf('documents', 'lock/core/local-queue.js', [
     [
       'one caller more than maxWaiting waits in a process',
-      'if (isDue && ahead >= waiter.request.maxWaiting)',
-      'if (isDue && ahead > waiter.request.maxWaiting)',
+      'if (isDue && ahead >= waiter.request.terms.maxWaiting)',
+      'if (isDue && ahead > waiter.request.terms.maxWaiting)',
     ],
     [
       'callers behind a lost lock get no owner',
@@ -87,27 +87,27 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     ['a process that holds counts none but its own callers', 'if (!granted?.doOthersWait)', 'if (true)'],
   ]),
-  ...mutantsOf('documents', 'lock/owner/takeover.js', [
+  ...mutantsOf('documents', 'lock/core/takeover.js', [
     ['a takeover queues behind all that wait', '- Number.MAX_SAFE_INTEGER', '+ Number.MAX_SAFE_INTEGER / 2'],
     ['a takeover leaves no grace', 'if (now >= target.forcedAt)', 'if (true)'],
     ['a takeover does not wait until the holder must have been told', '+ maxNoticeMs(commandTimeoutMs)', ''],
     ['a takeover never comes to force', 'return this.force(target);', 'return;'],
     ['a holder is not told that its lock is taken over', 'this.announce(target);', 'void target;'],
   ]),
-  ...mutantsOf('documents', 'lock/owner/owner.js', [
+  ...mutantsOf('documents', 'lock/core/owner.js', [
     [
       'a later takeover prolongs the grace',
-      'if (graceMs >= this.leftOfGrace(toldAt) - lateMs)',
+      'if (notice.graceMs >= takeover.leftMs(toldAt) - lateMs)',
       'if (false)',
     ],
     [
       'a holder that is told ends by force alone',
-      'clock.after(graceMs, () => this.onGraceOver(takeover))',
-      'clock.after(graceMs, () => undefined)',
+      'runtime.clock, () => this.onGraceOver(grace)',
+      'runtime.clock, () => undefined',
       'Force comes a moment later, and the holder is told of that, too.',
     ],
   ]),
-  ...mutantsOf('documents', 'lock/lease/lease.js', [
+  ...mutantsOf('documents', 'lock/core/lease.js', [
     [
       'extend(shorter) is believed only once it is answered',
       'this.validUntil = Math.min(this.validUntil, end);',
@@ -136,14 +136,14 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a renewal without an answer is not repeated',
-      'this.renewAt = this.clock.now() + randomMs(this.chance, RENEWAL_RETRY_MS)',
+      'this.renewAt = this.now + randomMs(runtime.chance, RENEWAL_RETRY_MS)',
       'this.renewAt = Infinity',
     ],
   ]),
-  ...mutantsOf('documents', 'lock/lease/watchdog.js', [
+  ...mutantsOf('documents', 'lock/core/watchdog.js', [
     ['the watchdog renews nothing', '.filter((lease) => lease.isRenewalDue())', '.filter(() => false)'],
   ]),
-  ...mutantsOf('documents', 'lock/lease/lease-keeper.js', [
+  ...mutantsOf('documents', 'lock/core/lease.js', [
     ['a lock in doubt passes for held', 'return UNSURE;', 'return undefined;'],
     [
       'a confirmation moves the end of a fixed lease',
@@ -151,10 +151,10 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'validUntil, asked',
     ],
     ['extend(ms) leaves the end of a fixed lease where it was', 'this.fixedUntil = asked;', ''],
-    ['a confirmation without an answer waits for the next round', 'this.repeatWhenDue();', ''],
+    ['a confirmation without an answer waits for the next round', 'this.retryWhenDue();', ''],
     ['no timer notices the end of a fixed lease', 'this.noticeExpiry();', ''],
   ]),
-  ...mutantsOf('documents', 'lock/context/hold.js', [
+  ...mutantsOf('documents', 'lock/core/hold.js', [
     ['a nested call gives back the lock of its flow', 'if (this.count > 0)', 'if (false)'],
     [
       'a nested call cuts a minimum hold',
@@ -162,10 +162,10 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'this.owner.now + ms',
     ],
   ]),
-  ...mutantsOf('documents', 'lock/runtime/fair-queues.js', [
+  ...mutantsOf('documents', 'lock/core/fair-queues.js', [
     ['the next fair caller of a process is not woken', 'else if (i === 0)', 'else if (i < 0)'],
   ]),
-  ...mutantsOf('documents', 'lock/owner/hand-off-budget.js', [
+  ...mutantsOf('documents', 'lock/core/hand-off-budget.js', [
     [
       'local hand-offs go on for a hundred times as long while others wait',
       '{ callers: 16, shortestMs: 1.5, longestMs: 16 }',
@@ -177,7 +177,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['several keys are acquired in the order given', 'list.toSorted()', 'list.slice()'],
     ['callers that wait are not dismissed by a drain', 'this.acquirer.dismissIdle();', ''],
   ]),
-  ...mutantsOf('documents', 'lock/queue/acquirer.js', [
+  ...mutantsOf('documents', 'lock/core/acquirer.js', [
     ['several keys are kept when one of them fails', 'held.reverse()', 'held.slice(0, 0)'],
     [
       'a drain refuses the calls of a flow that holds a lock',
@@ -195,18 +195,18 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'return this.isClosed && holdsOfFlow.length === 0;',
     ],
   ]),
-  ...mutantsOf('documents', 'lock/runtime/lock-runtime.js', [
+  ...mutantsOf('documents', 'lock/core/lock-runtime.js', [
     ['holders keep their locks when the grace of a drain is over', 'owners.loseAll(', 'void ('],
   ]),
   ...mutantsOf('documents', 'lock/streams/held-source.js', [
     ['a stream that has ended keeps its lock', 'if (this.isOver && this.running === 0)', 'if (false)'],
     ['a stream ends at its first item', 'if (step.done)', 'if (true)'],
   ]),
-  ...mutantsOf('documents', 'lock/owner/owner.js', [
+  ...mutantsOf('documents', 'lock/core/owner.js', [
     [
       'a lease below the round trip is asked for without end',
-      'const MOST_SLOW_ANSWERS = 3',
-      'const MOST_SLOW_ANSWERS = Infinity',
+      'const MAX_SLOW_REPLIES = 3',
+      'const MAX_SLOW_REPLIES = Infinity',
     ],
     [
       'an owner without callers stays in the queue of the store',
@@ -216,18 +216,22 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a grant that came after its lease admits callers',
-      'if (keeper.lease.measureValidity(at) > 0) {',
+      'if (lease.measureValidity(at) > 0) {',
       'if (true) {',
     ],
-    ['callers behind a downgraded lock get no owner', 'if (this.claim !== request.claim)', 'if (false)'],
-    ['a loss is not told', 'this.holds.lose(reason, detail, keeper.lease.suspendedBy);', ''],
+    ['callers behind a downgraded lock get no owner', 'this.callers.onOwnerEnded(this);', ''],
+    ['a loss is not told', 'this.loseHolds(reason, detail, lease.suspendedBy);', ''],
     [
       'a minimum hold ends with a local hand-off',
-      'if (!keeper || holds.minimumUntil > after.now ||',
-      'if (!keeper ||',
+      'if (!lease || this.minimumUntil > after.now ||',
+      'if (!lease ||',
     ],
-    ['a release does not tell of a minimum hold', 'isMinimumOpen ? holdUntil : undefined', 'undefined'],
-    ['a lock that was downgraded is handed on to a writer', 'claim !== this.request.claim', 'false'],
+    [
+      'a release does not tell of a minimum hold',
+      'minimumUntil > this.now ? minimumUntil : undefined',
+      'undefined',
+    ],
+    ['a lock that was downgraded is handed on to a writer', 'claim !== this.claim', 'false'],
     [
       'one other waiter does not count as contention',
       'if (waiting <= (this.callers.isInStoreQueue ? 1 : 0))',
@@ -243,13 +247,9 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'return !this.budget.isSpent(at.now) && lease.mayHandOff(at);',
       'return lease.mayHandOff(at);',
     ],
-    [
-      'another grant of the same owner counts as the same',
-      'if (grant.token !== this.keeper?.lease.token)',
-      'if (false)',
-    ],
+    ['another grant of the same owner counts as the same', 'if (grant.token !== lease.token)', 'if (false)'],
   ]),
-  ...mutantsOf('documents', 'lock/owner/acquire-loop.js', [
+  ...mutantsOf('documents', 'lock/core/acquire-loop.js', [
     ['an acquire that was not answered is forgotten', "if (error.reason === 'unknown')", 'if (false)'],
     [
       'the next fair caller of a process does not recheck',

@@ -1,4 +1,4 @@
-import { LossController } from '../lock/context/loss-controller.js';
+import { LossController } from '../lock/core/loss-controller.js';
 import type { Lock } from '../lock/lock.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
 import { inspectByJson } from '../redaction/inspect-by-json.js';

@@ -11,11 +11,11 @@ import {
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
-import type { HeldLock } from './context/held-lock.js';
+import type { HeldLock } from './core/held-lock.js';
 import { LockService } from './lock.service.js';
 import type { LockStoreContext } from '../port/lock-store.js';
 import type { Lock } from './lock.js';
-import { holdsOfFlow } from './context/async-context.js';
+import { holdsOfFlow } from './core/async-context.js';
 
 describe('withLock', () => {
   it('costs two commands: one acquire, one end', async () => {

@@ -1,9 +1,9 @@
 // The service that applications inject. The way of one lock through it, file by file: docs/life-of-a-lock.md
 import type { Observable } from 'rxjs';
-import { Acquirer } from './queue/acquirer.js';
+import { Acquirer } from './core/acquirer.js';
 import { discardStream } from './streams/discard-stream.js';
 import { EventHub } from './events/event-hub.js';
-import type { HeldLock } from './context/held-lock.js';
+import type { HeldLock } from './core/held-lock.js';
 import { holdStream } from './streams/held-stream.js';
 import { streamKindOf } from './streams/streams.js';
 import { inspectByJson } from '../redaction/inspect-by-json.js';
@@ -30,12 +30,11 @@ import {
 import { callSite, CallSiteBudget, UNNOTED, type CallSite } from './request/call-site.js';
 import { forceRequest } from './request/force-request.js';
 import { listRequest } from './request/list-request.js';
-import { checkGraces, checkKeys, lockRequest, type LockRequest } from './request/lock-request.js';
+import { checkGraces, checkKeys, LockRequests, type LockRequest } from './request/lock-request.js';
 import { inBackground } from '../async-context/in-background.js';
-import { promiseOf } from '../async-context/promise-of.js';
 import type { LockClient } from '../port/lock-client.js';
 import { defaultApplication, thisProcess } from './request/this-process.js';
-import type { GuardedStore } from './runtime/guarded-store.js';
+import type { GuardedStore } from './core/guarded-store.js';
 import type { ForceReply, LockSnapshot } from '../port/lock-store.js';
 import { checkOptionNames, overlay } from '../options/option-names.js';
 import type {
@@ -49,10 +48,10 @@ import type {
   LockPage,
   WithLockOptions,
 } from './lock.js';
-import { findHold, findLock, runHolding } from './context/async-context.js';
-import { LockRuntime } from './runtime/lock-runtime.js';
+import { findHold, findLock, runHolding } from './core/async-context.js';
+import { LockRuntime } from './core/lock-runtime.js';
 import { timeOfDay, type ClockReading } from '../time/clock.js';
-import { RuntimeLifecycle } from './runtime/runtime-lifecycle.js';
+import { RuntimeLifecycle } from './core/runtime-lifecycle.js';
 
 const ONCE: CallOptions = { waitMs: 0 };
 /** Owners that a `forced` event names. */
@@ -79,6 +78,7 @@ export class LockService {
   private readonly scope = Symbol('LockService');
   private readonly events = new EventHub();
   private readonly lifecycle: RuntimeLifecycle;
+  private readonly requests: LockRequests;
   private readonly acquirer: Acquirer;
   private readonly callSites: CallSiteBudget;
   private calls = 0;
@@ -122,6 +122,7 @@ export class LockService {
         }),
       () => internals.isBooting,
     );
+    this.requests = new LockRequests(resolved);
     this.acquirer = new Acquirer(scope, resolved.clock, () => this.lifecycle.open());
   }
 
@@ -358,17 +359,17 @@ export class LockService {
     call: 'withLock' | 'acquire',
     site?: CallSite,
   ): Promise<HeldLock> {
-    return promiseOf(() => {
+    try {
       if (options !== NO_OPTIONS) checkNames(call, options);
       const list = checkKeys(keys);
-      if (typeof list === 'string') {
-        return this.acquirer.acquire(lockRequest(list, options, this.options, site));
-      }
-      const sorted = list.toSorted().map((key) => lockRequest(key, options, this.options, site));
+      if (typeof list === 'string') return this.acquirer.acquire(this.requests.of(list, options, site));
+      const sorted = list.toSorted().map((key) => this.requests.of(key, options, site));
       const requests = sorted as [LockRequest, ...LockRequest[]];
       checkGraces(requests);
       return this.acquirer.acquireSeveral(list, requests);
-    });
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
   }
 }
 
@@ -395,17 +396,42 @@ function noWork(given: unknown): LockConfigurationError {
   );
 }
 
-async function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Work<T>): Promise<T> {
-  let isKept = false;
-  /** When the work ended, unless the store had to be asked since. */
-  let endedAt: ClockReading | undefined;
+/** Settles as `work` does. Not async: synchronous work then needs no promise of ours, and other work one. */
+function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Work<T>): T | PromiseLike<T> {
+  const fail = (error: unknown): never => {
+    lock.releaseInBackground();
+    throw error;
+  };
+  let result: T | PromiseLike<T>;
   try {
-    const result = await runHolding(lock, () => work(lock));
-    endedAt = lock.readClocks();
-    if (lock.isInDoubt(endedAt)) {
-      await lock.whenSure();
-      endedAt = undefined;
-    }
+    result = runHolding(lock, () => work(lock));
+    if (isThenable(result)) return Promise.resolve(result).then((value) => end(lock, onLost, value), fail);
+  } catch (error) {
+    return fail(error);
+  }
+  return end(lock, onLost, result);
+}
+
+function isThenable<T>(result: T | PromiseLike<T>): result is PromiseLike<T> {
+  return typeof (result as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
+}
+
+/** The work has ended with `result`. Asks the store first if it is in doubt whether the lock was lost by now. */
+function end<T>(lock: HeldLock, onLost: WithLockOptions['onLost'], result: T): T | PromiseLike<T> {
+  const endedAt = lock.readClocks();
+  if (!lock.isInDoubt(endedAt)) return conclude(lock, onLost, result, endedAt);
+  return lock.whenSure().then(() => conclude(lock, onLost, result));
+}
+
+/** @throws LockLostError if the lock was lost before `endedAt`, or by now */
+function conclude<T>(
+  lock: HeldLock,
+  onLost: WithLockOptions['onLost'],
+  result: T,
+  endedAt?: ClockReading,
+): T {
+  let isKept = false;
+  try {
     const loss = lock.noticeLoss(endedAt);
     if (loss && onLost !== 'ignore') {
       discardStream(result);

@@ -5,9 +5,9 @@ import type { LockStore, LockStoreContext, LockStoreFactory } from '../port/lock
 import { LockConfigurationError, LockStoreError, LockWaitTimeoutError } from '../port/lock.errors.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
 import { ManualClock } from '../testing/manual-clock.js';
-import { Hold } from './context/hold.js';
-import { MAX_AWAITED } from './runtime/introduction.js';
-import { FIRST_INTRODUCTION_MS, NAME_WITHIN_MS } from './runtime/introductions.js';
+import { Hold } from './core/hold.js';
+import { MAX_AWAITED } from './core/introduction.js';
+import { FIRST_INTRODUCTION_MS, NAME_WITHIN_MS } from './core/introductions.js';
 import type { Lock } from './lock.js';
 import { LockService } from './lock.service.js';
 

@@ -3,7 +3,7 @@ import { Observable, isObservable, of, type Subscriber, type TeardownLogic } fro
 import { andThen, isPromiseLike, type MaybePromise } from '../async-context/maybe-promise.js';
 import { promiseOf } from '../async-context/promise-of.js';
 import { mockError } from '../distributed-lock.tokens.js';
-import type { HeldLock } from '../lock/context/held-lock.js';
+import type { HeldLock } from '../lock/core/held-lock.js';
 import type { CallOptions, Keys } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { isLockError, type LockWaitTimeoutError } from '../port/lock.errors.js';

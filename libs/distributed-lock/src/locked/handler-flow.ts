@@ -11,7 +11,7 @@ import {
   runWithLocksSince,
   type Flow,
   type FlowOrigin,
-} from '../lock/context/async-context.js';
+} from '../lock/core/async-context.js';
 import type { Lock } from '../lock/lock.js';
 import { siteOf, type LockedSite } from './locked-site.js';
 import type { KeyPlan } from './key-plan.js';

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { CallHandler, ExecutionContext } from '@nestjs/common';
 import { catchError, defer, lastValueFrom, map, of } from 'rxjs';
 import { LockNotHeldError } from '../port/lock.errors.js';
-import { activationOfFlow } from '../lock/context/async-context.js';
+import { activationOfFlow } from '../lock/core/async-context.js';
 import { ExpectedCall, HandlerRun, toHandler, type LockedCall } from './handler-run.js';
 import type { KeyPlan } from './key-plan.js';
 import type { LockedSite } from './locked-site.js';

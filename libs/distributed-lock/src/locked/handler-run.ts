@@ -1,8 +1,8 @@
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { isObservable, Observable } from 'rxjs';
 import { isPromiseLike } from '../async-context/maybe-promise.js';
-import type { HeldLock } from '../lock/context/held-lock.js';
-import { activationOfFlow, runFor, runHolding } from '../lock/context/async-context.js';
+import type { HeldLock } from '../lock/core/held-lock.js';
+import { activationOfFlow, runFor, runHolding } from '../lock/core/async-context.js';
 import { LockNotHeldError } from '../port/lock.errors.js';
 import type { KeyPlan, RequestParts } from './key-plan.js';
 import type { LockedSite } from './locked-site.js';

@@ -29,7 +29,7 @@ import {
   type LockError,
   type LockWaitTimeoutError,
 } from '../port/lock.errors.js';
-import type { HeldLock } from '../lock/context/held-lock.js';
+import type { HeldLock } from '../lock/core/held-lock.js';
 import { warn, warnOnce } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
 import { hasAppConfig } from './app-config.guard.js';

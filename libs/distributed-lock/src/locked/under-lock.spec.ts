@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Observable, Subject, type Subscription } from 'rxjs';
 import { LockLostError } from '../port/lock.errors.js';
-import type { HeldLock } from '../lock/context/held-lock.js';
+import type { HeldLock } from '../lock/core/held-lock.js';
 import type { Departure } from './departure.js';
 import { whenAdmitted } from './admission.js';
 import { UnderLock } from './under-lock.js';

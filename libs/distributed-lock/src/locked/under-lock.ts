@@ -1,5 +1,5 @@
 import { Subscription, type Observer, type Subscriber } from 'rxjs';
-import type { HeldLock } from '../lock/context/held-lock.js';
+import type { HeldLock } from '../lock/core/held-lock.js';
 import { inBackground } from '../async-context/in-background.js';
 import type { Answer } from './answers.js';
 import type { LockLostError } from '../port/lock.errors.js';

@@ -134,8 +134,8 @@ class Meddling {
       if ((await world.eye.inspect(key)) !== null) this.complaints.push(`${key} is still held or waited for`);
     for (const service of this.services) {
       if (service.held().length > 0) this.complaints.push('a service still holds');
-      const { acquirer } = service as unknown as { acquirer: { queues: { all(): readonly unknown[] } } };
-      if (acquirer.queues.all().length > 0) this.complaints.push('a local queue is left');
+      const { acquirer } = service as unknown as { acquirer: { allQueues(): readonly unknown[] } };
+      if (acquirer.allQueues().length > 0) this.complaints.push('a local queue is left');
     }
     this.checkEndings();
     await world.close();

@@ -6,9 +6,17 @@ import { overlay } from '../../options/option-names.js';
 import { checkCallOptions, GRACE_MS, NO_OPTIONS, type ResolvedLockOptions } from './lock-options.js';
 import type { CallOptions, Keys } from '../lock.js';
 
-/** One call for one key, with every default filled in. */
+/** What one call asks for: a key, and on which terms. */
 export interface LockRequest {
   readonly key: string;
+  readonly terms: Terms;
+  /** The method that asks, the name that its caller gives, or the call of `acquire`, for people to read. */
+  readonly site: string | CallSite | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** The options of a call for its key, with every default filled in. Calls without options share one object. */
+export interface Terms {
   readonly claim: Claim;
   readonly waitMs: number;
   /** `Infinity` without a limit. */
@@ -22,9 +30,6 @@ export interface LockRequest {
   /** Calls of one async flow may share the lock of this call. */
   readonly reentrant: boolean;
   readonly holdAtLeastMs: number;
-  /** The method that asks, the name that its caller gives, or the call of `acquire`, for people to read. */
-  readonly site: string | CallSite | undefined;
-  readonly signal: AbortSignal | undefined;
 }
 
 /** Redis allows 512 MB, but a longer key is always a mistake. */
@@ -32,20 +37,36 @@ const MAX_KEY_LENGTH = 1024;
 /** Each key is a lock of its own. A client of the application may choose their number, and must not choose thousands. */
 const MAX_KEYS = 100;
 
-/** @param site for a call that has no `site` among its options */
-export function lockRequest(
-  key: string,
-  call: CallOptions,
-  { defaults, waitMs: longestMs, watchdogTimeoutMs }: ResolvedLockOptions,
-  site?: CallSite,
-): LockRequest {
-  const given = defaults === NO_OPTIONS ? call : withDefaults(call, defaults);
-  const { waitMs = longestMs, maxWaiting = Infinity, graceMs = GRACE_MS, leaseMs, holdAtLeastMs = 0 } = given;
-  if (given !== NO_OPTIONS) checkCallOptions(given, waitMs);
+/** Makes the requests of one service. */
+export class LockRequests {
+  /** The terms of a call without options, in a service without defaults. */
+  private readonly plain: Terms;
+
+  constructor(private readonly options: ResolvedLockOptions) {
+    this.plain = termsOf(NO_OPTIONS, options);
+  }
+
+  /**
+   * @param site for a call that has no `site` among its options
+   * @throws LockConfigurationError for wrong options
+   */
+  of(key: string, call: CallOptions, site?: CallSite): LockRequest {
+    const { options } = this;
+    const { defaults } = options;
+    if (call === NO_OPTIONS && defaults === NO_OPTIONS) {
+      return { key, terms: this.plain, site, signal: undefined };
+    }
+    const given = defaults === NO_OPTIONS ? call : withDefaults(call, defaults);
+    checkCallOptions(given, given.waitMs ?? options.waitMs);
+    return { key, terms: termsOf(given, options), site: given.site ?? site, signal: given.signal };
+  }
+}
+
+function termsOf(given: CallOptions, { waitMs, watchdogTimeoutMs }: ResolvedLockOptions): Terms {
+  const { maxWaiting = Infinity, graceMs = GRACE_MS, leaseMs, holdAtLeastMs = 0 } = given;
   return {
-    key,
     claim: claimOf(given),
-    waitMs,
+    waitMs: given.waitMs ?? waitMs,
     maxWaiting,
     graceMs: given.onBusy === 'takeover' ? graceMs : undefined,
     leaseMs: leaseMs ?? watchdogTimeoutMs,
@@ -53,8 +74,6 @@ export function lockRequest(
     fair: given.fair ?? false,
     reentrant: given.reentrant ?? true,
     holdAtLeastMs,
-    site: given.site ?? site,
-    signal: given.signal,
   };
 }
 
@@ -72,7 +91,8 @@ function withDefaults(call: CallOptions, defaults: CallOptions): CallOptions {
 
 /** @throws LockConfigurationError for a takeover that would give up after some of its holders have lost their locks */
 export function checkGraces(requests: readonly [LockRequest, ...LockRequest[]]): void {
-  const [{ graceMs, waitMs }] = requests;
+  const [{ terms }] = requests;
+  const { graceMs, waitMs } = terms;
   const count = requests.length;
   if (graceMs === undefined || waitMs > count * graceMs) return;
   throw new LockConfigurationError(
@@ -81,7 +101,7 @@ export function checkGraces(requests: readonly [LockRequest, ...LockRequest[]]):
 }
 
 /** The same for all calls with the same claim and the same lease of the same key. */
-export function kindName({ key, claim, watched, leaseMs }: LockRequest): string {
+export function kindName(key: string, { claim, watched, leaseMs }: Terms): string {
   const kind = claim.kind === 'permits' ? `permits ${claim.permits} ${claim.weight}` : claim.kind;
   return `${kind} ${watched ? '' : leaseMs} ${key}`;
 }

@@ -1,5 +1,5 @@
 import { discardStream } from './discard-stream.js';
-import type { HeldLock } from '../context/held-lock.js';
+import type { HeldLock } from '../core/held-lock.js';
 import { heldIterable, heldIterator } from './held-iterable.js';
 import { heldReadable } from './held-readable.js';
 import { heldResponse, heldWebStream } from './held-web-stream.js';

@@ -1,5 +1,5 @@
-import type { HeldLock } from '../context/held-lock.js';
-import { runHolding } from '../context/async-context.js';
+import type { HeldLock } from '../core/held-lock.js';
+import { runHolding } from '../core/async-context.js';
 
 /** Stops the source of a reader that was dropped before the end. Nothing else could end such a stream. */
 const dropped = new FinalizationRegistry<{ stop(): void }>((source) => source.stop());

@@ -3,14 +3,16 @@ import type { ClockReading } from '../../time/clock.js';
 import { modeOf, type Claim } from '../../port/claim.js';
 import type { HoldSnapshot } from '../lock.js';
 import type { NeverRejects } from '../../async-context/in-background.js';
-import { LockLostError, type LockShutdownError } from '../../port/lock.errors.js';
+import { LockLostError } from '../../port/lock.errors.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
 import { siteText, type CallSite } from '../request/call-site.js';
 import type { LockRequest } from '../request/lock-request.js';
+import type { Owner } from './owner.js';
+import type { Call } from './call.js';
 import { LossController } from './loss-controller.js';
 
 /** The reply to a release that needs no request. */
-export const RELEASED = Promise.resolve('released') as NeverRejects<ReleaseReply>;
+export const RELEASED = Promise.resolve('released') as NeverRejects<'released'>;
 const NOT_HELD = Promise.resolve('not held') as NeverRejects<ReleaseReply>;
 
 /**
@@ -19,8 +21,14 @@ const NOT_HELD = Promise.resolve('not held') as NeverRejects<ReleaseReply>;
  * Nested calls share it. The last of them gives it back to the owner, after which it is never live again.
  */
 export class Hold {
+  /** Identifies the service. */
+  readonly scope: symbol;
+  /** The number of the call that has acquired it. */
+  readonly call: number;
   readonly key: string;
-  readonly acquiredAt: number;
+  readonly site: string | CallSite | undefined;
+  /** Nested calls may share it. */
+  readonly isReentrant: boolean;
   /** No other owner gets the key before this, even if the hold is released sooner. */
   holdUntil = 0;
   private count = 1;
@@ -33,17 +41,18 @@ export class Hold {
   private shutdownController: LossController | undefined;
 
   constructor(
-    readonly scope: symbol,
-    readonly call: number,
-    readonly owner: HeldOwner,
+    readonly owner: Owner,
+    { number, request }: Call,
     readonly fencingToken: number,
-    now: number,
-    readonly site: string | CallSite | undefined,
-    /** Nested calls may share it. */
-    readonly isReentrant: boolean,
+    readonly acquiredAt: number,
   ) {
+    const { terms, site } = request;
+    this.scope = owner.runtime.scope;
+    this.call = number;
     this.key = owner.key;
-    this.acquiredAt = now;
+    this.site = site;
+    this.isReentrant = terms.reentrant;
+    this.holdAtLeast(terms.holdAtLeastMs);
   }
 
   get claim(): Claim {
@@ -144,10 +153,10 @@ export class Hold {
   }
 
   /** Lets a nested call share it. */
-  share({ holdAtLeastMs, site }: Pick<LockRequest, 'holdAtLeastMs' | 'site'>): this {
+  share({ terms, site }: LockRequest): this {
     this.count += 1;
     this.lastSharedBy = site;
-    this.holdAtLeast(holdAtLeastMs);
+    this.holdAtLeast(terms.holdAtLeastMs);
     return this;
   }
 
@@ -162,7 +171,7 @@ export class Hold {
 
   private warnOfNested(): void {
     const [outer, nested] = [callText(this.site), callText(this.lastSharedBy)];
-    this.owner.warnOnce(
+    this.owner.runtime.warnOnce(
       `outlived: ${outer}, ${nested}`,
       `"${this.key}" stays locked although ${outer}, which acquired it, has ended: ${nested} shares the lock and still runs. Await it there. If it was not called there, a shared queue or pool has started it in the async context of the other: wrap the task, as in queue.add(AsyncResource.bind(task)), and use reentrant: false.`,
     );
@@ -209,32 +218,4 @@ export class Hold {
 /** A call, for messages. */
 export function callText(site: Hold['site']): string {
   return siteText(site) ?? 'a call without a name (option site)';
-}
-
-/** The owner that a hold is a part of. Implemented by `Owner`. */
-export interface HeldOwner {
-  readonly key: string;
-  readonly id: string;
-  readonly claim: Claim;
-  readonly now: number;
-  readClocks(): ClockReading;
-  readonly validForMs: number;
-  readonly leaseMs: number;
-  /** Others wait for the key, as far as the owner knows. */
-  readonly isContended: boolean;
-  /** @returns why the lease must not be believed in before `whenSure` has resolved */
-  whyInDoubt(at?: ClockReading): string | undefined;
-  whenSure(): NeverRejects<void>;
-  /** Defined while the lock is held and another call takes it over. */
-  readonly takeover: { readonly graceMs: number; readonly by: string } | undefined;
-  /** Defined once the service has begun to close. */
-  readonly shutdown: LockShutdownError | undefined;
-  noticeExpiry(at?: ClockReading): void;
-  extend(ms: number): Promise<void>;
-  downgrade(): Promise<void>;
-  release(hold: Hold, isAwaited: boolean, at: ClockReading): NeverRejects<ReleaseReply>;
-  /** Runs `task` in the next turn of the event loop. */
-  afterTurn(task: () => void): void;
-  /** @param about the same text for warnings of which one is enough */
-  warnOnce(about: string, message: string): void;
 }

@@ -1,12 +1,13 @@
 import { isExclusive } from '../../port/claim.js';
 import { randomMs } from '../../time/chance.js';
 import { readClocks, type ClockReading } from '../../time/clock.js';
-import type { FairWaiter } from '../runtime/fair-queues.js';
 import type { Takeover } from './takeover.js';
-import type { LockRuntime } from '../runtime/lock-runtime.js';
+import type { LockRuntime } from './lock-runtime.js';
+import type { LocalQueue } from './local-queue.js';
+import type { Owner } from './owner.js';
 import { LockStoreError } from '../../port/lock.errors.js';
-import { kindName, type LockRequest } from '../request/lock-request.js';
-import type { AcquireReply, AcquireRequest, Busy, Grant, Queued } from '../../port/lock-store.js';
+import { kindName } from '../request/lock-request.js';
+import type { AcquireReply, AcquireRequest } from '../../port/lock-store.js';
 import { RECHECK_MS } from '../../port/recheck-interval.js';
 
 /** The longest `waitMs` sent to the store, which drops a waiter that is silent for three rechecks anyway. */
@@ -29,7 +30,10 @@ const NEVER: ClockReading = { now: -Infinity, lead: 0 };
  * A recheck makes up for a lost notification. It is sent when the holder's lease is over, when the subscription works
  * again, and at least every `RECHECK_MS`. After a failure of the store the loop rechecks soon, as long as callers wait.
  */
-export class AcquireLoop implements FairWaiter {
+export class AcquireLoop {
+  /** The callers for whom it asks. */
+  readonly callers: LocalQueue;
+  private readonly runtime: LockRuntime;
   isRunning = false;
   /** The ticket of the last reply; 0 until the store has put this owner into its queue. */
   ticket = 0;
@@ -42,19 +46,19 @@ export class AcquireLoop implements FairWaiter {
   private inFlight = false;
   private isNextDue = false;
   /** The fair callers of this process, once this owner is fair and has a ticket. */
-  private fairQueue: readonly FairWaiter[] | undefined;
+  private fairQueue: readonly AcquireLoop[] | undefined;
   private cancelRecheck: (() => void) | undefined;
   /** When the next recheck is sent, if one is to be sent by time. */
   private recheckAt = Infinity;
 
   constructor(
-    private readonly owner: AskingOwner,
-    private readonly request: LockRequest,
-    readonly callers: WaitingCallers,
-    private readonly runtime: LockRuntime,
+    private readonly owner: Owner,
     /** Absent for an owner that waits for its turn. */
     private readonly takeover: Takeover | undefined,
-  ) {}
+  ) {
+    this.callers = owner.callers;
+    this.runtime = owner.runtime;
+  }
 
   /** The store may have this owner: it has given a ticket, or has not answered a request. */
   get mayBeQueued(): boolean {
@@ -73,7 +77,7 @@ export class AcquireLoop implements FairWaiter {
     this.dropRecheck();
     if (!this.fairQueue) return;
     this.fairQueue = undefined;
-    this.runtime.fairQueues.leave(kindName(this.request), this);
+    this.runtime.fairQueues.leave(kindName(this.owner.key, this.owner.terms), this);
   }
 
   /** This owner is now the first of the fair ones. It rechecks, because the store may have dropped it from its queue meanwhile. */
@@ -129,16 +133,17 @@ export class AcquireLoop implements FairWaiter {
     );
   }
 
-  /** The request must be sent at once, because validity counts from now. */
+  /** The caller sends the request at once, because validity counts from now. */
   private nextRequest(): AcquireRequest {
-    const { callers } = this;
-    const { key, claim, leaseMs } = this.request;
-    const tokens = this.tokensWanted();
+    const { owner, callers, takeover } = this;
+    const { key, id, terms } = owner;
+    const { claim, leaseMs } = terms;
     this.asked = readClocks(this.runtime.clock);
     const waitMs = callers.longestWaitMs(LONGEST_WAIT_PER_REQUEST_MS, this.asked.now);
     this.waitsUntil = this.asked.now + waitMs;
-    const ticket = this.ticket || (this.takeover?.firstTicket() ?? 0);
-    const request = { key, owner: this.owner.id, claim, leaseMs, waitMs, ticket, tokens };
+    const ticket = this.ticket || (takeover?.firstTicket() ?? 0);
+    const tokens = this.tokensWanted();
+    const request = { key, owner: id, claim, leaseMs, waitMs, ticket, tokens };
     const { maxWaiting } = callers;
     return maxWaiting === undefined ? request : { ...request, maxWaiting };
   }
@@ -149,7 +154,7 @@ export class AcquireLoop implements FairWaiter {
   }
 
   private tokensWanted(): number {
-    const { claim, watched, fair } = this.request;
+    const { claim, watched, fair } = this.owner.terms;
     if (!watched || fair) return 1;
     if (!isExclusive(claim)) return TOKENS_FOR_READERS;
     return this.callers.size > 1 ? TOKENS_FOR_HAND_OFFS : 1;
@@ -197,7 +202,8 @@ export class AcquireLoop implements FairWaiter {
   private onQueued(ticket: number): void {
     this.ticket = ticket;
     this.callers.isInStoreQueue = true;
-    if (this.request.fair) this.fairQueue ??= this.runtime.fairQueues.enter(kindName(this.request), this);
+    if (this.owner.terms.fair)
+      this.fairQueue ??= this.runtime.fairQueues.enter(kindName(this.owner.key, this.owner.terms), this);
   }
 
   /** No other fair caller of this process rechecks for this one. */
@@ -206,43 +212,7 @@ export class AcquireLoop implements FairWaiter {
   }
 
   /** The loops that share an answer: the first fair caller asks for those behind it, too. */
-  private sharers(): readonly FairWaiter[] {
+  private sharers(): readonly AcquireLoop[] {
     return this.fairQueue?.[0] === this ? this.fairQueue : [this];
   }
-}
-
-/** The callers for whom an acquire loop asks the store. Implemented by `LocalQueue`. */
-export interface WaitingCallers {
-  readonly size: number;
-  /** Their owner is in the store's queue, so the store counts it as waiting. */
-  isInStoreQueue: boolean;
-  /** The longest remaining wait of the callers, in ms, `enough` at most. */
-  longestWaitMs(enough: number, now: number): number;
-  /** @param askedAt when the request was sent that the store has answered */
-  onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
-  onStoreError(error: LockStoreError): void;
-  /**
-   * The callers wait only if fewer other owners wait. `Infinity`: any number may wait, but a caller must learn the number.
-   * `undefined`: no caller depends on the number.
-   */
-  readonly maxWaiting: number | undefined;
-  /**
-   * Refuses callers before whom `maxWaiting` wait. The others may wait from now on if their owner is in the store's queue.
-   *
-   * @param askedAt when the request was sent that the store has answered
-   */
-  onOthersCounted(reply: Queued | Busy, askedAt: number): void;
-  /** A caller has come since the request was sent that the store has answered, and needs an answer of its own. */
-  readonly mustAskAgain: boolean;
-  /** Rejects callers whose wait is over, because another owner holds the key. */
-  refuseImpatient(): void;
-  dismissImpatient(error: unknown): void;
-  dismissAll(error: unknown): void;
-}
-
-/** The owner that asks by this loop. Implemented by `Owner`. */
-interface AskingOwner {
-  readonly id: string;
-  onGrant(grant: Grant): void;
-  giveUpWaiting(): void;
 }

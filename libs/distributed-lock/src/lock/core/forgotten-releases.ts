@@ -25,7 +25,7 @@ export class ForgottenReleases {
 
   private onTime(): void {
     this.cancel = undefined;
-    for (const { key, heldMs, site } of this.parts.waitedFor()) {
+    for (const { key, heldMs, site } of this.parts.heldByForgottenAcquire()) {
       const line = site.line ?? 'acquire()';
       if (this.named.has(line)) continue;
       if (heldMs < FORGOTTEN_AFTER_MS) this.onWaiter();
@@ -42,7 +42,7 @@ export class ForgottenReleases {
 }
 
 /** A hold of `acquire()` for which a caller of its process waits. */
-export interface WaitedFor {
+export interface ForgottenHold {
   readonly key: string;
   readonly heldMs: number;
   readonly site: CallSite;
@@ -50,6 +50,6 @@ export interface WaitedFor {
 
 interface Parts {
   readonly clock: Clock;
-  readonly waitedFor: () => readonly WaitedFor[];
+  readonly heldByForgottenAcquire: () => readonly ForgottenHold[];
   readonly warn: (message: string) => void;
 }

@@ -153,7 +153,7 @@ export class HeldLock implements Lock {
   }
 
   release(): Promise<ReleaseOutcome> {
-    return (this.outcome ??= this.releaseOnce(true).then((reply) => (reply === 'not held' ? 'lost' : reply)));
+    return (this.outcome ??= outcomeOf(this.releaseOnce(true)));
   }
 
   releaseInBackground(at?: ClockReading): void {
@@ -202,5 +202,11 @@ export class HeldLock implements Lock {
 }
 
 type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
+
+/** No promise of its own for the common reply. */
+function outcomeOf(reply: NeverRejects<ReleaseReply>): Promise<ReleaseOutcome> {
+  if (reply === RELEASED) return RELEASED;
+  return reply.then((it) => (it === 'not held' ? 'lost' : it));
+}
 
 inspectByJson(HeldLock, 'Lock');

@@ -1,7 +1,7 @@
 import { claimText, type Claim } from '../../port/claim.js';
 import { callText, type Hold } from './hold.js';
 import { LockDeadlockError } from '../../port/lock.errors.js';
-import type { LockRequest } from '../request/lock-request.js';
+import type { LockRequest, Terms } from '../request/lock-request.js';
 
 /**
  * Refuses a wait that would close a cycle: async flows of this process that hold keys and wait for each other's keys.
@@ -17,7 +17,7 @@ export class Deadlocks {
     const live = holds.filter((hold) => hold.isLive());
     if (live.length === 0) return wait();
     const path = this.pathToOneOf(live, request);
-    if (path) throw deadlock(path);
+    if (path) throw deadlockError(path);
     const blocked = { request, holds: live };
     this.enter(blocked);
     try {
@@ -87,21 +87,21 @@ const OR_A_QUEUE =
   'If the call that holds it did not make this one, a shared queue or pool has started this one in its async context: wrap the task, as in queue.add(AsyncResource.bind(task)).';
 
 /** Whether a nested call may share the lock. Either of the two calls may refuse that by `reentrant: false`. */
-export function mayShare(hold: Hold, { reentrant }: LockRequest): boolean {
+export function mayShare(hold: Hold, { reentrant }: Terms): boolean {
   return reentrant && hold.isReentrant;
 }
 
 /** The error of a nested call for a key that its flow holds, when one of the two calls shares its lock with no other. */
-export function notReentrant(hold: Hold, { key, site, reentrant }: LockRequest): LockDeadlockError {
+export function notReentrantError(hold: Hold, { key, site, terms }: LockRequest): LockDeadlockError {
   const [inner, outer] = [callText(site), callText(hold.site)];
   const since = Math.round(hold.owner.now - hold.acquiredAt);
-  const who = reentrant ? `the call that holds it has` : `this call has`;
+  const who = terms.reentrant ? `the call that holds it has` : `this call has`;
   const message = `"${key}" was not acquired by ${inner}: its async context holds the key since ${since} ms, by ${outer}, and ${who} reentrant: false. If that call made this one, take the key only there. ${OR_A_QUEUE}`;
   return new LockDeadlockError(message, key, [key]);
 }
 
 /** The error of a nested call that asks for more than its flow holds. The call would wait for its own flow to release. */
-export function heldInAnotherWay({ key, claim }: Hold, wanted: Claim): LockDeadlockError {
+export function heldInAnotherWayError({ key, claim }: Hold, wanted: Claim): LockDeadlockError {
   const advice =
     wanted.kind === 'permits' || claim.kind === 'permits'
       ? 'Use another key for it.'
@@ -111,12 +111,13 @@ export function heldInAnotherWay({ key, claim }: Hold, wanted: Claim): LockDeadl
 }
 
 /** Shared claims do not wait for each other. A claim of permits may be served by any of several holders. */
-function isInTheWay(hold: Hold, { key, claim }: LockRequest): boolean {
+function isInTheWay(hold: Hold, { key, terms }: LockRequest): boolean {
+  const { claim } = terms;
   if (hold.key !== key || claim.kind === 'permits' || !hold.isLive()) return false;
   return hold.claim.kind !== 'shared' || claim.kind !== 'shared';
 }
 
-function deadlock(path: readonly string[]): LockDeadlockError {
+function deadlockError(path: readonly string[]): LockDeadlockError {
   const [wanted = '', next = '', ...rest] = path;
   const waits = [`its holder waits for "${next}"`, ...rest.map((key) => `whose holder waits for "${key}"`)];
   const message = `Acquiring "${wanted}" would wait for itself: ${waits.join(', ')}, which this flow holds. Take the keys in one call, or in the same order everywhere. ${OR_A_QUEUE}`;

@@ -5,7 +5,7 @@ import { Deadlocks } from './deadlock-detection.js';
 import type { Hold } from './hold.js';
 
 const claim = { kind: 'exclusive' } as const;
-const wait = (key: string) => ({ key, claim }) as unknown as LockRequest;
+const wait = (key: string) => ({ key, terms: { claim } }) as unknown as LockRequest;
 const hold = (key: string) => ({ key, claim, isLive: () => true }) as unknown as Hold;
 const forever = () => new Promise<never>(() => undefined);
 

@@ -1,16 +1,17 @@
 import { isExclusive } from '../../port/claim.js';
 import { LastAnswer } from './last-answer.js';
-import { WaitDeadlines, LocalWaiter } from './local-waiter.js';
+import { Call } from './call.js';
+import { WaitDeadlines } from './wait-deadlines.js';
 import { SmallSet } from '../../collections/small-set.js';
 import { LinkedQueue } from '../../collections/linked-queue.js';
 import { inBackground } from '../../async-context/in-background.js';
 import { onAbort } from '../../async-context/abort-listeners.js';
-import type { HeldLock } from '../context/held-lock.js';
-import type { Hold } from '../context/hold.js';
-import type { LockRuntime } from '../runtime/lock-runtime.js';
+import type { HeldLock } from './held-lock.js';
+import type { Hold } from './hold.js';
+import type { LockRuntime } from './lock-runtime.js';
 import { LockWaitTimeoutError, type LockStoreError } from '../../port/lock.errors.js';
-import { kindName, type LockRequest } from '../request/lock-request.js';
-import { Owner, type Callers } from '../owner/owner.js';
+import { kindName, type LockRequest, type Terms } from '../request/lock-request.js';
+import { Owner } from './owner.js';
 import type { Busy, Queued } from '../../port/lock-store.js';
 
 const NONE: readonly never[] = [];
@@ -22,14 +23,14 @@ const NONE: readonly never[] = [];
  * Callers with another lease have a queue of their own, because an owner has one lease. So has each `fair` caller, and each
  * that takes the lock over.
  */
-export class LocalQueue implements Callers {
+export class LocalQueue {
   /** Set by the acquire loop of the waiting owner. */
   isInStoreQueue = false;
-  private readonly waiters = new LinkedQueue<LocalWaiter>();
+  private readonly waiters = new LinkedQueue<Call>();
   /** Callers whose wait is over. The next answer of the store settles them, and is asked for at once. */
-  private readonly impatient = new SmallSet<LocalWaiter>();
+  private readonly impatient = new SmallSet<Call>();
   /** Callers with `maxWaiting` that must still learn how many wait before them. They may be refused for that once. */
-  private readonly uncounted = new SmallSet<LocalWaiter>();
+  private readonly uncounted = new SmallSet<Call>();
   private isCounting = false;
   /** Absent while no caller waits. */
   private deadlines: WaitDeadlines | undefined;
@@ -39,21 +40,22 @@ export class LocalQueue implements Callers {
   private readonly holding = new SmallSet<Owner>();
   private readonly lastAnswer: LastAnswer;
 
+  readonly key: string;
+  /** The terms of the first caller. Their claim, lease and order count for all callers; their waits and minimum hold do not. */
+  readonly terms: Terms;
+  /** Who asks, if the one caller of this queue takes the lock over. */
+  readonly site: LockRequest['site'];
+
   constructor(
     private readonly runtime: LockRuntime,
-    /**
-     * The request of the first caller. Its key, claim, lease and order count for all; its waits, `signal` and minimum hold do
-     * not.
-     */
-    private readonly sample: LockRequest,
+    { key, terms, site }: LockRequest,
     /** No caller waits or holds any more. */
     private readonly onIdle: () => void,
   ) {
-    this.lastAnswer = new LastAnswer(sample.key, runtime.clock, () => this.granted);
-  }
-
-  get key(): string {
-    return this.sample.key;
+    this.key = key;
+    this.terms = terms;
+    this.site = terms.graceMs === undefined ? undefined : site;
+    this.lastAnswer = new LastAnswer(key, runtime.clock, () => this.granted);
   }
 
   get size(): number {
@@ -66,28 +68,30 @@ export class LocalQueue implements Callers {
    * @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal, which is not
    * aborted yet
    */
-  join(request: LockRequest, call: number, holdsOfFlow: readonly Hold[]): Promise<HeldLock> {
-    const { clock } = this.runtime;
-    const ahead = this.waitingBefore(request);
+  join(number: number, request: LockRequest, holdsOfFlow: readonly Hold[]): Promise<HeldLock> {
     return new Promise((resolve, reject) => {
-      const waiter = new LocalWaiter(request, call, clock.now(), resolve, reject, holdsOfFlow);
-      const { signal } = request;
-      if (signal) waiter.stopListening = onAbort(signal, () => this.leave(waiter, signal.reason));
-      this.waiters.push(waiter);
-      if (request.waitMs > 0) this.watch(waiter);
-      else this.impatient.add(waiter);
-      if (request.waitMs <= 0 && this.isOutOfReach) return this.refuse(waiter, this.lastAnswer.busy(request));
-      if (ahead !== undefined && ahead >= request.maxWaiting)
-        return this.refuse(waiter, this.lastAnswer.busy(request, ahead));
-      if (request.waitMs > 0 && request.maxWaiting < Infinity) this.uncounted.add(waiter);
-      if (request.claim.kind === 'shared' && !this.waitingOwner)
-        for (const owner of this.holding) owner.admitReaders();
-      this.startOwner();
-      if (request.waitMs <= 0) this.waitingOwner?.askNow();
-      else if (this.waiters.size > 1) this.waitingOwner?.onJoined();
-      else for (const owner of this.holding) owner.onFirstWaiter();
-      this.countOthers();
+      this.enter(new Call(number, request, this.runtime.clock.now(), holdsOfFlow, resolve, reject));
     });
+  }
+
+  private enter(call: Call): void {
+    const { signal, terms } = call.request;
+    const { waitMs, maxWaiting, claim } = terms;
+    const ahead = this.waitingBefore(terms);
+    if (signal) call.stopListening = onAbort(signal, () => this.leave(call, signal.reason));
+    this.waiters.push(call);
+    if (waitMs > 0) this.watch(call);
+    else this.impatient.add(call);
+    if (waitMs <= 0 && this.isOutOfReach) return this.refuse(call, this.lastAnswer.busy(terms));
+    if (ahead !== undefined && ahead >= maxWaiting)
+      return this.refuse(call, this.lastAnswer.busy(terms, ahead));
+    if (waitMs > 0 && maxWaiting < Infinity) this.uncounted.add(call);
+    if (claim.kind === 'shared' && !this.waitingOwner) for (const owner of this.holding) owner.admitReaders();
+    this.startOwner();
+    if (waitMs <= 0) this.waitingOwner?.askNow();
+    else if (this.waiters.size > 1) this.waitingOwner?.onJoined();
+    else for (const owner of this.holding) owner.onFirstWaiter();
+    this.countOthers();
   }
 
   /** Rejects the callers whose flow holds no lock. Owners that hold go on. */
@@ -96,24 +100,24 @@ export class LocalQueue implements Callers {
     this.tellLastCallerLeft();
   }
 
-  private watch(waiter: LocalWaiter): void {
+  private watch(waiter: Call): void {
     const { deadlines } = this.runtime;
     this.deadlines ??= new WaitDeadlines(deadlines, this.waiters, (late) => this.onLate(late));
     this.deadlines.watch(waiter);
   }
 
   /** A caller whose wait is over still gets the first answer of the store, as a caller that asks once does. */
-  private onLate(waiter: LocalWaiter): void {
+  private onLate(waiter: Call): void {
     const isAnswered = this.lastAnswer.covers(waiter.waitingSince) || this.isInStoreQueue;
     if (!this.waitingOwner || isAnswered)
-      return this.leaveLate(waiter, this.lastAnswer.timeout(waiter.request));
+      return this.leaveLate(waiter, this.lastAnswer.timeout(waiter.request.terms));
     this.uncounted.delete(waiter);
     this.impatient.add(waiter);
     this.waitingOwner.askNow();
   }
 
   /** Rejects a caller whose wait is over. Its error names the application that holds the lock, if the store tells that soon. */
-  private leaveLate(waiter: LocalWaiter, error: Error): void {
+  private leaveLate(waiter: Call, error: Error): void {
     const { introductions } = this.runtime;
     const { holder } = error as Partial<LockWaitTimeoutError>;
     if (holder === undefined || !introductions.mayKnow(holder)) return this.leave(waiter, error);
@@ -128,35 +132,35 @@ export class LocalQueue implements Callers {
     inBackground(told, () => undefined);
   }
 
-  private leave(waiter: LocalWaiter, error: unknown): void {
+  private leave(waiter: Call, error: unknown): void {
     this.dismiss(waiter, error);
     this.tellLastCallerLeft();
   }
 
   /** Dismisses a caller that has just come. Its queue may have no owner: that of a fair caller has no other caller. */
-  private refuse(waiter: LocalWaiter, error: unknown): void {
+  private refuse(waiter: Call, error: unknown): void {
     this.dismiss(waiter, error);
     this.endIfIdle();
   }
 
   /** Does nothing for a caller that has left, as by a listener of another caller's event. */
-  private dismiss(waiter: LocalWaiter, error: unknown): void {
+  private dismiss(waiter: Call, error: unknown): void {
     if (!this.waiters.has(waiter)) return;
     this.remove(waiter);
     this.reject(waiter, error, this.runtime.clock.now() - waiter.waitingSince);
   }
 
-  private remove(waiter: LocalWaiter): void {
+  private remove(waiter: Call): void {
     this.waiters.remove(waiter);
     this.onLeft(waiter);
   }
 
-  private reject(waiter: LocalWaiter, error: unknown, waitedMs: number): void {
+  private reject(waiter: Call, error: unknown, waitedMs: number): void {
     waiter.reject(error);
-    this.runtime.emit({ type: 'abandoned', call: waiter.call, key: this.key, waitedMs, error });
+    this.runtime.emit({ type: 'abandoned', call: waiter.number, key: this.key, waitedMs, error });
   }
 
-  private onLeft(waiter: LocalWaiter): void {
+  private onLeft(waiter: Call): void {
     waiter.stopListening?.();
     this.impatient.delete(waiter);
     this.uncounted.delete(waiter);
@@ -167,7 +171,7 @@ export class LocalQueue implements Callers {
 
   // --- owners ---------------------------------------------------------------------------------------------------
 
-  shift(): LocalWaiter | undefined {
+  shift(): Call | undefined {
     const waiter = this.waiters.shift();
     if (waiter) this.onLeft(waiter);
     return waiter;
@@ -189,7 +193,7 @@ export class LocalQueue implements Callers {
   refuseImpatient(): void {
     for (const waiter of this.impatientNow()) {
       const isAnswered = this.lastAnswer.covers(waiter.waitingSince);
-      if (isAnswered || this.isWaitedFor) this.dismiss(waiter, this.lastAnswer.busy(waiter.request));
+      if (isAnswered || this.isWaitedFor) this.dismiss(waiter, this.lastAnswer.busy(waiter.request.terms));
     }
   }
 
@@ -210,8 +214,9 @@ export class LocalQueue implements Callers {
       this.waitingOwner = undefined;
       this.holding.add(owner);
     }
-    if (isExclusive(this.sample.claim)) {
-      for (const waiter of this.impatientNow()) this.dismiss(waiter, this.lastAnswer.busy(waiter.request));
+    if (isExclusive(this.terms.claim)) {
+      for (const waiter of this.impatientNow())
+        this.dismiss(waiter, this.lastAnswer.busy(waiter.request.terms));
     }
     this.tellLastCallerLeft();
     this.startOwner();
@@ -230,10 +235,10 @@ export class LocalQueue implements Callers {
   }
 
   private startOwner(): void {
-    const isTaken = this.waitingOwner || (isExclusive(this.sample.claim) && this.granted);
+    const isTaken = this.waitingOwner || (isExclusive(this.terms.claim) && this.granted);
     if (this.waiters.size === 0 || isTaken) return;
     this.lastAnswer.error = undefined;
-    this.waitingOwner = new Owner(this, this.sample, this.runtime);
+    this.waitingOwner = new Owner(this, this.runtime);
     this.waitingOwner.start();
   }
 
@@ -250,7 +255,7 @@ export class LocalQueue implements Callers {
     if (uncounted.size === 0) return undefined;
     if (uncounted.size + impatient.size < waiters.size) return Infinity;
     let most = 0;
-    for (const { request } of uncounted) most = Math.max(most, request.maxWaiting);
+    for (const { request } of uncounted) most = Math.max(most, request.terms.maxWaiting);
     return most;
   }
 
@@ -260,8 +265,8 @@ export class LocalQueue implements Callers {
     for (const waiter of this.waiters) {
       if (this.impatient.has(waiter)) continue;
       const isDue = this.uncounted.has(waiter) && waiter.waitingSince <= askedAt;
-      if (isDue && ahead >= waiter.request.maxWaiting) {
-        this.dismiss(waiter, this.lastAnswer.busy(waiter.request, ahead));
+      if (isDue && ahead >= waiter.request.terms.maxWaiting) {
+        this.dismiss(waiter, this.lastAnswer.busy(waiter.request.terms, ahead));
         continue;
       }
       if (isDue && kind === 'queued') this.uncounted.delete(waiter);
@@ -270,9 +275,9 @@ export class LocalQueue implements Callers {
   }
 
   /** At least how many wait before the next caller; `undefined` while it may be granted at once. */
-  private waitingBefore({ fair, maxWaiting }: LockRequest): number | undefined {
+  private waitingBefore({ fair, maxWaiting }: Terms): number | undefined {
     if (maxWaiting === Infinity) return undefined;
-    if (fair) return this.runtime.fairQueues.sizeOf(kindName(this.sample)) || undefined;
+    if (fair) return this.runtime.fairQueues.sizeOf(kindName(this.key, this.terms)) || undefined;
     return this.isOutOfReach ? this.waiters.size - this.impatient.size : undefined;
   }
 
@@ -304,7 +309,7 @@ export class LocalQueue implements Callers {
    * the store's queue, and the store has not failed since.
    */
   get isOutOfReach(): boolean {
-    if (isExclusive(this.sample.claim) && this.granted) return true;
+    if (isExclusive(this.terms.claim) && this.granted) return true;
     return this.isWaitedFor && this.lastAnswer.error === undefined;
   }
 
@@ -328,7 +333,7 @@ export class LocalQueue implements Callers {
   }
 
   /** A copy, because a listener of an `abandoned` event may start a new call. */
-  private impatientNow(): readonly LocalWaiter[] {
+  private impatientNow(): readonly Call[] {
     return this.impatient.size === 0 ? NONE : [...this.impatient];
   }
 }

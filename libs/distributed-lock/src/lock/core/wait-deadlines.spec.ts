@@ -2,24 +2,25 @@ import { describe, expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
 import { ManualClock } from '../../testing/manual-clock.js';
 import { DeadlineTimer } from '../../time/deadline-timer.js';
-import { WaitDeadlines, LocalWaiter } from './local-waiter.js';
+import { Call } from './call.js';
+import { WaitDeadlines } from './wait-deadlines.js';
 import { LinkedQueue } from '../../collections/linked-queue.js';
 import type { LockRequest } from '../request/lock-request.js';
 
 /** Waiters in a queue, with the times at which their waits ended. */
 class Line {
   readonly clock = new ManualClock();
-  readonly waiters = new LinkedQueue<LocalWaiter>();
-  readonly told: { readonly waiter: LocalWaiter; readonly at: number }[] = [];
+  readonly waiters = new LinkedQueue<Call>();
+  readonly told: { readonly waiter: Call; readonly at: number }[] = [];
   readonly deadlines = new WaitDeadlines(new DeadlineTimer(this.clock), this.waiters, (waiter) => {
     this.waiters.remove(waiter);
     this.told.push({ waiter, at: this.clock.now() });
   });
 
-  join(waitMs: number): LocalWaiter {
+  join(waitMs: number): Call {
     const ignore = () => undefined;
-    const request = { waitMs } as LockRequest;
-    const waiter = new LocalWaiter(request, 0, this.clock.now(), ignore, ignore, []);
+    const request = { terms: { waitMs } } as LockRequest;
+    const waiter = new Call(0, request, this.clock.now(), [], ignore, ignore);
     this.waiters.push(waiter);
     this.deadlines.watch(waiter);
     return waiter;
@@ -36,8 +37,8 @@ describe('the deadlines of a line', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 200 }), async (steps) => {
         const line = new Line();
-        const joined: LocalWaiter[] = [];
-        const left = new Set<LocalWaiter>();
+        const joined: Call[] = [];
+        const left = new Set<Call>();
         for (const { waitMs, passMs, leaves } of steps) {
           joined.push(line.join(waitMs));
           await line.clock.advance(passMs);
@@ -57,7 +58,7 @@ describe('the deadlines of a line', () => {
   it('cost a few comparisons each, however unequal they are', async () => {
     const line = new Line();
     const count = 4096;
-    const read = jest.spyOn(LocalWaiter.prototype, 'deadline', 'get');
+    const read = jest.spyOn(Call.prototype, 'deadline', 'get');
     for (let i = 0; i < count; i++) line.join(1 + ((i * 7919) % count));
     await line.clock.advance(count);
     const reads = read.mock.calls.length;
@@ -70,7 +71,7 @@ describe('the deadlines of a line', () => {
     const line = new Line();
     const first = line.join(1000);
     for (let i = 0; i < 10_000; i++) line.waiters.remove(line.join(100_000));
-    const { sorted } = line.deadlines as unknown as { sorted: readonly LocalWaiter[] };
+    const { sorted } = line.deadlines as unknown as { sorted: readonly Call[] };
     expect(sorted.length).toBeLessThan(200);
     expect(sorted[0]).toBe(first);
   });

@@ -1,10 +1,10 @@
 import { inBackground } from '../../async-context/in-background.js';
 import { leaseMargin } from '../../port/lease-validity.js';
 import { maxNoticeMs } from '../../port/notice-time.js';
-import { timeOfDay } from '../../time/clock.js';
+import type { TakeoverNotice } from '../../port/lock-store.js';
+import { readClocks, timeOfDay, type Clock, type ClockReading } from '../../time/clock.js';
 import { siteText } from '../request/call-site.js';
-import type { LockRequest } from '../request/lock-request.js';
-import type { LockRuntime } from '../runtime/lock-runtime.js';
+import type { Owner } from './owner.js';
 
 /**
  * How long after the store's reply to the announcement a lock is released by force, in ms. The holder counts its grace from when
@@ -29,10 +29,8 @@ export class Takeover {
   private target: Target | undefined;
 
   constructor(
-    private readonly owner: WaitingOwner,
+    private readonly owner: Owner,
     private readonly graceMs: number,
-    private readonly request: Pick<LockRequest, 'key' | 'site'>,
-    private readonly runtime: LockRuntime,
   ) {}
 
   /**
@@ -40,7 +38,7 @@ export class Takeover {
    * processes agree.
    */
   firstTicket(): number {
-    return timeOfDay(this.runtime.clock) - Number.MAX_SAFE_INTEGER;
+    return timeOfDay(this.owner.runtime.clock) - Number.MAX_SAFE_INTEGER;
   }
 
   /** The store has replied that this holder has the lock, or that nobody has it. */
@@ -58,9 +56,9 @@ export class Takeover {
   private announce(target: Target): void {
     if (target.isAsking) return;
     target.isAsking = true;
-    const { key, site } = this.request;
-    const { introductions, store } = this.runtime;
-    const by = introductions.nameOf(this.owner.id, siteText(site));
+    const { key, callers } = this.owner;
+    const { introductions, store } = this.owner.runtime;
+    const by = introductions.nameOf(this.owner.id, siteText(callers.site));
     const isFirst = target.forcedAt === Infinity;
     const graceMs = isFirst ? this.graceMs : Math.ceil(target.graceUntil - this.owner.now);
     const announced = store.announceTakeover({ key, owner: target.holder, graceMs, by }).then((reply) => {
@@ -71,7 +69,8 @@ export class Takeover {
   }
 
   private onAnnounced(target: Target, reply: 'announced' | 'nobody to tell'): void {
-    const { owner, graceMs, runtime } = this;
+    const { owner, graceMs } = this;
+    const { runtime } = owner;
     const { now } = owner;
     if (reply === 'announced') {
       target.graceUntil = now + graceMs;
@@ -83,8 +82,8 @@ export class Takeover {
   private force(target: Target): void {
     if (target.isAsking) return;
     target.isAsking = true;
-    const { owner, request, runtime } = this;
-    const { key } = request;
+    const { owner } = this;
+    const { key, runtime } = owner;
     const { holder } = target;
     const forced = runtime.store.forceRelease(key, { owners: [holder] }).then((reply) => {
       target.isAsking = false;
@@ -97,7 +96,7 @@ export class Takeover {
   /** The next recheck finds the same holder, and tries again. */
   private onFailed(target: Target, error: unknown): void {
     target.isAsking = false;
-    this.runtime.emit({ type: 'error', key: this.request.key, during: 'takeover', error });
+    this.owner.runtime.emit({ type: 'error', key: this.owner.key, during: 'takeover', error });
   }
 }
 
@@ -111,9 +110,30 @@ interface Target {
   isAsking: boolean;
 }
 
-/** The owner that waits. Implemented by `Owner`. */
-interface WaitingOwner {
-  readonly id: string;
-  readonly now: number;
-  recheckAfter(ms: number): void;
+/** How long the holder's work may go on while another call takes its lock over. */
+export class Grace {
+  readonly graceMs: number;
+  readonly by: string;
+  private readonly cancel: () => void;
+
+  constructor(
+    { graceMs, by }: Pick<TakeoverNotice, 'graceMs' | 'by'>,
+    private readonly toldAt: ClockReading,
+    private readonly clock: Clock,
+    onOver: () => void,
+  ) {
+    this.graceMs = graceMs;
+    this.by = by;
+    this.cancel = clock.after(graceMs, onOver);
+  }
+
+  /** Counts by the time of day, too, as a lease does: the monotonic clock may stand still while the machine is suspended. */
+  leftMs({ now, lead } = readClocks(this.clock)): number {
+    const { graceMs, toldAt } = this;
+    return graceMs - (now - toldAt.now) - Math.max(0, lead - toldAt.lead);
+  }
+
+  stop(): void {
+    this.cancel();
+  }
 }

@@ -1,4 +1,4 @@
-import type { LockStoreError } from '../../port/lock.errors.js';
+import type { AcquireLoop } from './acquire-loop.js';
 
 /**
  * The fair callers of one process for each kind of claim of a key, in the order of their tickets.
@@ -8,20 +8,20 @@ import type { LockStoreError } from '../../port/lock.errors.js';
  * one ahead of it can release.
  */
 export class FairQueues {
-  private readonly byKind = new Map<string, FairWaiter[]>();
+  private readonly byKind = new Map<string, AcquireLoop[]>();
 
   sizeOf(kind: string): number {
     return this.byKind.get(kind)?.length ?? 0;
   }
 
-  enter(kind: string, waiter: FairWaiter): readonly FairWaiter[] {
+  enter(kind: string, waiter: AcquireLoop): readonly AcquireLoop[] {
     let queue = this.byKind.get(kind);
     if (!queue) this.byKind.set(kind, (queue = []));
     queue.splice(queue.findLastIndex(({ ticket }) => ticket <= waiter.ticket) + 1, 0, waiter);
     return queue;
   }
 
-  leave(kind: string, waiter: FairWaiter): void {
+  leave(kind: string, waiter: AcquireLoop): void {
     const queue = this.byKind.get(kind) ?? [];
     const i = queue.indexOf(waiter);
     if (i < 0) return;
@@ -29,16 +29,4 @@ export class FairQueues {
     if (queue.length === 0) this.byKind.delete(kind);
     else if (i === 0) queue[0]?.onFirst();
   }
-}
-
-/** A fair caller, from its first ticket until it is granted or leaves. Implemented by `AcquireLoop`. */
-export interface FairWaiter {
-  readonly ticket: number;
-  /** This waiter has become the first of its process. */
-  onFirst(): void;
-  /** The callers of this waiter, which also get the answers that the store gives to the first one. */
-  readonly callers: {
-    onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void;
-    onStoreError(error: LockStoreError): void;
-  };
 }

@@ -56,8 +56,7 @@ class LongestHeld<H extends NameableHold> {
   }
 }
 
-/** Implemented by `Hold`. */
-export interface NameableHold {
+interface NameableHold {
   readonly acquiredAt: number;
   readonly owner: { readonly isContended: boolean };
 }

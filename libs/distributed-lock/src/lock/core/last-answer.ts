@@ -1,6 +1,7 @@
 import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 import type { Clock } from '../../time/clock.js';
-import type { LockRequest } from '../request/lock-request.js';
+import type { Owner } from './owner.js';
+import type { Terms } from '../request/lock-request.js';
 
 /**
  * The last news of the store about one key: who holds it, or that the store failed. Callers that stop waiting are told this.
@@ -15,7 +16,7 @@ export class LastAnswer {
     private readonly key: string,
     private readonly clock: Clock,
     /** The owner of this process that holds the lock. The store need not have named it. */
-    private readonly localHolder: () => LocalHolder | undefined,
+    private readonly localHolder: () => Owner | undefined,
   ) {}
 
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void {
@@ -35,16 +36,16 @@ export class LastAnswer {
   }
 
   /** The error of a caller whose wait is over, even if the store has not answered since it began to wait. */
-  timeout(request: LockRequest): Error {
+  timeout(terms: Terms): Error {
     const { error: cause, key } = this;
-    if (!cause && this.holderNow()) return this.busy(request);
+    if (!cause && this.holderNow()) return this.busy(terms);
     const why = cause?.message ?? 'The store has not answered yet.';
-    const message = `Could not acquire "${key}" within ${request.waitMs} ms. ${why}`;
+    const message = `Could not acquire "${key}" within ${terms.waitMs} ms. ${why}`;
     return new LockStoreError(message, key, cause?.reason ?? 'unknown', cause && { cause });
   }
 
   /** @param waiting how many wait ahead of the caller, if it is refused for that */
-  busy({ waitMs }: LockRequest, waiting?: number): LockWaitTimeoutError {
+  busy({ waitMs }: Terms, waiting?: number): LockWaitTimeoutError {
     const { owner, remainingMs } = this.holderNow() ?? {};
     return new LockWaitTimeoutError(this.key, waitMs, owner, remainingMs, undefined, waiting);
   }
@@ -55,10 +56,4 @@ export class LastAnswer {
     if (local) return { owner: local.id, remainingMs: local.validForMs };
     return holder && { owner: holder.owner, remainingMs: Math.max(0, holder.expiresAt - this.clock.now()) };
   }
-}
-
-/** Implemented by `Owner`. */
-interface LocalHolder {
-  readonly id: string;
-  readonly validForMs: number;
 }

@@ -1,11 +1,12 @@
 import { RebuiltMap } from '../../collections/rebuilt-map.js';
 import type { HoldSnapshot } from '../lock.js';
-import type { LockLostError, LockShutdownError } from '../../port/lock.errors.js';
+import type { LockShutdownError } from '../../port/lock.errors.js';
 import type { Notification } from '../../port/lock-store.js';
-import { readClocks, timeOfDay, type Clock, type ClockReading } from '../../time/clock.js';
-import type { CallSite } from '../request/call-site.js';
-import type { WaitedFor } from './forgotten-releases.js';
-import { holdsToName, type NameableHold } from './introduction.js';
+import { readClocks, timeOfDay, type Clock } from '../../time/clock.js';
+import type { Hold } from './hold.js';
+import type { Owner } from './owner.js';
+import type { ForgottenHold } from './forgotten-releases.js';
+import { holdsToName } from './introduction.js';
 
 /**
  * The owners of one service by id, each from before its first request until it has ended.
@@ -18,7 +19,7 @@ export class OwnerRegistry {
   count = 0;
   /** Makes the reason of each `shutdownSignal`. Defined once the service has begun to close. */
   shutdownErrorOf: ((key: string) => LockShutdownError) | undefined;
-  private readonly byId = new RebuiltMap<string, RegisteredOwner>();
+  private readonly byId = new RebuiltMap<string, Owner>();
   private onEmpty: (() => void) | undefined;
 
   constructor(
@@ -39,7 +40,7 @@ export class OwnerRegistry {
 
   describeHolds(): readonly HoldSnapshot[] {
     const [now, time] = [this.clock.now(), timeOfDay(this.clock)];
-    return [...this.byId.values()].flatMap((owner) => owner.describeHolds(now, time));
+    return Array.from(this.allHolds(), (hold) => hold.describe(now, time));
   }
 
   /** The holds that people look for: those that others wait for, and those that are held longest. */
@@ -70,19 +71,19 @@ export class OwnerRegistry {
     return longest;
   }
 
-  waitedFor(): readonly WaitedFor[] {
-    return [...this.byId.values()].flatMap((owner) => owner.waitedFor());
+  heldByForgottenAcquire(): readonly ForgottenHold[] {
+    return [...this.byId.values()].flatMap((owner) => owner.heldByForgottenAcquire());
   }
 
   /** @returns an owner id that was never used before */
-  register(owner: RegisteredOwner): string {
+  register(owner: Owner): string {
     const id = `${this.clientId}:${++this.count}`;
     this.byId.set(id, owner);
     this.onOwner();
     return id;
   }
 
-  deregister({ id }: RegisteredOwner): void {
+  deregister({ id }: Owner): void {
     this.byId.delete(id);
     if (this.isEmpty) this.onEmpty?.();
   }
@@ -94,7 +95,7 @@ export class OwnerRegistry {
 
   beginShutdown(errorOf: (key: string) => LockShutdownError): void {
     this.shutdownErrorOf = errorOf;
-    for (const owner of this.holders()) owner.tellShutdown();
+    for (const owner of this.holders()) owner.reportShutdown();
   }
 
   loseAll(detail: string): void {
@@ -106,32 +107,11 @@ export class OwnerRegistry {
     return new Promise((resolve) => (this.onEmpty = resolve));
   }
 
-  *allHolds(): Generator<RegisteredHold> {
+  *allHolds(): Generator<Hold> {
     for (const owner of this.byId.values()) yield* owner.allHolds();
   }
 
-  private holders(): RegisteredOwner[] {
+  private holders(): Owner[] {
     return [...this.byId.values()].filter((owner) => owner.isHeld);
   }
-}
-
-/** Implemented by `Owner`. */
-interface RegisteredOwner {
-  readonly id: string;
-  readonly key: string;
-  readonly isHeld: boolean;
-  onNotification(notification: Notification): void;
-  onLost(reason: LockLostError['reason'], detail: string): void;
-  tellShutdown(): void;
-  waitedFor(): readonly WaitedFor[];
-  allHolds(): Iterable<RegisteredHold>;
-  describeHolds(now: number, timeOfDay: number): readonly HoldSnapshot[];
-  measureValidity(at: ClockReading): number;
-}
-
-/** Implemented by `Hold`. */
-interface RegisteredHold extends NameableHold {
-  readonly site: string | CallSite | undefined;
-  readonly owner: NameableHold['owner'] & { readonly id: string };
-  describe(now: number, timeOfDay: number): HoldSnapshot;
 }

@@ -39,13 +39,18 @@ const storage = (shared[SHARED] ??= new AsyncLocalStorage<Frame | undefined>());
 const NO_HOLDS: readonly Hold[] = [];
 
 /** Runs `work` as a flow that has `lock` on top of the locks of the present flow. */
-export function runHolding<T>(lock: FlowLock, work: () => T, activation = activationOfFlow()): T {
-  return storage.run(new Frame(lock, activation, innermostLive(), originOfFlow()), work);
+export function runHolding<T>(lock: FlowLock, work: () => T, activation?: object): T {
+  const around = storage.getStore();
+  const frame = new Frame(lock, activation ?? around?.activation, innermostLive(around), around?.origin);
+  return storage.run(frame, work);
 }
 
 /** Runs `work` as a flow that has the locks of the present flow, and runs for `activation` alone. */
 export function runFor<T>(activation: object | undefined, work: () => T): T {
-  return storage.run(new Frame(undefined, activation, innermostLive(), originOfFlow()), work);
+  return storage.run(
+    new Frame(undefined, activation, innermostLive(storage.getStore()), originOfFlow()),
+    work,
+  );
 }
 
 /**
@@ -128,8 +133,8 @@ export function findLock(scope: symbol, key?: string): Lock | undefined {
 }
 
 /** Skips frames without a live hold. Otherwise work that starts its next round under its lock would chain frames for ever. */
-function innermostLive(): Frame | undefined {
-  let frame = storage.getStore();
+function innermostLive(flow: Flow): Flow {
+  let frame = flow;
   while (frame && !frame.lock?.holds.some((hold) => !hold.isOver)) frame = frame.outer;
   return frame;
 }

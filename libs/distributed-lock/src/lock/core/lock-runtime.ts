@@ -16,7 +16,7 @@ import { Introductions } from './introductions.js';
 import { OwnerRegistry } from './owner-registry.js';
 import { ReleaseTracker } from './release-tracker.js';
 import type { ResolvedLockOptions } from '../request/lock-options.js';
-import { Watchdog } from '../lease/watchdog.js';
+import { Watchdog } from './watchdog.js';
 
 /** A service that closes tells after this time which locks it waits for. */
 const SILENT_CLOSE_MS = 1000;
@@ -82,7 +82,7 @@ export class LockRuntime {
     });
     this.forgottenReleases = new ForgottenReleases({
       clock: naming,
-      waitedFor: () => this.owners.waitedFor(),
+      heldByForgottenAcquire: () => this.owners.heldByForgottenAcquire(),
       warn,
     });
     this.releases = new ReleaseTracker(this.store, clock, emit);

@@ -2,19 +2,24 @@ import type { Clock } from '../../time/clock.js';
 import { covers } from '../../port/claim.js';
 import { LockShutdownError } from '../../port/lock.errors.js';
 import { maxOf } from '../../collections/extremes.js';
-import { depthOf, findHold, holdsOfFlow } from '../context/async-context.js';
-import { Deadlocks, heldInAnotherWay, mayShare, notReentrant } from '../context/deadlock-detection.js';
-import { HeldLock } from '../context/held-lock.js';
-import type { Hold } from '../context/hold.js';
+import { RebuiltMap } from '../../collections/rebuilt-map.js';
+import { depthOf, findHold, holdsOfFlow } from './async-context.js';
+import { Deadlocks, heldInAnotherWayError, mayShare, notReentrantError } from './deadlock-detection.js';
+import { HeldLock } from './held-lock.js';
+import type { Hold } from './hold.js';
 import { inBackground } from '../../async-context/in-background.js';
-import type { LockRuntime } from '../runtime/lock-runtime.js';
-import type { LockRequest } from '../request/lock-request.js';
+import type { LockRuntime } from './lock-runtime.js';
+import { kindName, type LockRequest } from '../request/lock-request.js';
 import { LocalQueue } from './local-queue.js';
-import { LocalQueues } from './local-queues.js';
 
 /** Acquires one or several keys for a caller of one service: from the holds of its async flow, or through the local queues. */
 export class Acquirer {
-  private readonly queues = new LocalQueues();
+  /**
+   * By key: the queues of calls without a mode, under the watchdog, neither fair nor a takeover. Nearly all calls are, so they
+   * need no name.
+   */
+  private readonly common = new RebuiltMap<string, LocalQueue>();
+  private readonly others = new RebuiltMap<string | LockRequest, LocalQueue>();
   private readonly deadlocks = new Deadlocks();
   private isClosed = false;
 
@@ -31,27 +36,31 @@ export class Acquirer {
 
   /** Rejects the callers that wait, except those of a flow that holds a lock. */
   dismissIdle(): void {
-    for (const queue of this.queues.all()) queue.close(shutdownError(queue.key));
+    for (const queue of this.allQueues()) queue.close(shutdownError(queue.key));
   }
 
   /** @param before holds that the same call has acquired so far */
   acquire(request: LockRequest, before: readonly Hold[] = NO_HOLDS): Promise<HeldLock> {
-    const { key, claim } = request;
+    const { key, terms } = request;
     const own = holdsOfFlow(this.scope);
     const hold = findHold(this.scope, key, own);
-    if (hold && !mayShare(hold, request)) return Promise.reject(notReentrant(hold, request));
-    if (hold && covers(hold.claim, claim)) {
-      return Promise.resolve(new HeldLock([hold.share(request)], depthOf(hold)));
-    }
-    if (hold) return Promise.reject(heldInAnotherWay(hold, claim));
+    if (hold) return this.share(hold, request);
     const refusal = this.refusalOf(request, own);
     if (refusal) return Promise.reject(refusal.error as Error);
     // A caller that asks once does not wait, so it cannot close a cycle of waits.
-    const mayCloseCycle = request.waitMs > 0 && before.length + own.length > 0;
+    const mayCloseCycle = terms.waitMs > 0 && before.length + own.length > 0;
     if (!mayCloseCycle) return this.join(request, own);
     // Under a lock that is not shared with nested calls, the async context does not say who waits for whom.
-    const surelyOwn = own.filter((held) => mayShare(held, request));
+    const surelyOwn = own.filter((held) => mayShare(held, terms));
     return this.deadlocks.watch(request, [...before, ...surelyOwn], () => this.join(request, own));
+  }
+
+  /** A nested call gets a share of the hold that its flow has, or is refused: it would wait for its own flow. */
+  private share(hold: Hold, request: LockRequest): Promise<HeldLock> {
+    const { claim } = request.terms;
+    if (!mayShare(hold, request.terms)) return Promise.reject(notReentrantError(hold, request));
+    if (!covers(hold.claim, claim)) return Promise.reject(heldInAnotherWayError(hold, claim));
+    return Promise.resolve(new HeldLock([hold.share(request)], depthOf(hold)));
   }
 
   /** Looks for the queue after the event, because a listener may release, abort or close. */
@@ -61,21 +70,20 @@ export class Acquirer {
     const call = nextCall();
     if (hears('asked')) emit({ type: 'asked', call, key });
     const refusal = this.refusalOf(request, own);
-    if (!refusal) return this.queueOf(request).join(request, call, own);
+    if (!refusal) return this.queueOf(request).join(call, request, own);
     emit({ type: 'abandoned', call, key, waitedMs: 0, error: refusal.error });
     return Promise.reject(refusal.error as Error);
   }
 
   /**
-   * Acquires the keys one by one. All share one deadline.
+   * Acquires the keys one after the other. All share one deadline.
    *
    * @param keys in the order of the lock's `keys`
    * @param requests for these keys, sorted by key, so that no two callers wait for each other
    */
-  async acquireSeveral(keys: readonly string[], requests: Requests): Promise<HeldLock> {
-    const startedAt = this.clock.now();
+  async acquireSeveral(keys: readonly string[], requests: readonly LockRequest[]): Promise<HeldLock> {
     this.refuseNotReentrant(requests);
-    const holds = await this.acquireInOrder(requests, startedAt);
+    const holds = await this.acquireInOrder(requests);
     const byKey = new Map(holds.map((hold) => [hold.key, hold]));
     return new HeldLock(
       keys.map((key) => byKey.get(key) as Hold),
@@ -84,24 +92,21 @@ export class Acquirer {
   }
 
   /** @throws LockDeadlockError before the call waits for any of its keys, if its flow holds one that it may not share */
-  private refuseNotReentrant(requests: Requests): void {
+  private refuseNotReentrant(requests: readonly LockRequest[]): void {
     for (const request of requests) {
       const hold = findHold(this.scope, request.key);
-      if (hold && !mayShare(hold, request)) throw notReentrant(hold, request);
+      if (hold && !mayShare(hold, request.terms)) throw notReentrantError(hold, request);
     }
   }
 
-  private async acquireInOrder(requests: Requests, startedAt: number): Promise<readonly Hold[]> {
-    const [{ waitMs }] = requests;
-    const measureWait = () => Math.ceil(Math.max(0, waitMs - (this.clock.now() - startedAt)));
-    const isOutOfReach = (request: LockRequest): number =>
-      Number(this.queues.get(request)?.isOutOfReach ?? false);
+  private async acquireInOrder(requests: readonly LockRequest[]): Promise<readonly Hold[]> {
+    const startedAt = this.clock.now();
     const held: Hold[] = [];
-    // A caller that does not wait first asks for a key that this process holds: the refusal costs no request.
-    const order = waitMs > 0 ? requests : requests.toSorted((a, b) => isOutOfReach(b) - isOutOfReach(a));
     try {
-      for (const request of order) {
-        const lock = await this.acquire({ ...request, waitMs: measureWait() }, held);
+      for (const request of requests) {
+        const { terms } = request;
+        const waitMs = Math.ceil(Math.max(0, terms.waitMs - (this.clock.now() - startedAt)));
+        const lock = await this.acquire({ ...request, terms: { ...terms, waitMs } }, held);
         held.push(lock.holds[0] as Hold);
         await throwIfLost(held);
       }
@@ -125,21 +130,35 @@ export class Acquirer {
     return this.isClosed && !holdsOfFlow.some((hold) => hold.isLive());
   }
 
+  /** Callers with the same claim and the same lease of the same key share a queue, unless they are fair or take the lock over. */
   private queueOf(request: LockRequest): LocalQueue {
-    let queue = this.queues.get(request);
+    const { key, terms } = request;
+    const isShared = !terms.fair && terms.graceMs === undefined;
+    if (isShared && terms.watched && terms.claim.kind === 'lock') {
+      return this.openQueue(this.common, key, request);
+    }
+    return this.openQueue(this.others, isShared ? kindName(key, terms) : request, request);
+  }
+
+  private allQueues(): readonly LocalQueue[] {
+    return [...this.common.values(), ...this.others.values()];
+  }
+
+  private openQueue<Name>(
+    queues: RebuiltMap<Name, LocalQueue>,
+    name: Name,
+    request: LockRequest,
+  ): LocalQueue {
+    let queue = queues.get(name);
     if (!queue) {
-      // The queue may live much longer than this call.
-      const sample = request.signal ? { ...request, signal: undefined } : request;
-      queue = new LocalQueue(this.open(), sample, () => this.queues.delete(sample));
-      this.queues.set(sample, queue);
+      queue = new LocalQueue(this.open(), request, () => queues.delete(name));
+      queues.set(name, queue);
     }
     return queue;
   }
 }
 
 const NO_HOLDS: readonly Hold[] = [];
-
-type Requests = readonly [LockRequest, ...LockRequest[]];
 
 /**
  * A lease may have expired while its caller waited for the next key, also one whose last renewal has not been answered yet.
