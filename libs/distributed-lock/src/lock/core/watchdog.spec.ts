@@ -10,6 +10,7 @@ import {
 } from '../../port/lock.errors.js';
 import type { LockStore, LockStoreContext, Renewal } from '../../port/lock-store.js';
 import { memoryStore } from '../../stores/memory/memory.store.js';
+import { FaultyStore, type Faults } from '../../testing/faulty-store.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import type { Lock } from '../lock.js';
 import { LockService } from '../lock.service.js';
@@ -108,6 +109,34 @@ describe('the watchdog', () => {
     await world.clock.advance(60_000);
     lock.assertHeld();
     expect(await lock.release()).toBe('released');
+  });
+
+  it('tells that renewal resumed when the late reply to a recheck confirms a grant whose renewal has failed', async () => {
+    const clock = new ManualClock();
+    const memory = memoryStore();
+    const faults: Faults = {};
+    const store = {
+      create(context: LockStoreContext) {
+        const inner = new FaultyStore(memory, faults).create(context);
+        const error = new LockStoreError('its session is in doubt', 'k', 'unknown');
+        return Object.assign(inner, { renew: () => Promise.resolve([{ kind: 'unknown', error }]) });
+      },
+    };
+    const before = new LockService({ store: memory, clock });
+    const service = new LockService({ store, clock });
+    const lock = await before.acquire('k');
+    const waiter = follow(service.acquire('k', { waitMs: Infinity }));
+    await clock.advance(980);
+    faults.notification = ({ kind }) => (kind === 'granted' ? [40] : []);
+    faults.command = ({ kind }) => (kind === 'acquire' ? { repliedAfterMs: 80 } : undefined);
+    await lock.release();
+    const events = eventsOf(service);
+    await clock.advance(60);
+    expect(typesOf(events)).toEqual(['suspended']);
+    await clock.advance(60);
+    expect(typesOf(events)).toEqual(['suspended', 'resumed', 'acquired']);
+    await waiter.value.release();
+    await Promise.all([before.close(), service.close()]);
   });
 
   it('gives the lock up at its deadline when there is no answer, before anybody else is granted', async () => {
