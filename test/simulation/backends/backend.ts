@@ -5,6 +5,7 @@ import type { Loss } from '../history/loss.js';
 import type { SimProcess } from '../kernel/process.js';
 import type { SimServer } from '../kernel/server.js';
 import type { Latency, Network } from '../network/network.js';
+import type { Check } from '../plan/checks.js';
 import type { DrawScene, SceneMessages } from '../plan/scene.js';
 
 /** Where a back end is built. */
@@ -42,8 +43,10 @@ export interface Backend {
   readonly messageLagMs?: (options: StoreOptions) => number;
   /** Names of faults that a plan may aim at the servers of this back end, beside crashes and pauses; default: none. */
   readonly serverEvents?: readonly string[];
-  /** How many servers `open` makes. */
-  readonly serverCount: number;
+  /** How many servers `open` makes with these options. */
+  serverCount(options: StoreOptions): number;
+  /** Checks the options of this back end alone in a plan that somebody has written. Default: they are not checked. */
+  readonly optionChecks?: Readonly<Record<string, Check>>;
   /** Locks live by the sessions of their clients, so that faults are aimed at these. */
   readonly hasSessions?: boolean;
   /** Some processes may be far from the servers, so that they lose races against the others. */

@@ -3,6 +3,7 @@ import { mutantsOf, type Mutant } from './mutant.js';
 export const QUORUM_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('quorum', 'stores/quorum/majority.js', [
     ['one node of three is a majority', 'return Math.floor(nodes / 2) + 1', 'return Math.floor(nodes / 2)'],
+    ['two nodes of five are a majority', 'return Math.floor(nodes / 2) + 1', 'return 2'],
     ['a lock is valid as long as its longest lease', '[least - 1]', '[0]'],
   ]),
   ...mutantsOf('quorum', 'stores/quorum/acquire.js', [
@@ -28,6 +29,13 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('quorum', 'stores/quorum/confirm.js', [
     ['a confirmation overtakes an extension', 'if (owner.renewalsUnderWay > 0)', 'if (false)'],
+  ]),
+  ...mutantsOf('quorum', 'stores/common/owner-requests.js', [
+    [
+      'an earlier confirmation with the lease from before an extension does not count',
+      '[acquire, this.lateRenewal, ...(this.renewalsInFlight ?? [])]',
+      '[acquire]',
+    ],
   ]),
   ...mutantsOf('quorum', 'stores/quorum/node-leases.js', [
     [

@@ -57,6 +57,10 @@ describe('a plan that somebody has written', () => {
       { ...PLAN, storeOptions: {} },
       'plan.storeOptions.commandTimeoutMs is missing: it is a number from 1 on. ',
     ],
+    [
+      { ...PLAN, store: 'quorum', storeOptions: { commandTimeoutMs: 300, nodes: 2 } },
+      'plan.storeOptions.nodes is a whole number from 3 to 9, and not 2. ',
+    ],
     [{ ...PLAN, processes: [] }, 'plan.processes is a list that is not empty, and not []. '],
     [{ ...PLAN, fault: [] }, 'plan.fault is unknown; known are store, seed, '],
     [withCall({ process: 1 }), 'plan.calls[0].process is a whole number from 0 to 0, and not 1. '],

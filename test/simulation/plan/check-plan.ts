@@ -72,7 +72,7 @@ export function checkPlan(plan: unknown, backend: Backend): asserts plan is Plan
     store: oneOf(backend.name),
     seed: text,
     watchdogTimeoutMs: number(1),
-    storeOptions: checkStoreOptions,
+    storeOptions: storeOptionsOf(backend),
     latency: fields<Latency>({ least: number(0), spread: number(0) }),
     serverRates: optional(listOf(number(0.1, 10))),
     processes: listOf(
@@ -102,7 +102,11 @@ export function checkPlan(plan: unknown, backend: Backend): asserts plan is Plan
       fields<FaultPlan>({
         when: triggerOf(backend, who),
         afterMs: optional(number(0)),
-        act: doing(actsOf(backend, who, leastServices(processes))),
+        act: (act, at) =>
+          doing(actsOf({ ...backend, servers: serversOf(plan, backend) }, who, leastServices(processes)))(
+            act,
+            at,
+          ),
       }),
     ),
     calm: optional(oneOf('without scenes')),
@@ -111,10 +115,18 @@ export function checkPlan(plan: unknown, backend: Backend): asserts plan is Plan
 }
 
 /** The other options are those of the store. */
-const checkStoreOptions: Check = (value, at) => {
-  if (!isObject(value)) return refuse(at, 'an object', value);
-  number(1)(value['commandTimeoutMs'], `${at}.commandTimeoutMs`);
-};
+function storeOptionsOf({ optionChecks = {} }: Backend): Check {
+  return (value, at) => {
+    if (!isObject(value)) return refuse(at, 'an object', value);
+    const checks = Object.entries({ commandTimeoutMs: number(1), ...optionChecks });
+    for (const [name, check] of checks) check(value[name], `${at}.${name}`);
+  };
+}
+
+/** Of a plan whose options have been checked. */
+function serversOf(plan: unknown, backend: Backend): number {
+  return backend.serverCount((plan as Plan).storeOptions);
+}
 
 function checkCall(call: unknown, at: string, processes: readonly unknown[]): void {
   if (!isObject(call)) return refuse(at, 'an object', call);
@@ -128,7 +140,7 @@ function checkCall(call: unknown, at: string, processes: readonly unknown[]): vo
 
 /** What a plan may ask for, by name. */
 export const STEPS = Object.keys(stepsOf(1));
-export const ACTS = Object.keys(actsOf({ serverCount: 1, serverEvents: [] }, NO_CHECK, 1));
+export const ACTS = Object.keys(actsOf({ servers: 1, serverEvents: [] }, NO_CHECK, 1));
 
 function leastServices(processes: readonly unknown[]): number {
   return Math.min(...processes.map(servicesOf));
@@ -198,11 +210,11 @@ function triggerOf({ kinds, sceneKinds = [] }: Backend, who: Check): Check {
 }
 
 function actsOf(
-  { serverCount, serverEvents = [] }: Pick<Backend, 'serverCount' | 'serverEvents'>,
+  { servers, serverEvents = [] }: { readonly servers: number } & Pick<Backend, 'serverEvents'>,
   who: Check,
   services: number,
 ): Readonly<Record<Act['do'], Readonly<Record<string, Check>>>> {
-  const server = whole(0, serverCount - 1);
+  const server = whole(0, servers - 1);
   const only = optional(server);
   const toProcess = { who, ms: number(0) };
   const toServer = { server, ms: number(0) };

@@ -31,7 +31,8 @@ export function drawPlan(backend: Backend, seed: string): Plan {
   const hasFar = backend.hasFarProcesses && mostFarMs > 0 && dice.happens(0.15);
   const clocks = dice.fork('clocks');
   const listeners = dice.fork('listeners');
-  const serverRates = Array.from({ length: backend.serverCount }, () => drawRate(clocks));
+  const servers = backend.serverCount(storeOptions);
+  const serverRates = Array.from({ length: servers }, () => drawRate(clocks));
   const plain = Array.from({ length: dice.int(2, 4) }, (_, i) => ({
     rate: drawRate(clocks),
     ...(clocks.happens(0.7) && { timeOfDayDrifts: true as const }),
@@ -50,7 +51,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
   const frame = {
     dice: sceneDice,
     processes: processes.length,
-    servers: backend.serverCount,
+    servers,
     messages: backend.messages,
     latencyMs: latency.least + latency.spread,
     watchdogTimeoutMs,
@@ -63,7 +64,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
     kinds: backend.kinds,
     writes: backend.writes ?? [],
     processes: processes.length,
-    servers: backend.serverCount,
+    servers,
     serverEvents: backend.serverEvents ?? [],
     keys: keys.map(({ key }) => key),
     claimOf: (key) => drawClaim(dice, keys[key] as KeyPlan),

@@ -31,7 +31,7 @@ export const documents: Backend = {
   commandsPerCall: 4,
   // On a key that many processes change a call may take six commands.
   commandsInCalm: 3,
-  serverCount: 1,
+  serverCount: () => 1,
   hasFarProcesses: true,
   // Written, notified, read, and confirmed before the next caller is told.
   handOffMs: ({ least, spread }, { hasNotifications }) =>

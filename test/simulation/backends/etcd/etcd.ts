@@ -38,7 +38,7 @@ export const etcd: Backend = {
       ? 16 * (least + spread) + 2 * messageLagMs(options)
       : Infinity,
   messageLagMs,
-  serverCount: 1,
+  serverCount: () => 1,
   hasSessions: true,
   drawOptions: (dice, watchdogTimeoutMs) => ({
     commandTimeoutMs: Math.min(dice.pick([100, 250, 500, 1000]), Math.floor(watchdogTimeoutMs / 3)),

@@ -3,37 +3,54 @@ import { ownerOf } from '../../../../libs/distributed-lock/src/stores/quorum/own
 import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/redis.store.js';
 import { RedisHost, SCRIPTS_FLUSHED, type AfterCrash } from '../redis/redis-host.js';
 import { REDIS_KINDS, REDIS_SCENE_KINDS, REDIS_WRITES } from '../redis/kinds.js';
+import { lateConfirmation } from './late-confirmation.js';
+import { optional, whole } from '../../plan/checks.js';
 import { split } from './split.js';
 import { splitParts } from './split-parts.js';
 import { redisScenes } from '../redis/scenes/scenes.js';
 import { routeGlobals } from '../../kernel/globals.js';
 import type { Loss } from '../../history/loss.js';
+import type { DrawScene } from '../../plan/scene.js';
 import type { Backend, StoreOptions } from '../backend.js';
 
-const NODES = ['redis-1', 'redis-2', 'redis-3'];
+const DEFAULT_NODES = 3;
 
 /** A pause after which one of several owners that have split the nodes wins. */
 const SPLIT_PAUSE_MS = 40;
 
+const SCENES: readonly DrawScene[] = [
+  lateConfirmation,
+  lateConfirmation,
+  split,
+  split,
+  split,
+  splitParts,
+  splitParts,
+  splitParts,
+];
+
 interface Options extends StoreOptions {
+  /** How many servers there are; default 3. */
+  readonly nodes?: number;
   /** Of each node, against true time. */
   readonly aheadMs?: readonly number[];
   readonly afterCrash?: AfterCrash;
   readonly restartGuardMs?: number;
 }
 
-/** Three independent Redis servers, each with its own clock and its own crashes. */
+/** Three or five independent Redis servers, each with its own clock and its own crashes. */
 export const quorum: Backend = {
   name: 'quorum',
   kinds: REDIS_KINDS,
   sceneKinds: REDIS_SCENE_KINDS,
   messages: { acquire: 'acquire', renew: 'renew', release: 'release', granted: 'granted' },
   writes: REDIS_WRITES,
-  scenes: (options) => [...redisScenes(options), split, split, split, splitParts, splitParts, splitParts],
+  scenes: (options) => [...redisScenes(options), ...SCENES],
   givesNoTickets: true,
   commandsPerCall: 6,
   serverEvents: [SCRIPTS_FLUSHED],
-  serverCount: NODES.length,
+  serverCount: ({ nodes = DEFAULT_NODES }) => Number(nodes),
+  optionChecks: { nodes: optional(whole(3, 9)) },
   cannot: ['permits'],
 
   // The release, the notifications, an attempt with its second round for the tokens; as much again where owners split the nodes.
@@ -42,18 +59,21 @@ export const quorum: Backend = {
   drawOptions(dice, watchdogTimeoutMs) {
     const commandTimeoutMs = Math.min(dice.pick([50, 100, 250]), Math.floor(watchdogTimeoutMs / 6));
     // Tokens follow the clocks of the nodes.
-    const aheadMs = NODES.map(() => (dice.happens(0.5) ? 0 : dice.scale(1, 5000)));
+    const nodes = dice.fork('nodes').happens(0.2) ? 5 : DEFAULT_NODES;
+    const aheadMs = Array.from({ length: nodes }, () => (dice.happens(0.5) ? 0 : dice.scale(1, 5000)));
+    const common = { commandTimeoutMs, ...(nodes !== DEFAULT_NODES && { nodes }), aheadMs };
     // Twice the longest lease that a program asks for, as it may be extended to that.
     const guarded = { restartGuardMs: 2 * Math.max(watchdogTimeoutMs, 5000) };
     const kind = dice.random();
-    if (kind < 0.4) return { commandTimeoutMs, aheadMs };
-    if (kind < 0.65) return { commandTimeoutMs, aheadMs, afterCrash: 'nothing', ...guarded };
-    return { commandTimeoutMs, aheadMs, afterCrash: dice.pick(['nothing', 'stale']) };
+    if (kind < 0.4) return common;
+    if (kind < 0.65) return { ...common, afterCrash: 'nothing', ...guarded };
+    return { ...common, afterCrash: dice.pick(['nothing', 'stale']) };
   },
 
   open(world, given) {
     const {
       commandTimeoutMs,
+      nodes = DEFAULT_NODES,
       aheadMs = [],
       afterCrash = 'everything',
       restartGuardMs = 0,
@@ -62,9 +82,9 @@ export const quorum: Backend = {
     const last = Math.max(0, ...aheadMs);
     const losses: Loss[] = [];
     const onLoss = (loss: Loss) => losses.push(ofOwners(loss));
-    const hosts = NODES.map((name, i) => {
+    const hosts = Array.from({ length: nodes }, (_, i) => {
       const isBehind = (aheadMs[i] ?? 0) < last;
-      return new RedisHost(name, world, {
+      return new RedisHost(`redis-${i + 1}`, world, {
         afterCrash,
         replicas: 0,
         replicaLagMs: 0,

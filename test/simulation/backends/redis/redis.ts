@@ -25,7 +25,7 @@ export function redisNotedBy(onCommand?: HostOptions['onCommand'], engine?: Host
     servesInTurn: true,
     commandsPerCall: 3,
     serverEvents: [SCRIPTS_FLUSHED],
-    serverCount: 1,
+    serverCount: () => 1,
 
     // The reply that a release waits for, the release, and the notification; as much again for a waiter that has left.
     handOffMs({ least, spread }, { replicaTimeoutMs = 0, replicaLagMs = 0, replicaStallMs = 0 }) {

@@ -47,7 +47,7 @@ export const zookeeper: Backend = {
   betweenServersMs,
   messageLagMs: (options) => betweenServersMs(options) / 2,
   serverEvents: [MAILBOXES_DELETED],
-  serverCount: HOSTS.length,
+  serverCount: () => HOSTS.length,
   hasSessions: true,
   drawOptions: (dice, watchdogTimeoutMs) => ({
     commandTimeoutMs: Math.min(dice.pick([100, 250, 500, 1000]), Math.floor(watchdogTimeoutMs / 3)),
