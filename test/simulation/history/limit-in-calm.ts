@@ -25,7 +25,11 @@ export async function limitInCalm({ actors, parts }: Stage): Promise<void> {
   const first = ask(other, { maxWaiting: 1 });
   await kernel.run(kernel.now + ANSWERED_MS, () => first.isOver);
   // A service that the plan has closed refuses, or its session is over.
-  if (first.isOver && first.waiting === undefined) return;
+  if (first.isOver && first.waiting === undefined) {
+    // A service whose shutdown waits for ever would wait for these locks.
+    for (const { lock } of [held, first]) if (lock) await release(holder, lock);
+    return;
+  }
   const refused = {
     'a call of the holder': ask(holder, { maxWaiting: 1 }),
     'a call behind one of its process': ask(other, { maxWaiting: 1 }),
