@@ -1,92 +1,54 @@
-import { EMPTY, catchError, filter } from 'rxjs';
+import { EMPTY, catchError } from 'rxjs';
 import { detached } from '../../async-context/detached.js';
 import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
 import { promiseOf } from '../../async-context/promise-of.js';
-import { describeGiven } from '../../options/describe-given.js';
 import { isLockError, LockConfigurationError, LockError, LockStoreError } from '../../port/lock.errors.js';
 import type {
   AcquireReply,
   AcquireRequest,
-  KeyPage,
   LockStore,
-  Notification,
   ReleaseReply,
   ReleaseRequest,
-  RenewalReply,
 } from '../../port/lock-store.js';
-import {
-  checkAcquireReply,
-  isFunction,
-  isNumber,
-  isText,
-  checkKeyPage,
-  listOf,
-  checkNotification,
-  ofShape,
-  oneOf,
-  problemOf,
-  checkReleaseReply,
-  checkRenewalReply,
-  checkSnapshot,
-  type Check,
-} from './answer-checks.js';
 
-const REMEDY =
-  'Take a release of that store for this version of nestjs-distributed-lock, or try your own with the contract suite of nestjs-distributed-lock/testing.';
-
-const checkStore = ofShape({
-  name: isText,
-  clientId: isText,
-  commandTimeoutMs: isNumber,
-  notifications$: (value) => isFunction((value as { readonly subscribe?: unknown } | undefined)?.subscribe),
-  ...Object.fromEntries(
-    ['acquire', 'renew', 'release', 'inspect', 'forceRelease', 'announceTakeover', 'close'].map((name) => [
-      name,
-      isFunction,
-    ]),
-  ),
-});
+const METHODS = [
+  'acquire',
+  'renew',
+  'release',
+  'inspect',
+  'forceRelease',
+  'announceTakeover',
+  'close',
+] as const;
 
 /**
- * The same store. Its commands run outside of every async context, because it may repeat them and open connections. Its
- * answers are checked, because it may be of another package, written in JavaScript or for another release of the port.
+ * The same store. Its commands run outside of every async context, because it may repeat them and open connections. Whatever
+ * it throws becomes a `LockError`. What it answers is not checked: the contract suite does that before.
  *
- * @param tell is told of a notification that is wrong, which is ignored
- * @throws LockConfigurationError for a store that lacks a member
+ * @param onError called when `notifications$` fails, which ends the notifications
+ * @throws LockConfigurationError for a store that lacks a method
  */
-export function guardedStore(store: LockStore, tell: (during: string, error: unknown) => void): GuardedStore {
-  const { name, clientId, commandTimeoutMs } = checked(store);
-  const wrong = (method: string, what: string, key: string | undefined): LockStoreError =>
-    new LockStoreError(`The store ${name} answered ${method} wrongly: ${what}. ${REMEDY}`, key, 'unknown');
+export function guardedStore(
+  store: LockStore,
+  onError: (during: string, error: unknown) => void,
+): GuardedStore {
+  checkMethods(store);
+  const { name, clientId, commandTimeoutMs } = store;
 
   const send = <T>(
-    method: keyof LockStore,
-    key: string | undefined,
-    command: () => Promise<T> | undefined,
-    check: Check,
-    onAnswer: (answer: T) => void,
+    key: string,
+    command: () => Promise<T>,
+    onReply: (reply: T) => void,
     onFailure: (error: LockError) => void,
   ): void => {
-    const onAnswered = (answer: T): void => {
-      const what = problemOf(answer, check);
-      if (what === undefined) onAnswer(answer);
-      else onFailure(wrong(method, what, key));
-    };
-    const onError = (error: unknown): void => onFailure(asLockError(name, error, key));
-    inBackground(
-      detached(() => promiseOf(command as () => Promise<T>).then(onAnswered, onError)) as NeverRejects<void>,
-    );
+    const fail = (error: unknown): void => onFailure(asLockError(name, error, key));
+    inBackground(detached(() => promiseOf(command).then(onReply, fail)) as NeverRejects<void>);
   };
-  const ask = <T>(
-    method: keyof LockStore,
-    key: string | undefined,
-    command: () => Promise<T> | undefined,
-    check: Check = () => undefined,
-  ): Promise<T> => new Promise((resolve, reject) => send(method, key, command, check, resolve, reject));
-  const isRight = (given: Notification): boolean => {
-    const what = problemOf(given, checkNotification);
-    if (what !== undefined) tell('notification', wrong('by a notification', what, undefined));
-    return what === undefined;
+  const ask = <T>(key: string | undefined, command: () => Promise<T>): Promise<T> => {
+    const fail = (error: unknown): never => {
+      throw asLockError(name, error, key);
+    };
+    return detached(() => promiseOf(command).catch(fail));
   };
 
   return {
@@ -98,66 +60,31 @@ export function guardedStore(store: LockStore, tell: (during: string, error: unk
     clientId,
     commandTimeoutMs,
     notifications$: store.notifications$.pipe(
-      filter(isRight),
       catchError((error: unknown) => {
-        tell('notification', error);
+        onError('notification', error);
         return EMPTY;
       }),
     ),
     acquire: (request, onReply, onFailure) =>
-      send('acquire', request.key, () => store.acquire(request), checkAcquireReply, onReply, onFailure),
-    renew: async (renewals) => {
-      const isList = listOf(() => undefined, renewals.length);
-      const replies = await ask('renew', undefined, () => store.renew(renewals), isList);
-      return replies.map((reply, i): RenewalReply => {
-        const what = problemOf(reply, checkRenewalReply);
-        return what === undefined
-          ? reply
-          : { kind: 'unknown', error: wrong('renew', what, renewals[i]?.key) };
-      });
-    },
+      send(request.key, () => store.acquire(request), onReply, onFailure),
+    renew: (renewals) => ask(undefined, () => store.renew(renewals)),
     release: (request, onReply, onFailure) =>
-      send('release', request.key, () => store.release(request), checkReleaseReply, onReply, onFailure),
-    inspect: async (key) =>
-      ask(
-        'inspect',
-        key,
-        async () => (await store.inspect(key)) ?? null,
-        (it) => (it === null ? undefined : checkSnapshot(it)),
-      ),
-    forceRelease: (key, force) =>
-      ask(
-        'forceRelease',
-        key,
-        () => store.forceRelease(key, force),
-        oneOf('released', 'not held', 'held by another'),
-      ),
-    announceTakeover: (takeover) =>
-      ask(
-        'announceTakeover',
-        takeover.key,
-        () => store.announceTakeover(takeover),
-        oneOf('announced', 'nobody to tell'),
-      ),
+      send(request.key, () => store.release(request), onReply, onFailure),
+    inspect: (key) => ask(key, () => store.inspect(key)),
+    forceRelease: (key, force) => ask(key, () => store.forceRelease(key, force)),
+    announceTakeover: (takeover) => ask(takeover.key, () => store.announceTakeover(takeover)),
     ...(store.introduce && {
-      introduce: (introduction) => ask('introduce', undefined, () => store.introduce?.(introduction)),
+      introduce: (introduction) => ask(undefined, async () => store.introduce?.(introduction)),
     }),
     ...(store.readIntroductions && {
-      readIntroductions: (ids) =>
-        ask(
-          'readIntroductions',
-          undefined,
-          () => store.readIntroductions?.(ids),
-          (it) => (Array.isArray(it) ? undefined : `it is ${describeGiven(it)}`),
-        ),
+      readIntroductions: (clientIds) =>
+        ask(undefined, async () => (await store.readIntroductions?.(clientIds)) ?? []),
     }),
     ...(store.list && {
-      list: async (request) => {
-        const page = await ask('list', undefined, () => store.list?.(request), checkKeyPage);
-        return { ...page, unreadable: (page as Partial<KeyPage>).unreadable ?? [] };
-      },
+      list: (request) =>
+        ask(undefined, async () => (await store.list?.(request)) ?? { entries: [], unreadable: [] }),
     }),
-    close: () => ask('close', undefined, () => store.close()),
+    close: () => ask(undefined, () => store.close()),
   };
 }
 
@@ -178,12 +105,15 @@ export interface GuardedStore extends Omit<LockStore, 'acquire' | 'release'> {
   ): void;
 }
 
-function checked(store: LockStore): LockStore {
-  const what = problemOf(store, checkStore);
-  if (what === undefined) return store;
-  const { name } = (store ?? {}) as Partial<LockStore>;
-  const which = isText(name) ? `The store ${name}` : 'What the store function has created';
-  throw new LockConfigurationError(`${which} cannot be used: ${what}. ${REMEDY}`);
+function checkMethods(store: LockStore): void {
+  const created = store as Partial<LockStore> | null | undefined;
+  const missing = METHODS.filter((method) => typeof created?.[method] !== 'function');
+  if (missing.length === 0) return;
+  const which =
+    created?.name === undefined ? 'What the store function has created' : `The store ${created.name}`;
+  throw new LockConfigurationError(
+    `${which} cannot be used: it lacks ${missing.join(', ')}. Take a release of that store for this version of nestjs-distributed-lock, or try your own with the contract suite of nestjs-distributed-lock/testing.`,
+  );
 }
 
 /** An error that is none of this package says nothing about what the store has done. */
