@@ -13,6 +13,8 @@ export interface World {
   readonly kernel: Kernel;
   readonly network: Network;
   readonly dice: Dice;
+  /** Notes what a server does now that guarantees excuse. */
+  disturb(kind: string): void;
 }
 
 /** Options of a store as a plan keeps them: JSON. */

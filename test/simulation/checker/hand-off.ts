@@ -1,10 +1,11 @@
 import type { CallRecord, Disturbance, History, Violation } from '../history/history.js';
 import { guardedTimes } from './guarded-times.js';
+import { COST_A_CONNECTION, COST_NO_LOCK } from './harmless.js';
 
 /** Rechecks, reconnects and repeated releases make good by then what was lost, held or paused. */
 const REPAIR_MS = 5000;
 /** After these the leases of nobody who is gone are waited for. */
-const LEAVE_NOTHING = ['hold', 'break', 'break after', 'reset', 'cut'];
+const LEAVE_NOTHING = ['hold', 'cut', ...COST_A_CONNECTION, ...COST_NO_LOCK];
 const SLACK_MS = 50;
 /** A recheck must not be taken for a hand-off. */
 const RECHECK_MS = 1000;

@@ -1,5 +1,6 @@
 import type { History, HoldRecord, Violation } from '../history/history.js';
 import { mayBeTakenOver } from '../history/takeovers.js';
+import { COST_A_CONNECTION, COST_NO_LOCK } from './harmless.js';
 
 /** A renewal waits for the requests about the same key that its process sent before. The lease must last for so many round trips. */
 const ROUND_TRIPS_PER_LEASE = 10;
@@ -15,7 +16,7 @@ interface Times {
 /** Where the lease leaves time for it, a renewal that gets no answer is repeated, on another connection. */
 const COMMANDS_PER_REPEATED_RENEWAL = 6;
 const RECONNECT_MS = 1500;
-const OF_ONE_MESSAGE = ['lose', 'break', 'break after', 'reset'];
+const OF_ONE_MESSAGE = ['lose', ...COST_A_CONNECTION];
 
 /** docs/guarantees.md, watchdog: a lock without `leaseMs` is not lost while its process runs and the store answers in time. */
 export function checkNeedlessLoss(
@@ -52,7 +53,9 @@ function isDisturbed(
   span: { readonly from: number; readonly to: number },
   most: number,
 ): boolean {
-  const all = disturbances.filter((it) => it.at <= span.to && Math.max(it.at, it.to) >= span.from);
+  const all = disturbances.filter(
+    (it) => !COST_NO_LOCK.includes(it.kind) && it.at <= span.to && Math.max(it.at, it.to) >= span.from,
+  );
   return (
     pauses.some((it) => it.process === process && it.from <= span.to && it.to >= span.from) ||
     all.length > most ||

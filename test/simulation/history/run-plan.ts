@@ -73,7 +73,8 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
   const kernel = new Kernel(dice);
   const history = new History(kernel);
   const network = new Network(kernel, plan.latency);
-  const world = { kernel, network, dice: dice.fork('store') };
+  const disturb = (kind: string) => history.disturbances.push({ kind, at: kernel.now, to: kernel.now });
+  const world = { kernel, network, dice: dice.fork('store'), disturb };
   const { storeOptions } = plan;
   const handOffMs = backend.handOffMs?.(longestLatency(plan), storeOptions) ?? Infinity;
   const messageLagMs = backend.messageLagMs?.(storeOptions) ?? 0;

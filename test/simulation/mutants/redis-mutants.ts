@@ -2,6 +2,16 @@ import { mutantsOf, type Mutant } from './mutant.js';
 
 /** The scripts, and the commands that send them. */
 export const REDIS_MUTANTS: readonly Mutant[] = [
+  ...mutantsOf('redis', 'stores/redis/connection/redis.connection.js', [
+    ['a connection that is answered READONLY is kept', 'if (isReadOnly(error))', 'if (false)'],
+  ]),
+  ...mutantsOf('redis', 'stores/redis/scripts/lua.generated.js', [
+    [
+      'a lock whose tokens are evicted is lost',
+      "if tokens then return string.match(tokens, '^%d+') == ARGV[3] end",
+      "if true then return tokens and string.match(tokens, '^%d+') == ARGV[3] end",
+    ],
+  ]),
   ...mutantsOf('redis', 'stores/redis/scripts/script-command.js', [
     [
       'a script that Redis has forgotten is not sent in full',

@@ -1,12 +1,13 @@
 import { quorumStore } from '../../../../libs/distributed-lock/src/stores/quorum/quorum.store.js';
 import { ownerOf } from '../../../../libs/distributed-lock/src/stores/quorum/owner-ids.js';
 import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/redis.store.js';
-import { RedisHost, SCRIPTS_FLUSHED, type AfterCrash } from '../redis/redis-host.js';
+import { RedisHost, type AfterCrash } from '../redis/redis-host.js';
 import { REDIS_KINDS, REDIS_SCENE_KINDS, REDIS_WRITES } from '../redis/kinds.js';
 import { lateConfirmation } from './late-confirmation.js';
 import { optional, whole } from '../../plan/checks.js';
 import { split } from './split.js';
 import { splitParts } from './split-parts.js';
+import { REDIS_EVENTS } from '../redis/server-events.js';
 import { redisScenes } from '../redis/scenes/scenes.js';
 import { routeGlobals } from '../../kernel/globals.js';
 import type { Loss } from '../../history/loss.js';
@@ -48,7 +49,7 @@ export const quorum: Backend = {
   scenes: (options) => [...redisScenes(options), ...SCENES],
   givesNoTickets: true,
   commandsPerCall: 6,
-  serverEvents: [SCRIPTS_FLUSHED],
+  serverEvents: REDIS_EVENTS,
   serverCount: ({ nodes = DEFAULT_NODES }) => Number(nodes),
   optionChecks: { nodes: optional(whole(3, 9)) },
   cannot: ['permits'],

@@ -11,6 +11,7 @@ import { RedisServer } from '../../redis/server/redis-server.js';
 import { simulatedTarget } from '../../redis/socket/connector.js';
 import { KEY_PREFIXES } from '../../plan/settings.js';
 import { kindOfMessage } from './kinds.js';
+import { happenTo, REPLICA_REPLIED } from './server-events.js';
 import { holdersIn, leasesIn, type StoredLease } from './stored.js';
 import { SimulatedLine, type Request } from './simulated-line.js';
 
@@ -42,9 +43,6 @@ export interface HostOptions {
   /** Runs its scripts; default: their translation to JavaScript. */
   readonly engine?: ScriptEngine | undefined;
 }
-
-/** The only event of a server. */
-export const SCRIPTS_FLUSHED = 'flush of scripts';
 
 /** One for all servers, so that each script is translated once. */
 const translatedEngine = new TranslatedEngine();
@@ -84,6 +82,7 @@ export class RedisHost extends SimServer {
         onCommand: (client, words) => options.onCommand?.(client, words, this.micros),
         onWrite: (length) => this.replicate(length),
         onTooFew: () => options.onTooFew?.(kernel.now),
+        onReadOnly: () => world.disturb(REPLICA_REPLIED),
       },
       options.replicas,
     );
@@ -127,9 +126,8 @@ export class RedisHost extends SimServer {
     this.world.kernel.after(ms, () => (refusals[how] = false));
   }
 
-  /** Somebody runs `SCRIPT FLUSH`. */
-  override happen(): void {
-    if (this.state === 'running') this.redis.scripting.flush();
+  override happen(event: string): void {
+    if (this.state === 'running') happenTo(this.redis, event, this.dice);
   }
 
   /** By owner, with the rest of each lease in true ms. */

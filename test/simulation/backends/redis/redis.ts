@@ -1,7 +1,8 @@
 import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/redis.store.js';
 import type { RedisStoreOptions } from '../../../../libs/distributed-lock/src/stores/redis/redis.options.js';
-import { RedisHost, SCRIPTS_FLUSHED, type HostOptions } from './redis-host.js';
+import { RedisHost, type HostOptions } from './redis-host.js';
 import { REDIS_KINDS, REDIS_SCENE_KINDS, REDIS_WRITES } from './kinds.js';
+import { REDIS_EVENTS } from './server-events.js';
 import { redisScenes } from './scenes/scenes.js';
 import { routeGlobals } from '../../kernel/globals.js';
 import type { Loss } from '../../history/loss.js';
@@ -24,7 +25,7 @@ export function redisNotedBy(onCommand?: HostOptions['onCommand'], engine?: Host
     scenes: redisScenes,
     servesInTurn: true,
     commandsPerCall: 3,
-    serverEvents: [SCRIPTS_FLUSHED],
+    serverEvents: REDIS_EVENTS,
     serverCount: () => 1,
 
     // The reply that a release waits for, the release, and the notification; as much again for a waiter that has left.

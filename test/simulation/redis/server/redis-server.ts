@@ -21,6 +21,8 @@ export interface ServerEnvironment {
   readonly engine?: ScriptEngine;
   /** The data has changed: the journal has this length now. */
   onWrite?(length: number): void;
+  /** A client was told that its connection leads to a replica. */
+  onReadOnly?(): void;
   /** Fewer replicas had a write in time than its client waited for. */
   onTooFew?(): void;
   /** A client has sent a command, or has left. */
@@ -84,6 +86,11 @@ export class RedisServer implements Serving {
     client.drop();
   }
 
+  /** Another server has become the master, with the same data. Connections that are open lead to this one, which follows it. */
+  moveMaster(): void {
+    for (const client of this.clients) client.isOfReplica = true;
+  }
+
   /** Its process ends. What it comes back with is decided by `restart`. */
   crash(): void {
     for (const client of this.clients) client.drop();
@@ -108,6 +115,10 @@ export class RedisServer implements Serving {
 
   noteCommand(client: number, words: readonly string[]): void {
     this.environment.onCommand?.(client, words);
+  }
+
+  noteReadOnly(): void {
+    this.environment.onReadOnly?.();
   }
 
   noteTooFew(): void {

@@ -9,6 +9,17 @@ export class Refusals {
   /** Commands that no user may run, in small letters. */
   readonly denied = new Set<string>();
 
+  /** Runs commands as a replica answers them. */
+  asReplica<Result>(run: () => Result): Result {
+    const before = this.isReplica;
+    this.isReplica = true;
+    try {
+      return run();
+    } finally {
+      this.isReplica = before;
+    }
+  }
+
   /** For a command of a client. */
   refusal(name: string, command: Pick<Command, 'writes' | 'needsMemory'>): ErrorReply | undefined {
     if (this.denied.has(name))

@@ -20,6 +20,8 @@ export class ServerClient implements ClientSide {
   private written = 0;
   private isWaiting = false;
   private isEnding = false;
+  /** Its connection leads to a server that is a replica by now. */
+  isOfReplica = false;
 
   /**
    * @param send takes what the server writes, as a byte string
@@ -39,7 +41,7 @@ export class ServerClient implements ClientSide {
   }
 
   get isReplica(): boolean {
-    return this.serving.refusals.isReplica;
+    return this.isOfReplica || this.serving.refusals.isReplica;
   }
 
   /** @param bytes what the client has written, as a byte string */
@@ -101,11 +103,12 @@ export class ServerClient implements ClientSide {
     serving.noteCommand(this.id, words);
     let reply: Reply | typeof WRITTEN;
     try {
-      reply = this.run(words);
+      reply = this.isOfReplica ? serving.refusals.asReplica(() => this.run(words)) : this.run(words);
     } catch (error) {
       if (!(error instanceof ErrorReply)) throw error;
       reply = error;
     }
+    if (this.isOfReplica && isReadOnly(reply)) serving.noteReadOnly();
     const length = serving.commit();
     if (length !== undefined) this.written = length;
     if (reply !== WRITTEN) this.write(reply);
@@ -129,6 +132,10 @@ export class ServerClient implements ClientSide {
   private write(reply: Reply): void {
     if (!this.isEnding) this.send(encode(reply, this.protocol));
   }
+}
+
+function isReadOnly(reply: Reply | typeof WRITTEN): boolean {
+  return reply instanceof ErrorReply && reply.message.startsWith('READONLY');
 }
 
 function subscribersOnly(name: string): ErrorReply {

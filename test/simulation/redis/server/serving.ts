@@ -13,6 +13,8 @@ export interface Serving extends Surroundings {
   readonly after: (ms: number, run: () => void) => () => void;
   /** A client's command is executed now. */
   noteCommand(client: number, words: readonly string[]): void;
+  /** A client is told that its connection leads to a replica. */
+  noteReadOnly(): void;
   /** A client is told of fewer replicas than it waited for. */
   noteTooFew(): void;
   /** A command has been executed. @returns the new length of the journal if it has written */

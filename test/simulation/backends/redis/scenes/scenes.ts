@@ -1,6 +1,7 @@
 import type { StoreOptions } from '../../backend.js';
 import type { DrawScene } from '../../../plan/scene.js';
 import { forced } from './forced.js';
+import { fullMemory } from './full-memory.js';
 import { goneWaiter } from './gone-waiter.js';
 import { handshakes } from './handshakes.js';
 import { lateAcquires } from './late-acquires.js';
@@ -12,6 +13,7 @@ import { seenTokens } from './seen-tokens.js';
 const SCENES: readonly DrawScene[] = [
   forced,
   forced,
+  fullMemory,
   goneWaiter,
   handshakes,
   lateAcquires,
