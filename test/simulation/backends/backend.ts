@@ -73,6 +73,16 @@ export interface ExpiredSession {
   readonly at: number;
 }
 
+/** One thread of a client of another library. It has one lock at a time. */
+export interface ForeignLock {
+  readonly isHolding: boolean;
+  /** Waits for the lock, and has it for so long at most. */
+  lock(key: string, leaseMs: number): void;
+  unlock(): void;
+  /** Its process ends. */
+  crash(): void;
+}
+
 /** The servers of one history. */
 export interface RunningBackend {
   /** Faults stop them, crash them and set their clocks. What a crash costs follows from `onCrash` of the server. */
@@ -91,6 +101,8 @@ export interface RunningBackend {
   storeFor(process: SimProcess): LockStoreFactory;
   /** Who holds a key by what the servers have now, and for how many true ms they keep it without another request. */
   holdersOf?(key: string): ReadonlyMap<string, number>;
+  /** A client of another library, with the same wire format. */
+  foreignClient?(): ForeignLock;
   /** The servers lose what they know, or go back to what they knew some time ago. Exclusion is not promised over that. */
   forget?(how: 'empty' | 'stale'): void;
   /** The faults of the plan are over, and those of the servers must be, too. */

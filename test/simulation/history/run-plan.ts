@@ -20,6 +20,7 @@ import { deadPermitInCalm } from './dead-permit-in-calm.js';
 import { drainInCalm } from './drain-in-calm.js';
 import { Elections } from './elections.js';
 import { endsInCalm } from './ends-in-calm.js';
+import { foreignInCalm } from './foreign-in-calm.js';
 import { forcedInCalm } from './forced-in-calm.js';
 import { goneInCalm } from './gone-in-calm.js';
 import { leaderInCalm } from './leader-in-calm.js';
@@ -208,6 +209,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
     }
     if (stage.parts.servesInTurn) {
       await play(stage, newcomerInCalm);
+      await play(stage, foreignInCalm);
       await play(stage, forcedInCalm, plan.watchdogTimeoutMs);
     }
     await play(stage, goneInCalm, plan.watchdogTimeoutMs);

@@ -2,6 +2,25 @@ import { mutantsOf, type Mutant } from './mutant.js';
 
 /** The scripts, and the commands that send them. */
 export const REDIS_MUTANTS: readonly Mutant[] = [
+  ...mutantsOf('redis', 'stores/redis/connection/redis.notifications.js', [
+    [
+      'a release of a foreign client wakes nobody',
+      'for (const owner of this.foreignChannels.get(channel) ?? [])',
+      'for (const owner of [])',
+    ],
+  ]),
+  ...mutantsOf('redis', 'stores/redis/scripts/lua.generated.js', [
+    [
+      'a release wakes no foreign client',
+      "receivers = was_holder == 1 and redis.call(publish, KEYS[5], '0') or 0",
+      'receivers = 0',
+    ],
+    [
+      'foreign clients have no turn',
+      'if foreign_clients > 0 and foreign_clients_waited() >= FOREIGN_WAIT_MS then',
+      'if false then',
+    ],
+  ]),
   ...mutantsOf('redis', 'stores/redis/connection/redis.connection.js', [
     ['a connection that is answered READONLY is kept', 'if (isReadOnly(error))', 'if (false)'],
   ]),

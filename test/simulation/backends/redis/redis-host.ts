@@ -11,6 +11,8 @@ import { RedisServer } from '../../redis/server/redis-server.js';
 import { simulatedTarget } from '../../redis/socket/connector.js';
 import { KEY_PREFIXES } from '../../plan/settings.js';
 import { kindOfMessage } from './kinds.js';
+import { ForeignClient } from './foreign-client.js';
+import type { Reply } from '../../redis/resp/reply.js';
 import { happenTo, REPLICA_REPLIED } from './server-events.js';
 import { holdersIn, leasesIn, type StoredLease } from './stored.js';
 import { SimulatedLine, type Request } from './simulated-line.js';
@@ -128,6 +130,19 @@ export class RedisHost extends SimServer {
 
   override happen(event: string): void {
     if (this.state === 'running') happenTo(this.redis, event, this.dice);
+  }
+
+  /** Executes a command of a client that is no process of the simulation. */
+  execute(words: readonly string[]): Reply {
+    return this.redis.execute(words);
+  }
+
+  /** A client of Redisson. */
+  foreignClient(): ForeignClient {
+    const { kernel } = this.world;
+    return new ForeignClient(this, `${this.dice.uuid()}:1`, (ms, run) =>
+      kernel.after(ms, () => this.receive(run)),
+    );
   }
 
   /** By owner, with the rest of each lease in true ms. */

@@ -92,6 +92,7 @@ export function redisNotedBy(onCommand?: HostOptions['onCommand'], engine?: Host
         forget: (how) => host.forget(how),
         calm: () => host.calm(),
         holdersOf: (key) => host.holdersOf(key),
+        foreignClient: () => host.foreignClient(),
         leftovers: () => host.leftovers(),
       };
     },

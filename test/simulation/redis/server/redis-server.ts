@@ -3,6 +3,8 @@ import { Journal } from '../data/journal.js';
 import { Keyspace } from '../data/keyspace.js';
 import { Replicas } from '../data/replicas.js';
 import { msOf } from '../commands/keys.js';
+import { checked, named } from '../commands/lookup.js';
+import { COMMANDS } from '../commands/table.js';
 import type { Reply } from '../resp/reply.js';
 import type { ScriptEngine } from '../lua/script-engine.js';
 import { Refusals } from './refusals.js';
@@ -73,6 +75,14 @@ export class RedisServer implements Serving {
       this.scriptMicros = undefined;
     }
   };
+
+  /** Executes one command that scripts may call, too. @throws ErrorReply */
+  execute(words: readonly string[]): Reply {
+    const { name, args } = named(words);
+    const reply = checked(COMMANDS.get(name), words).run(args, this);
+    this.commit();
+    return reply;
+  }
 
   /** A new connection. @param send takes what the server writes @param end is called when the server closes it */
   connect(send: (bytes: string) => void, end: () => void): ServerClient {
