@@ -14,7 +14,7 @@ export const LOCKED_MUTANTS: readonly Mutant[] = [
       'this.hasEnded && this.open > 0',
     ],
   ]),
-  ...mutantsOf('documents', 'locked/admission.js', [
+  ...mutantsOf('documents', 'locked/acquire.js', [
     ['onBusy answers for each error of acquiring', '|| !isBusy)', ')'],
   ]),
   ...mutantsOf('documents', 'locked/locked-call.js', [

@@ -68,7 +68,7 @@ export function OnlyLeader(name?: string): OnlyLeaderDecorator {
       leadersOf(self, where)
         .of(name, where)
         .runAsLeader(
-          (term) => Reflect.apply(original, self, TERM_SLOTS.fill(target, method, args, term)) as unknown,
+          (term) => Reflect.apply(original, self, TERM_SLOTS.fill({ target, method }, args, term)) as unknown,
         ),
     );
     Reflect.defineMetadata(SITE, { name, where } satisfies OnlyLeaderSite, wrapped);

@@ -1,30 +1,45 @@
 import type { ExecutionContext } from '@nestjs/common';
 import { onEndOf, type Emitter } from '../async-context/shared-listener.js';
 
-/** A call of `@grpc/grpc-js` on its server, as Nest gives it to handlers. */
-export interface GrpcCall {
-  readonly cancelled: boolean;
-  readonly destroyed?: boolean;
-  readonly metadata: object;
-  getPeer(): string;
-  on(event: string, listener: () => void): unknown;
-  removeListener(event: string, listener: () => void): unknown;
-  emit(event: 'error', error: unknown): unknown;
+/** The open answer to a request: a response of HTTP, or a call of gRPC. */
+export interface Answer {
+  /** True once something of it was sent, or its handler has announced that it sends it. */
+  readonly isBegun: boolean;
+  /** True if the client has gone before the answer was complete. Says nothing before the answer is over. */
+  readonly wasLeft: boolean;
+  /**
+   * Calls `listener` once: when the answer was sent or the client has gone, at once if that is so already.
+   *
+   * @returns stops listening
+   */
+  whenOver(listener: () => void): () => void;
+  /** Ends the answer so that the client sees that it is not complete. */
+  breakOff(error: unknown): void;
 }
 
-/** The call among the arguments of a message; `undefined` for a message of another transport. */
-export function grpcCallOf(args: readonly unknown[]): GrpcCall | undefined {
-  return args.find(isGrpcCall);
+/** The open answer to a request; `undefined` for GraphQL subscriptions, gateways and messages of other transports than gRPC. */
+export function answerTo(context: ExecutionContext): Answer | undefined {
+  switch (context.getType<string>()) {
+    case 'http':
+      return HttpAnswer.of(context.switchToHttp().getResponse<PlatformResponse>());
+    case 'graphql': {
+      const { req, res, reply } = context.getArgByIndex<GraphqlContext | undefined>(2) ?? {};
+      return HttpAnswer.of(res ?? req?.res ?? reply);
+    }
+    case 'rpc': {
+      const call = grpcCallOf(context.getArgs());
+      return call && new GrpcAnswer(call);
+    }
+    default:
+      return undefined;
+  }
 }
 
-function isGrpcCall(arg: unknown): arg is GrpcCall {
-  const { cancelled, getPeer, on } = Object(arg) as Partial<GrpcCall>;
-  return typeof cancelled === 'boolean' && typeof getPeer === 'function' && typeof on === 'function';
-}
-
-/** Ends a call with an error. The payload of an `RpcException` has the status. */
-export function breakOffCall(call: GrpcCall, error: unknown): void {
-  call.emit('error', (error as { getError?(): unknown }).getError?.() ?? error);
+/** The context that applications usually give to GraphQL. Integrations of Fastify have `reply`. */
+interface GraphqlContext {
+  readonly req?: { readonly res?: PlatformResponse };
+  readonly res?: PlatformResponse;
+  readonly reply?: PlatformResponse;
 }
 
 const ENDS = ['finish', 'close'];
@@ -93,22 +108,6 @@ class HttpAnswer implements Answer {
   }
 }
 
-/** The open answer to a request: a response of HTTP, or a call of gRPC. */
-export interface Answer {
-  /** True once something of it was sent, or its handler has announced that it sends it. */
-  readonly isBegun: boolean;
-  /** True if the client has gone before the answer was complete. Says nothing before the answer is over. */
-  readonly wasLeft: boolean;
-  /**
-   * Calls `listener` once: when the answer was sent or the client has gone, at once if that is so already.
-   *
-   * @returns stops listening
-   */
-  whenOver(listener: () => void): () => void;
-  /** Ends the answer so that the client sees that it is not complete. */
-  breakOff(error: unknown): void;
-}
-
 interface Http2Stream extends Emitter {
   readonly closed: boolean;
   readonly destroyed: boolean;
@@ -139,31 +138,6 @@ type PlatformResponse = RawResponse & {
   readonly sent?: boolean;
 };
 
-/** The open answer to a request; `undefined` for GraphQL subscriptions, gateways and messages of other transports than gRPC. */
-export function answerTo(context: ExecutionContext): Answer | undefined {
-  switch (context.getType<string>()) {
-    case 'http':
-      return HttpAnswer.of(context.switchToHttp().getResponse<PlatformResponse>());
-    case 'graphql': {
-      const { req, res, reply } = context.getArgByIndex<GraphqlContext | undefined>(2) ?? {};
-      return HttpAnswer.of(res ?? req?.res ?? reply);
-    }
-    case 'rpc': {
-      const call = grpcCallOf(context.getArgs());
-      return call && new GrpcAnswer(call);
-    }
-    default:
-      return undefined;
-  }
-}
-
-/** The context that applications usually give to GraphQL. Integrations of Fastify have `reply`. */
-interface GraphqlContext {
-  readonly req?: { readonly res?: PlatformResponse };
-  readonly res?: PlatformResponse;
-  readonly reply?: PlatformResponse;
-}
-
 /** `@grpc/grpc-js` emits 'cancelled' at every end of a call, also when it has sent the status itself. */
 class GrpcAnswer implements Answer {
   /** No member of a call of gRPC tells this. */
@@ -185,4 +159,30 @@ class GrpcAnswer implements Answer {
   breakOff(error: unknown): void {
     breakOffCall(this.call, error);
   }
+}
+
+/** A call of `@grpc/grpc-js` on its server, as Nest gives it to handlers. */
+export interface GrpcCall {
+  readonly cancelled: boolean;
+  readonly destroyed?: boolean;
+  readonly metadata: object;
+  getPeer(): string;
+  on(event: string, listener: () => void): unknown;
+  removeListener(event: string, listener: () => void): unknown;
+  emit(event: 'error', error: unknown): unknown;
+}
+
+/** The call among the arguments of a message; `undefined` for a message of another transport. */
+export function grpcCallOf(args: readonly unknown[]): GrpcCall | undefined {
+  return args.find(isGrpcCall);
+}
+
+function isGrpcCall(arg: unknown): arg is GrpcCall {
+  const { cancelled, getPeer, on } = Object(arg) as Partial<GrpcCall>;
+  return typeof cancelled === 'boolean' && typeof getPeer === 'function' && typeof on === 'function';
+}
+
+/** Ends a call with an error. The payload of an `RpcException` has the status. */
+export function breakOffCall(call: GrpcCall, error: unknown): void {
+  call.emit('error', (error as { getError?(): unknown }).getError?.() ?? error);
 }

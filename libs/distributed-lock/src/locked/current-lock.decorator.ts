@@ -39,5 +39,6 @@ export function fillSlots(
   lock: Lock | undefined,
 ): readonly unknown[] {
   if (!lock) return args;
-  return LOCK_SLOTS.fill(isStatic ? declaredIn : (declaredIn.prototype as object), method, args, lock);
+  const target = isStatic ? declaredIn : (declaredIn.prototype as object);
+  return LOCK_SLOTS.fill({ target, method }, args, lock);
 }

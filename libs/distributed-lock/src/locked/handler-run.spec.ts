@@ -3,19 +3,18 @@ import type { CallHandler, ExecutionContext } from '@nestjs/common';
 import { catchError, defer, lastValueFrom, map, of } from 'rxjs';
 import { LockNotHeldError } from '../port/lock.errors.js';
 import { activationOfFlow } from '../lock/core/async-context.js';
-import { ExpectedCall, HandlerRun, toHandler, type LockedCall } from './handler-run.js';
+import { ExpectedCall, HandlerRun, toHandler, type HandlerRequest } from './handler-run.js';
 import type { KeyPlan } from './key-plan.js';
 import type { LockedSite } from './locked-site.js';
 
 const siteOf = (method: string): LockedSite => ({ method }) as LockedSite;
 const nothing = (): void => undefined;
-const callOf = (site: LockedSite): LockedCall => ({
+const callOf = (site: LockedSite): HandlerRequest => ({
   site,
   plan: {
-    fits: () => true,
+    covers: () => true,
     isFree: () => true,
     partsOf: () => new Map(),
-    assertKeyOf: () => undefined,
   } as unknown as KeyPlan,
   context: {} as ExecutionContext,
 });
@@ -37,7 +36,7 @@ describe('a run of a handler', () => {
       handle: () =>
         defer(async () => {
           seen.push(covers(), ExpectedCall.of(siteOf('a'), []) !== undefined);
-          const result = await ExpectedCall.of(site, [])?.run(async () => covers(), []);
+          const result = await ExpectedCall.of(site, [])?.run(async () => covers());
           return [result, covers()];
         }),
     };
@@ -57,8 +56,8 @@ describe('a run of a handler', () => {
     const next: CallHandler = {
       handle: () =>
         defer(async () => {
-          await Promise.resolve(ExpectedCall.of(site, [])?.run(fail, [])).catch(() => undefined);
-          return ExpectedCall.of(site, [])?.run(fail, []);
+          await Promise.resolve(ExpectedCall.of(site, [])?.run(fail)).catch(() => undefined);
+          return ExpectedCall.of(site, [])?.run(fail);
         }),
     };
     const after = toHandler(handlerRun, next).pipe(catchError(() => of(ExpectedCall.of(site, []))));
@@ -67,7 +66,7 @@ describe('a run of a handler', () => {
 
   it('is not seen by the handler, and runs until its promise has settled', async () => {
     const handlerRun = new HandlerRun(callOf(siteOf('a')), undefined);
-    const result = handlerRun.enter(() => handlerRun.start(async () => activationOfFlow(), [], nothing));
+    const result = handlerRun.enter(() => handlerRun.start(async () => activationOfFlow(), nothing));
     expect(handlerRun.isRunning).toBe(true);
     expect(await result).toBeUndefined();
     expect(handlerRun.isRunning).toBe(false);
@@ -78,7 +77,7 @@ describe('a run of a handler', () => {
     // oxlint-disable-next-line unicorn/no-thenable -- query builders are such
     const lazy = { then: (resolve: (value: string) => void) => resolve(`asked ${(asked += 1)}`) };
     const handlerRun = new HandlerRun(callOf(siteOf('a')), undefined);
-    const result = handlerRun.start(() => lazy, [], nothing);
+    const result = handlerRun.start(() => lazy, nothing);
     expect([await result, await result]).toEqual(['asked 1', 'asked 1']);
   });
 
@@ -100,6 +99,6 @@ describe('a run of a handler', () => {
   it('starts no handler once it is closed', async () => {
     const handlerRun = new HandlerRun(callOf(siteOf('a')), undefined);
     handlerRun.close();
-    await expect(handlerRun.start(() => 'ran', [], nothing)).rejects.toThrow(LockNotHeldError);
+    await expect(handlerRun.start(() => 'ran', nothing)).rejects.toThrow(LockNotHeldError);
   });
 });

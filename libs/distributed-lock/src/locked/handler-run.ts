@@ -9,7 +9,7 @@ import type { LockedSite } from './locked-site.js';
 import type { UnderLock } from './under-lock.js';
 
 /** One call of a locked handler by Nest. */
-export interface LockedCall {
+export interface HandlerRequest {
   readonly site: LockedSite;
   readonly plan: KeyPlan;
   readonly context: ExecutionContext;
@@ -37,7 +37,7 @@ export class HandlerRun {
    * generation would keep the request, and all that comes after it, until the next full collection.
    */
   constructor(
-    { site, plan, context }: LockedCall,
+    { site, plan, context }: HandlerRequest,
     /** `undefined` when this call needs no lock. */
     readonly lock: HeldLock | undefined,
     private holder?: Pick<UnderLock<unknown>, 'releaseIfDone' | 'streams' | 'hold'>,
@@ -63,10 +63,13 @@ export class HandlerRun {
     return this.running > 0;
   }
 
-  /** True for arguments that name the keys of its lock. Without a lock, true for those that need none, until it is closed. */
+  /**
+   * Whether a call with these arguments may run under the lock that its request already holds, or without one if `when` said
+   * so. @throws LockConfigurationError for a message that names another key
+   */
   covers(args: readonly unknown[]): boolean {
     const { lock, plan } = this;
-    return lock ? plan.fits(lock.keys, args, this.parts) : this.isOpen && plan.isFree(args);
+    return lock ? plan.covers(args, lock, this.parts) : this.isOpen && plan.isFree(args);
   }
 
   /** Runs `work` as a flow that has the lock. */
@@ -85,17 +88,11 @@ export class HandlerRun {
    * Runs the handler in a flow of its own, so that a call of the same method inside acquires for itself.
    *
    * @returns its result; a promise that rejects with LockNotHeldError or LockLostError if it would run without the lock
-   * @throws LockConfigurationError if the lock is not that of these arguments
    */
-  start(
-    handler: (lock: HeldLock | undefined) => unknown,
-    args: readonly unknown[],
-    onSuccess: () => void,
-  ): unknown {
+  start(handler: (lock: HeldLock | undefined) => unknown, onSuccess: () => void): unknown {
     const { holder, lock } = this;
     const refusal = this.isOpen ? lock?.noticeLoss() : answeredError(lock);
     if (refusal) return Promise.reject(refusal);
-    if (lock) this.plan.assertKeyOf(args, lock, this.parts);
     const result = runFor(undefined, () => handler(lock));
     const pass = (value: unknown): unknown => {
       onSuccess();
@@ -148,8 +145,8 @@ export class ExpectedCall {
   }
 
   /** Stays open after a failure, because a decorator around `@Locked` may call again. */
-  run(handler: (lock: HeldLock | undefined) => unknown, args: readonly unknown[]): unknown {
-    return this.handlerRun.start(handler, args, () => this.close());
+  run(handler: (lock: HeldLock | undefined) => unknown): unknown {
+    return this.handlerRun.start(handler, () => this.close());
   }
 
   close(): void {

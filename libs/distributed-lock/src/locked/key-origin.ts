@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { isReadable } from './handler-values.js';
 import { EACH, type KeyTemplate, type Placeholder } from './key-template.js';
-import type { MethodShape } from './method-shape.js';
+import { isHandler, type HandlerShape, type MethodShape } from './method-shape.js';
 import { ROUTE_PARAMETER, type HandlerKind, type HandlerParameter } from '../nest/metadata.js';
 
 /** The source of the value of one placeholder: an argument of the method or the request, then a path of properties. */
@@ -31,11 +31,11 @@ const POSITION = /^\d+$/;
 /** @throws LockConfigurationError for a name that the method does not have, with the names that it has */
 export function originOf(p: Placeholder, template: KeyTemplate, shape: MethodShape): Origin {
   const place = `${p.text} in "${template.text}" at position ${p.position}`;
-  const origin = shape.kind ? inHandler(p, place, shape, shape.kind) : inMethod(p, shape);
-  if (!origin) throw mistake(shape, `unknown ${place}; ${offerOf(shape)}.`);
+  const origin = isHandler(shape) ? inHandler(p, place, shape) : inMethod(p, shape);
+  if (!origin) throw placeholderError(shape, `unknown ${place}; ${offerOf(shape)}.`);
   if (!isWildcard(p, origin, shape)) return origin;
   const advice = `Give a key function, (path: string[]) => lockKey\`…\${path.join('/')}\`, or @Param a pipe that joins them.`;
-  throw mistake(
+  throw placeholderError(
     shape,
     `${place} is a wildcard of the route, which Express gives as a list of its segments. ${advice}`,
   );
@@ -61,7 +61,7 @@ function inParameter(
   return typeof parameter.data === 'string' ? [source, parameter.data, ...rest] : [source, ...rest];
 }
 
-function mistake({ where }: MethodShape, text: string): LockConfigurationError {
+function placeholderError({ where }: MethodShape, text: string): LockConfigurationError {
   return new LockConfigurationError(`@Locked on ${where}: ${text}`);
 }
 
@@ -94,10 +94,9 @@ function inMethod(
 function inHandler(
   { path: [name = '', ...rest] }: Placeholder,
   place: string,
-  shape: MethodShape,
-  kind: HandlerKind,
+  shape: HandlerShape,
 ): Origin | undefined {
-  const { decorated } = shape;
+  const { decorated, kind } = shape;
   const [field, ...deeper] = rest;
   if (field !== undefined && SOURCES[kind].includes(name)) {
     // A field that the handler declares is read over its pipes.
@@ -114,7 +113,7 @@ function inHandler(
   if (!parameter) return undefined;
   if (!another) return { argument: parameter.index, parameter, rest };
   const choices = named.map((it) => `<${sourceOf(it, kind, name)}>`).join(' or ');
-  throw mistake(shape, `${place} may be one of ${named.length} parameters; write ${choices}.`);
+  throw placeholderError(shape, `${place} may be one of ${named.length} parameters; write ${choices}.`);
 }
 
 function sourceOf({ type, index }: HandlerParameter, kind: HandlerKind, name: string): string {

@@ -1,7 +1,6 @@
 import type { ExecutionContext } from '@nestjs/common';
 import { LockConfigurationError, LockKeyError, isLockError } from '../port/lock.errors.js';
 import type { CallOptions, Keys, Lock } from '../lock/lock.js';
-import { checkHandler } from './method-shape.js';
 import { readSource, type HandlerValues } from './handler-values.js';
 import { andThen, readAll, type MaybePromise } from '../async-context/maybe-promise.js';
 import { originOf, partNameOf, type Origin } from './key-origin.js';
@@ -9,7 +8,7 @@ import { follow, type Placeholder } from './key-template.js';
 import { type AnyClass, type AnyFunction, ROUTE_PARAMETER } from '../nest/metadata.js';
 import { optionsOf, type LockedSite } from './locked-site.js';
 import { callOptions, checkLockedOptions, type LockedOptions } from './locked.options.js';
-import { shapeOf, type MethodShape } from './method-shape.js';
+import { checkHandler, isHandler, shapeOf, type MethodShape } from './method-shape.js';
 
 const NO_PARTS: RequestParts = new Map();
 
@@ -38,8 +37,7 @@ export class KeyPlan {
     for (const template of typeof site.key === 'function' ? [] : site.key) {
       for (const p of template.placeholders) this.origins.set(p, originOf(p, template, this.shape));
     }
-    const { kind } = this.shape;
-    if (kind) checkHandler({ ...this.shape, kind }, site, this.options);
+    if (isHandler(this.shape)) checkHandler(this.shape, site, this.options);
   }
 
   static of(cls: AnyClass, site: LockedSite): KeyPlan {
@@ -90,13 +88,27 @@ export class KeyPlan {
     return this.parts.get(context) ?? NO_PARTS;
   }
 
-  /** False for arguments that name another key than these. Always true for a message, which `assertKeyOf` checks. */
-  fits(keys: readonly string[], args: readonly unknown[], parts: RequestParts): boolean {
+  /**
+   * Whether these arguments of the handler name the keys that are locked for its request. Calls a key function again, unless
+   * it surely had the same arguments.
+   *
+   * @throws LockConfigurationError for a message whose arguments name another key: the handler would run under another lock
+   * than its own. Nest shows nobody the global pipes that a microservice has of its own, or that an application adds after it
+   * has connected one.
+   */
+  covers(args: readonly unknown[], { keys }: Lock, parts: RequestParts): boolean {
+    const isMessage = this.shape.kind === 'rpc';
+    let other: string | undefined;
     try {
-      return this.shape.kind === 'rpc' || this.otherKey(keys, args, parts) === undefined;
-    } catch {
+      other = this.keysByArguments(args, parts).find((key) => !keys.includes(key));
+    } catch (error) {
+      if (isMessage) throw error;
       return false;
     }
+    if (other === undefined || !isMessage) return other === undefined;
+    throw new LockConfigurationError(
+      `@Locked on ${this.where}: the handler is given the value of "${other}", but "${keys.join('", "')}" is locked, since pipes ran that this package cannot see: global ones of a microservice, or of the application after connectMicroservice. Bind them to the handler, or connect with inheritAppConfig after the last useGlobalPipes.`,
+    );
   }
 
   /** False for arguments that a lock is needed for. True where only a promise could tell. */
@@ -136,41 +148,17 @@ export class KeyPlan {
     });
   }
 
-  /**
-   * Compares the key of a message with the arguments of its handler. Nest shows nobody the global pipes that a
-   * microservice has of its own, or that an application adds after it has connected one.
-   *
-   * @throws LockConfigurationError when they differ, because the handler would run under another lock than its own
-   */
-  assertKeyOf(args: readonly unknown[], { keys }: Lock, parts: RequestParts): void {
-    const other = this.shape.kind === 'rpc' ? this.otherKey(keys, args, parts) : undefined;
-    if (other === undefined) return;
-    throw new LockConfigurationError(
-      `@Locked on ${this.where}: the handler is given the value of "${other}", but "${keys.join('", "')}" is locked, since pipes ran that this package cannot see: global ones of a microservice, or of the application after connectMicroservice. Bind them to the handler, or connect with inheritAppConfig after the last useGlobalPipes.`,
-    );
-  }
-
-  /** A key of these arguments that `keys` lacks. Calls a key function again, unless it surely had the same arguments. */
-  private otherKey(
-    keys: readonly string[],
-    args: readonly unknown[],
-    parts: RequestParts,
-  ): string | undefined {
-    const { key } = this.site;
-    if (typeof key === 'function' && isGivenAgain(args.slice(0, key.length), parts)) return undefined;
-    return this.keysByArguments(args, parts).find((it) => !keys.includes(it));
-  }
-
   private keysByArguments(args: readonly unknown[], parts: RequestParts): readonly string[] {
     const { key } = this.site;
-    if (typeof key === 'function') {
-      return [this.checked(Reflect.apply(key, undefined, args.slice(0, key.length)))].flat();
+    if (typeof key !== 'function') {
+      return key
+        .filter(({ placeholders }) => placeholders.every((p) => !this.isPart(p) || parts.has(p)))
+        .flatMap((template) =>
+          template.render(template.placeholders.map((p) => parts.get(p) ?? this.valueInCall(p, args))),
+        );
     }
-    return key
-      .filter(({ placeholders }) => placeholders.every((p) => !this.isPart(p) || parts.has(p)))
-      .flatMap((template) =>
-        template.render(template.placeholders.map((p) => parts.get(p) ?? this.valueInCall(p, args))),
-      );
+    const own = args.slice(0, key.length);
+    return isGivenAgain(own, parts) ? [] : [this.checked(Reflect.apply(key, undefined, own))].flat();
   }
 
   /** @param isOfServer whether the server gives each value that an error without a `part` may be about */

@@ -50,15 +50,15 @@ export class KeyTemplate {
     for (let open = text.indexOf('<'); open >= 0; open = text.indexOf('<', end)) {
       const close = text.indexOf('>', open);
       const isClosed = close >= 0 && !text.slice(open + 1, close).includes('<');
-      if (!isClosed) throw mistake(text, `has an unclosed "<" at position ${open}`);
+      if (!isClosed) throw templateError(text, `has an unclosed "<" at position ${open}`);
       texts.push(text.slice(end, open));
       placeholders.push(placeholder(text, open, close));
       end = close + 1;
     }
-    if (text === '') throw mistake(text, 'is empty');
+    if (text === '') throw templateError(text, 'is empty');
     const foreign = foreignPlaceholder(text);
     if (foreign) {
-      throw mistake(
+      throw templateError(
         text,
         `has ${foreign.text} at position ${foreign.position}, which is plain text here, the same for every call: write "${foreign.instead}". If it is meant as it stands, make the key by a function, with lockKey\`…\``,
       );
@@ -66,13 +66,13 @@ export class KeyTemplate {
     const merged = placeholders.findIndex((_, i) => i > 0 && !SEPARATOR.test(texts[i] ?? ''));
     if (merged > 0) {
       const [one, next] = placeholders.slice(merged - 1) as [Placeholder, Placeholder];
-      throw mistake(
+      throw templateError(
         text,
         `has nothing between ${one.text} and ${next.text} at position ${next.position} that a value cannot contain: write ":" there`,
       );
     }
     if (placeholders.filter((p) => p.isList).length > 1) {
-      throw mistake(text, 'has more than one list: use a key function');
+      throw templateError(text, 'has more than one list: use a key function');
     }
     return new KeyTemplate(text, [...texts, text.slice(end)], placeholders);
   }
@@ -89,7 +89,7 @@ export class KeyTemplate {
     if (list < 0) return [this.renderOne(values, partOf)];
     const elements = values[list];
     if (!Array.isArray(elements) || elements.length === 0) {
-      throw this.refusal(list, `${kindOf(elements)}, not a list of values`, partOf);
+      throw this.valueError(list, `${kindOf(elements)}, not a list of values`, partOf);
     }
     return elements.map((element: unknown) => this.renderOne(values.with(list, element), partOf));
   }
@@ -103,14 +103,14 @@ export class KeyTemplate {
     for (const filter of this.placeholders[index]?.filters ?? []) {
       filtered = filter.apply(filtered);
       if (filtered === undefined)
-        throw this.refusal(index, `not accepted by the filter ${filter.name}`, partOf);
+        throw this.valueError(index, `not accepted by the filter ${filter.name}`, partOf);
     }
     const escaped = escapeKeyValue(filtered);
-    if (escaped === undefined) throw this.refusal(index, `${kindOf(filtered)}: ${NEEDED}`, partOf);
+    if (escaped === undefined) throw this.valueError(index, `${kindOf(filtered)}: ${NEEDED}`, partOf);
     return escaped;
   }
 
-  private refusal(index: number, what: string, partOf: PartOf): LockKeyError {
+  private valueError(index: number, what: string, partOf: PartOf): LockKeyError {
     const placeholder = this.placeholders[index] as Placeholder;
     const { text, position } = placeholder;
     const message = `No key from "${this.text}": the value of ${text} at position ${position} is ${what}.`;
@@ -144,10 +144,10 @@ export function follow(root: unknown, path: readonly string[]): unknown {
 function placeholder(template: string, open: number, close: number): Placeholder {
   const [path = '', ...filters] = template.slice(open + 1, close).split('|');
   const text = template.slice(open, close + 1);
-  if (!PATH.test(path)) throw mistake(template, `has no name or path in ${text} at position ${open}`);
+  if (!PATH.test(path)) throw templateError(template, `has no name or path in ${text} at position ${open}`);
   const steps = path.split('.').flatMap((part) => (part.endsWith(EACH) ? [part.slice(0, -2), EACH] : [part]));
   const lists = steps.filter((step) => step === EACH).length;
-  if (lists > 1) throw mistake(template, `has a list in a list in ${text} at position ${open}`);
+  if (lists > 1) throw templateError(template, `has a list in a list in ${text} at position ${open}`);
   return {
     text,
     position: open,
@@ -157,7 +157,7 @@ function placeholder(template: string, open: number, close: number): Placeholder
       const apply = Object.hasOwn(KEY_FILTERS, name) ? KEY_FILTERS[name] : undefined;
       if (apply) return { name, apply };
       const known = Object.keys(KEY_FILTERS).join(', ');
-      throw mistake(
+      throw templateError(
         template,
         `has an unknown filter "${name}" in ${text} at position ${open}; there are: ${known}`,
       );
@@ -165,6 +165,6 @@ function placeholder(template: string, open: number, close: number): Placeholder
   };
 }
 
-function mistake(template: string, what: string): LockConfigurationError {
+function templateError(template: string, what: string): LockConfigurationError {
   return new LockConfigurationError(`Key template "${template}" ${what}.`);
 }

@@ -46,12 +46,16 @@ export function serviceOf(object: unknown, name: string, where: string): LockSer
   const [running, another] = registrations.filter((it) => it.isRunning);
   if (running && !another) return running.service;
   throw new LockConfigurationError(
-    `@Locked on ${where}: ${missingLocks(object, name, registrations.length, running !== undefined)}`,
+    `@Locked on ${where}: ${whyNone(object, name, { isRunning: running !== undefined, isKnown: registrations.length > 0 })}`,
   );
 }
 
 /** Why the object has no locks, and what to do. */
-function missingLocks(object: unknown, name: string, registrations: number, isRunning: boolean): string {
+function whyNone(
+  object: unknown,
+  name: string,
+  { isRunning, isKnown }: { readonly isRunning: boolean; readonly isKnown: boolean },
+): string {
   const options = name === 'default' ? '' : `{ name: '${name}' }`;
   const cls = underConstruction(object);
   if (cls !== undefined) {
@@ -61,10 +65,9 @@ function missingLocks(object: unknown, name: string, registrations: number, isRu
     return 'several applications of this process offer locks, and this object is a provider of none of them. Make it a provider.';
   }
   const inTests = `In a unit test without a module import TestLocks from nestjs-distributed-lock/testing, and write new TestLocks(${options}).injectInto(…) around the object.`;
-  const remedy =
-    registrations > 0
-      ? 'The application that offers them has not started yet, or is closed, and this object is no provider of it. Make it a provider, or call it between the start and the end of the application.'
-      : `Import ${importOf(name)}, and call it between the start and the end of the application.`;
+  const remedy = isKnown
+    ? 'The application that offers them has not started yet, or is closed, and this object is no provider of it. Make it a provider, or call it between the start and the end of the application.'
+    : `Import ${importOf(name)}, and call it between the start and the end of the application.`;
   return `no running application offers locks. ${remedy} ${inTests}`;
 }
 

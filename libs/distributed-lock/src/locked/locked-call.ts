@@ -1,4 +1,5 @@
 import { isObservable, throwError, type Observable } from 'rxjs';
+import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
 import { promiseOf } from '../async-context/promise-of.js';
 import { assertGenuine, injectedProperty, mockError } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
@@ -8,19 +9,27 @@ import { assertHoldable, holdStream } from '../lock/streams/held-stream.js';
 import type { LockService } from '../lock/lock.service.js';
 import { runHolding } from '../lock/core/async-context.js';
 import { outsideOfHandlers } from './handler-run.js';
-import { admit, busyAnswer, isNeeded, whenAdmitted, type Applicant } from './admission.js';
+import { acquireOrFallBack, busyAnswer, isNeeded, whenAcquired, type LockedCall } from './acquire.js';
 import { fillSlots } from './current-lock.decorator.js';
 import { Departure } from './departure.js';
 import { runAsCalled } from './handler-flow.js';
-import { isPromiseLike } from '../async-context/maybe-promise.js';
 import { KeyPlan } from './key-plan.js';
 import { serviceOf } from './live-services.js';
 import type { AnyClass, AnyFunction } from '../nest/metadata.js';
 import { optionsOf, type LockedSite } from './locked-site.js';
 import { UnderLock } from './under-lock.js';
 
+/** One call of a method that is wrapped. */
+export interface MethodCall {
+  readonly site: LockedSite;
+  /** The method below `@Locked`. */
+  readonly original: AnyFunction;
+  readonly self: unknown;
+  readonly args: readonly unknown[];
+}
+
 /** One call of a locked method that no interceptor has acquired for. */
-interface Call extends Applicant {
+interface Call extends LockedCall {
   readonly plan: KeyPlan;
   readonly keys: () => Keys;
   /** Runs the method itself. */
@@ -33,12 +42,12 @@ interface Call extends Applicant {
  * Returns a Promise, an Observable under `stream: true`, or an async generator for a method that is one. A stream that
  * the method returns holds the lock until it has ended.
  */
-export function callLocked(
-  site: LockedSite,
-  original: AnyFunction,
-  self: unknown,
-  args: readonly unknown[],
-): Promise<unknown> | Observable<unknown> | AsyncGenerator<unknown, unknown> {
+export function callLocked({
+  site,
+  original,
+  self,
+  args,
+}: MethodCall): Promise<unknown> | Observable<unknown> | AsyncGenerator<unknown, unknown> {
   const callOf = (): Call => {
     const plan = KeyPlan.of(classOf(self, site), site);
     const run = (lock: Lock | undefined): unknown =>
@@ -59,35 +68,38 @@ export function callLocked(
   }
 }
 
-async function promised({ plan, service, argsFor, fallBack, keys, run }: Call): Promise<unknown> {
+function promised({ plan, service, argsFor, fallBack, keys, run }: Call): Promise<unknown> {
   const { options, where } = plan;
-  const work = async (lock: Lock | undefined): Promise<unknown> => {
-    const result = await run(lock);
+  const check = (result: unknown): unknown => {
     assertHoldable(result, { where, readBy: 'caller' });
     return result;
   };
-  const needed = isNeeded(options, argsFor);
-  if (!(isPromiseLike(needed) ? await needed : needed)) return work(undefined);
   let hasStarted = false;
-  const start = (lock: Lock): Promise<unknown> => {
+  const start = (lock: Lock): MaybePromise<unknown> => {
     hasStarted = true;
-    return work(lock);
+    return andThen(run(lock), check);
   };
-  try {
-    const result = await service().withLock(keys(), { ...plan.call, onLost: options.onLost }, start);
+  const onResult = (result: unknown): unknown => {
     if (!hasStarted) throw mockError(options.service, `@Locked on ${where}`, 'did not run the method');
     return result;
-  } catch (error) {
+  };
+  const onError = (error: unknown): MaybePromise<unknown> => {
     // An error of the method itself is not for `onBusy`, also when it is a lock error.
     if (hasStarted) throw error;
     return busyAnswer(options, error, fallBack);
-  }
+  };
+  const locked = () => service().withLock(keys(), { ...plan.call, onLost: options.onLost }, start);
+  return promiseOf(() =>
+    andThen(isNeeded(options, argsFor), (needed) =>
+      needed ? promiseOf(locked).then(onResult, onError) : andThen(run(undefined), check),
+    ),
+  );
 }
 
 function streamed(call: Call): Observable<unknown> {
   const { plan, run } = call;
-  return whenAdmitted(
-    (departure) => admit(call, departure),
+  return whenAcquired(
+    (departure) => acquireOrFallBack(call, departure),
     (lock, out) => {
       if (!lock) return streamOf(plan, run(undefined)).subscribe(out);
       const underLock = new UnderLock(out, lock, { onLost: plan.options.onLost ?? 'throw' });
@@ -117,14 +129,14 @@ function generated(callOf: () => Call): AsyncGenerator<unknown, unknown> {
 
 async function* stepsOf(callOf: () => Call, departure: Departure): AsyncGenerator<unknown, unknown> {
   const call = callOf();
-  const admission = await promiseOf(() => admit(call, departure)).catch((error: unknown) => {
+  const outcome = await promiseOf(() => acquireOrFallBack(call, departure)).catch((error: unknown) => {
     if (departure.reason === RETURNED) return undefined;
     throw error;
   });
   departure.end();
-  if (!admission) return undefined;
-  if ('answer' in admission) return yield* itemsOf(call, admission.answer);
-  const { lock } = admission;
+  if (!outcome) return undefined;
+  if ('answer' in outcome) return yield* itemsOf(call, outcome.answer);
+  const { lock } = outcome;
   if (!lock) return yield* call.run(undefined) as AsyncGenerator<unknown, unknown>;
   if (departure.reason === RETURNED) return lock.releaseInBackground();
   return yield* itemsUnder(lock, call);

@@ -3,7 +3,7 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 import { refuseStandard } from '../options/standard-decorators.js';
 import { fillSlots } from './current-lock.decorator.js';
 import { ExpectedCall } from './handler-run.js';
-import { callLocked } from './locked-call.js';
+import { callLocked, type MethodCall } from './locked-call.js';
 import { LockedInterceptor } from './locked.interceptor.js';
 import { type AnyFunction, INTERCEPTORS, putInFront } from '../nest/metadata.js';
 import { keySource, putSite, siteOf, type LockedSite } from './locked-site.js';
@@ -71,7 +71,7 @@ export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecor
       signature: signatureOf(original),
       isGenerator: Object.prototype.toString.call(original) === '[object AsyncGeneratorFunction]',
     });
-    const wrapped = wrapMethod(original, (self, args) => callSite(site, original, self, args));
+    const wrapped = wrapMethod(original, (self, args) => callSite({ site, original, self, args }));
     putSite(wrapped, site);
     descriptor.value = wrapped;
     if (isStatic) return;
@@ -81,8 +81,9 @@ export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecor
   };
 }
 
-function callSite(site: LockedSite, original: AnyFunction, self: unknown, args: readonly unknown[]): unknown {
-  const call = ExpectedCall.of(site, args);
-  if (!call) return callLocked(site, original, self, args);
-  return call.run((lock) => Reflect.apply(original, self, fillSlots(site, args, lock)) as unknown, args);
+function callSite(call: MethodCall): unknown {
+  const { site, original, self, args } = call;
+  const expected = ExpectedCall.of(site, args);
+  if (!expected) return callLocked(call);
+  return expected.run((lock) => Reflect.apply(original, self, fillSlots(site, args, lock)) as unknown);
 }

@@ -1,30 +1,18 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { ApplicationConfig, DiscoveryService, HttpAdapterHost } from '@nestjs/core';
 import { getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
+import { discoveredClasses, methodsOf } from '../nest/discovered-classes.js';
+import { boundTo, handlerKind, isSse, isSubscription, putInFront, putLast } from '../nest/metadata.js';
+import { FILTERS, GATEWAY, GUARDS, INTERCEPTORS, type AnyClass, type AnyFunction } from '../nest/metadata.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { AppConfigGuard } from './app-config.guard.js';
 import { LOCK_SLOTS } from './current-lock.decorator.js';
-import { KeyPlan } from './key-plan.js';
-import { lastInterceptor } from './handler-run.js';
 import { beginFlows, noteEntry } from './handler-flow.js';
+import { lastInterceptor } from './handler-run.js';
+import { KeyPlan } from './key-plan.js';
 import { LockErrorGatewayFilter } from './lock-error.filter.js';
-import { LockedInterceptor } from './locked.interceptor.js';
-import { discoveredClasses, methodsOf } from '../nest/discovered-classes.js';
-import {
-  type AnyClass,
-  type AnyFunction,
-  FILTERS,
-  GATEWAY,
-  GUARDS,
-  INTERCEPTORS,
-  boundTo,
-  handlerKind,
-  isSse,
-  isSubscription,
-  putInFront,
-  putLast,
-} from '../nest/metadata.js';
 import { siteOf } from './locked-site.js';
+import { LockedInterceptor } from './locked.interceptor.js';
 
 const MESSAGES: readonly unknown[] = ['rpc', 'ws'];
 
@@ -68,8 +56,8 @@ export class LockedExplorer implements OnModuleInit {
     beginFlows(this.adapterHost.httpAdapter?.getHttpServer());
     const tokens = this.discovery.getProviders().map(({ token }) => token as unknown);
     for (const cls of this.classes()) {
-      for (const [name, fn] of methodsOf(cls)) this.check(cls, name, fn, tokens, cls.prototype as object);
-      for (const [name, fn] of staticMethods(cls)) this.check(cls, name, fn, tokens, cls);
+      for (const [name, fn] of methodsOf(cls)) this.check(cls, { name, fn, isStatic: false }, tokens);
+      for (const [name, fn] of staticMethods(cls)) this.check(cls, { name, fn, isStatic: true }, tokens);
     }
   }
 
@@ -80,10 +68,10 @@ export class LockedExplorer implements OnModuleInit {
     return warnings;
   }
 
-  private check(cls: AnyClass, name: string, fn: unknown, tokens: readonly unknown[], target: object): void {
+  private check(cls: AnyClass, { name, fn, isStatic }: Method, tokens: readonly unknown[]): void {
     const site = siteOf(fn);
     if (!site) {
-      if (!LOCK_SLOTS.has(target, name)) return;
+      if (!LOCK_SLOTS.has(isStatic ? cls : (cls.prototype as object), name)) return;
       throw new LockConfigurationError(
         `@CurrentLock or @LockSignal on ${cls.name}.${name}: the method has no @Locked. Put one on it, or take the parameter away.`,
       );
@@ -110,6 +98,12 @@ export class LockedExplorer implements OnModuleInit {
   private classes(): ReadonlySet<AnyClass> {
     return new Set(discoveredClasses(this.discovery).map(({ cls }) => cls));
   }
+}
+
+interface Method {
+  readonly name: string;
+  readonly fn: unknown;
+  readonly isStatic: boolean;
 }
 
 /** Only methods of this very class. Calls no getter. */

@@ -1,59 +1,31 @@
-import {
-  Inject,
-  Injectable,
-  Logger,
-  type CallHandler,
-  type CanActivate,
-  type ExecutionContext,
-  type NestInterceptor,
-} from '@nestjs/common';
+import { Inject, Injectable, Logger, type CallHandler, type CanActivate } from '@nestjs/common';
+import type { ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
-import {
-  catchError,
-  finalize,
-  Observable,
-  of,
-  type Observer,
-  type Subscriber,
-  type TeardownLogic,
-} from 'rxjs';
+import { catchError, finalize, Observable, of, type Subscriber, type TeardownLogic } from 'rxjs';
+import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
 import {
   assertGenuine,
   getLockHttpToken,
   getLockServiceToken,
   importOf,
 } from '../distributed-lock.tokens.js';
-import {
-  LockConfigurationError,
-  isLockError,
-  type LockError,
-  type LockWaitTimeoutError,
-} from '../port/lock.errors.js';
 import type { HeldLock } from '../lock/core/held-lock.js';
 import { warn, warnOnce } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
+import { INTERCEPTORS, boundTo, isSse } from '../nest/metadata.js';
+import { LockConfigurationError, isLockError, type LockError } from '../port/lock.errors.js';
+import { acquireOrFallBack, keepAcquired, takeAcquired, whenAcquired } from './acquire.js';
+import type { Acquired, LockedCall } from './acquire.js';
+import { answerTo, grpcCallOf, type Answer } from './answers.js';
 import { hasAppConfig } from './app-config.guard.js';
-import { HandlerRun, toHandler, lastInterceptor, type LockedCall } from './handler-run.js';
-import { admit, whenAdmitted, type Admission } from './admission.js';
-import { answerTo } from './answers.js';
 import { Departure } from './departure.js';
 import { isInOwnFlow, locksLeftOut, runInOwnFlow } from './handler-flow.js';
-import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
-import { keepAdmission, takeAdmission } from './admission.js';
-import type { Answer } from './answers.js';
+import { HandlerRun, lastInterceptor, toHandler, type HandlerRequest } from './handler-run.js';
 import { HandlerValues } from './handler-values.js';
 import { KeyPlan } from './key-plan.js';
-import {
-  ClientLeftError,
-  resolveLockHttp,
-  retryAfterSeconds,
-  toHttpException,
-  type LockHttpStatus,
-} from './lock-http.js';
-import type { BusyFallback } from './locked.options.js';
+import { ClientLeftError, resolveLockHttp, retryAfterSeconds, toHttpException } from './lock-http.js';
+import type { LockHttpStatus } from './lock-http.js';
 import { siteOf } from './locked-site.js';
-import { grpcCallOf } from './answers.js';
-import { INTERCEPTORS, boundTo, isSse } from '../nest/metadata.js';
 import { answerCall, prepareTransport, toTransportError } from './transport-error.js';
 import { UnderLock } from './under-lock.js';
 
@@ -87,16 +59,14 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     if (!site) return next.handle();
     const passing = HandlerRun.passing(context, site);
     if (passing) return this.isLast(context) ? toHandler(passing, next) : next.handle();
-    const call = { site, plan: KeyPlan.of(context.getClass(), site), context };
-    const admitted = whenAdmitted<unknown>(
-      (departure) => takeAdmission(context) ?? this.admit(call, departure),
-      (lock, out) => this.run(call, next, lock, out),
+    const call = { site, plan: KeyPlan.of(context.getClass(), site), context, next };
+    const results = whenAcquired<unknown>(
+      (departure) => takeAcquired(context) ?? this.acquire(call, departure),
+      (lock, out) => this.run(call, lock, out),
       (error) => this.errorFor(error, call),
     );
     const own = call.plan.answersItself ? grpcCallOf(context.getArgs()) : undefined;
-    const answered = own
-      ? admitted.pipe(catchError((error: unknown) => of(answerCall(own, error))))
-      : admitted;
+    const answered = own ? results.pipe(catchError((error: unknown) => of(answerCall(own, error)))) : results;
     return isInOwnFlow(context)
       ? answered
       : new Observable((out) => this.inOwnFlow(call, () => answered.subscribe(out)));
@@ -109,10 +79,10 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     const departure = new Departure();
     const call = { site, plan: KeyPlan.of(context.getClass(), site), context };
     try {
-      const admission = isInOwnFlow(context)
-        ? this.admit(call, departure)
-        : this.inOwnFlow(call, () => this.admit(call, departure));
-      keepAdmission(context, await admission);
+      const outcome = isInOwnFlow(context)
+        ? this.acquire(call, departure)
+        : this.inOwnFlow(call, () => this.acquire(call, departure));
+      keepAcquired(context, await outcome);
       return true;
     } catch (error) {
       throw this.errorFor(error, call);
@@ -121,7 +91,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     }
   }
 
-  private inOwnFlow<T>({ plan, context }: LockedCall, work: () => T): T {
+  private inOwnFlow<T>({ plan, context }: HandlerRequest, work: () => T): T {
     const left = locksLeftOut(context);
     if (left.length > 0) {
       const keys = left.map(({ key }) => `"${key}"`).join(', ');
@@ -141,37 +111,33 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     return !this.config.getGlobalInterceptors().some((it) => it instanceof LockedInterceptor);
   }
 
-  private admit({ plan, context }: LockedCall, departure: Departure): MaybePromise<Admission> {
+  private acquire({ plan, context }: HandlerRequest, departure: Departure): MaybePromise<Acquired> {
     leaveWithClient(answerTo(context), departure);
     const argsFor = (count: number) => plan.argumentsOf(count, context, this.values);
     const keys = () => plan.keysOfRequest(context, this.values);
     const service = () => this.serviceOf(plan);
-    const fallBack = async (onBusy: BusyFallback, busy: LockWaitTimeoutError): Promise<unknown> => {
+    const fallBack: LockedCall['fallBack'] = async (onBusy, busy) => {
       const args = await argsFor(Math.max(0, onBusy.length - 1));
       return Reflect.apply(onBusy, await this.values.handlerOf(context), [busy, ...args]) as unknown;
     };
-    const askAll = () => admit({ plan, argsFor, fallBack, keys, service }, departure);
-    return andThen(prepareTransport(context.getType()), askAll);
+    const acquire = () => acquireOrFallBack({ plan, argsFor, fallBack, keys, service }, departure);
+    return andThen(prepareTransport(context.getType()), acquire);
   }
 
   private run(
-    call: LockedCall,
-    next: CallHandler,
+    call: HandlerRequest & { readonly next: CallHandler },
     lock: HeldLock | undefined,
     out: Subscriber<unknown>,
   ): TeardownLogic {
-    const { plan, context } = call;
+    const { plan, context, next } = call;
     const isLast = this.isLast(context);
     // Nest keeps the async context of handle() for the handler, and that of subscribe() for the handler's Observable.
     const inside = (handlerRun: HandlerRun): Observable<unknown> =>
       isLast ? toHandler(handlerRun, next) : next.handle();
     if (!lock) {
       const free = new HandlerRun(call, undefined);
-      return free.enter(() =>
-        inside(free)
-          .pipe(finalize(() => free.close()))
-          .subscribe(out),
-      );
+      const whole = () => inside(free).pipe(finalize(() => free.close()));
+      return free.enter(() => whole().subscribe(out));
     }
     const type = context.getType<string>();
     const answer = answerTo(context);
@@ -186,14 +152,12 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
       ownAnswer: () => (answer && isOwn(answer, call) ? answer : undefined),
     });
     const handlerRun = new HandlerRun(call, lock, underLock);
-    const start = (observer: Observer<unknown>) =>
-      handlerRun.enter(() => inside(handlerRun).subscribe(observer));
-    underLock.start(start, handlerRun);
+    underLock.start((observer) => handlerRun.enter(() => inside(handlerRun).subscribe(observer)), handlerRun);
     return () => underLock.leave();
   }
 
   /** The error for the client. Called for errors of the lock itself, not for errors of the handler. */
-  private errorFor(error: unknown, { plan, context }: LockedCall): unknown {
+  private errorFor(error: unknown, { plan, context }: HandlerRequest): unknown {
     const { options } = plan;
     const type = context.getType<string>();
     if (isLockError(error) && error.code === 'LOCK_KEY') this.logKeyError(error, plan, context);
@@ -250,7 +214,7 @@ function leaveWithClient(answer: Answer | undefined, departure: Departure): void
 }
 
 /** True if the handler sends the answer itself, also where Nest does not know: by `hijack()`, or by `response.write()`. */
-function isOwn(answer: Answer, { plan, context }: LockedCall): boolean {
+function isOwn(answer: Answer, { plan, context }: HandlerRequest): boolean {
   return (
     plan.answersItself || (answer.isBegun && !isSse(context.getHandler()) && context.getType() === 'http')
   );

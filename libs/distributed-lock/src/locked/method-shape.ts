@@ -43,7 +43,12 @@ export function shapeOf(cls: AnyClass, site: LockedSite): MethodShape {
   return { where, kind, decorated, signature, wildcards, answersItself: isOwn };
 }
 
-type HandlerShape = MethodShape & { readonly kind: HandlerKind };
+/** The shape of a method that Nest calls. */
+export type HandlerShape = MethodShape & { readonly kind: HandlerKind };
+
+export function isHandler(shape: MethodShape): shape is HandlerShape {
+  return shape.kind !== undefined;
+}
 
 /** @throws LockConfigurationError for options that a plain method can have and a handler cannot */
 export function checkHandler(shape: HandlerShape, site: LockedSite, { onBusy, when }: LockedOptions): void {
@@ -57,9 +62,9 @@ export function checkHandler(shape: HandlerShape, site: LockedSite, { onBusy, wh
       `@Locked on ${shape.where}: onBusy 'skip' would answer 200 with nothing; give a function that makes the answer.`,
     );
   }
-  if (typeof site.key === 'function') checkArguments(shape, 'key function', site.key, 0);
-  if (typeof onBusy === 'function') checkArguments(shape, 'onBusy function', onBusy, 1);
-  if (when) checkArguments(shape, 'when function', when, 0);
+  if (typeof site.key === 'function') checkArguments(shape, 'key', site.key);
+  if (typeof onBusy === 'function') checkArguments(shape, 'onBusy', onBusy);
+  if (when) checkArguments(shape, 'when', when);
 }
 
 function bothKeys(site: LockedSite): string {
@@ -72,10 +77,12 @@ function bothKeys(site: LockedSite): string {
 /** Checks that `fn` declares all arguments that it uses, because the library reads no other ones for it. */
 function checkArguments(
   { where, kind, decorated }: HandlerShape,
-  what: string,
+  role: 'key' | 'onBusy' | 'when',
   fn: AnyFunction,
-  before: number,
 ): void {
+  const what = `${role} function`;
+  // `onBusy` gets the error first.
+  const count = role === 'onBusy' ? fn.length - 1 : fn.length;
   const { parameters, gap } = signatureOf(fn);
   if (parameters.some(({ kind }) => kind === 'open')) {
     throw new LockConfigurationError(
@@ -87,7 +94,7 @@ function checkArguments(
       `@Locked on ${where}: it cannot be read which arguments the ${what} takes, as it is bound, wrapped, or has a "/" between its parentheses. Write a plain function around it that names each of them.`,
     );
   }
-  const missing = decorated.find((it) => it.index < fn.length - before && !isReadable(it, kind));
+  const missing = decorated.find((it) => it.index < count && !isReadable(it, kind));
   if (missing) {
     throw new LockConfigurationError(
       `@Locked on ${where}: argument ${missing.index} of the handler is not there yet when the ${what} is called.`,

@@ -4,43 +4,6 @@ import { type LockErrorCode, isLockError, type LockError } from '../port/lock.er
 import { type GrpcCall, breakOffCall, grpcCallOf } from './answers.js';
 import { ClientLeftError, publicMessage } from './lock-http.js';
 
-/** Names and numbers of https://grpc.io/docs/guides/status-codes/. */
-const GRPC = { cancelled: 1, unknown: 2, invalidArgument: 3, aborted: 10, internal: 13, unavailable: 14 };
-
-const STATUS: Partial<Record<LockErrorCode, number>> = {
-  LOCK_WAIT_TIMEOUT: GRPC.aborted,
-  LOCK_STORE: GRPC.unavailable,
-  LOCK_SHUTDOWN: GRPC.unavailable,
-  LOCK_KEY: GRPC.invalidArgument,
-  // Clients repeat a call with `aborted` or `unavailable` by themselves. The work of this call may have been done.
-  LOCK_LOST: GRPC.unknown,
-};
-
-interface GrpcStatus {
-  readonly status: 'error';
-  readonly code: number;
-  readonly message: string;
-  /** `lock-code`: the code of the lock error. Absent for a mistake of the program. */
-  readonly metadata?: object;
-}
-
-/** @param message the public one; `undefined` for a mistake of the program, which the client does not learn */
-function grpcStatus(
-  message: { readonly code: LockErrorCode; readonly message: string } | undefined,
-  call: GrpcCall,
-): GrpcStatus {
-  if (!message) return { status: 'error', code: GRPC.internal, message: 'Internal server error' };
-  const { code } = message;
-  // The class comes from the call, because the server may use another copy of the package.
-  const Metadata = call.metadata.constructor as new () => { set(name: string, value: string): void };
-  const metadata = new Metadata();
-  metadata.set('lock-code', code);
-  return { status: 'error', code: STATUS[code] ?? GRPC.internal, message: message.message, metadata };
-}
-
-/** The status of a call whose client has gone. Nobody receives it. */
-const CANCELLED = { status: 'error', code: GRPC.cancelled, message: 'The client has left.' } as const;
-
 /** Nest's packages of transports are optional. A call over a transport proves that its package is installed. */
 const PACKAGES: Readonly<Record<string, () => Promise<Type<Error>>>> = {
   rpc: async () => (await import('@nestjs/microservices')).RpcException,
@@ -61,14 +24,6 @@ export class LockGraphqlError extends Error {
     this.name = 'LockGraphqlError';
     this.extensions = { code };
   }
-}
-
-/** The error that a client of a message transport receives: Nest's own shape, with a code. */
-interface TransportPayload {
-  readonly status: 'error';
-  /** Absent for a mistake of the program. */
-  readonly code?: string;
-  readonly message: string;
 }
 
 /** Loads the exception of a transport for `toTransportError`. @returns a promise only for the first message of a transport */
@@ -109,12 +64,13 @@ export class TranslatedLockError {
 }
 
 /** The error that a client of a message or of a gateway gets; for a call of gRPC among `args`, a status of gRPC. */
-export function payloadOf(error: LockError, args: readonly unknown[]): TransportPayload | GrpcStatus {
+export function payloadOf(error: LockError, args: readonly unknown[]): object {
   const call = grpcCallOf(args);
   return call ? grpcStatus(messageOrLog(error), call) : transportPayload(error);
 }
 
-export function transportPayload(error: LockError): TransportPayload {
+/** Nest's own shape of an error, with a code unless it is a mistake of the program. */
+export function transportPayload(error: LockError) {
   return { status: 'error', message: 'Internal server error', ...messageOrLog(error) };
 }
 
@@ -136,3 +92,29 @@ export function answerCall(call: GrpcCall, error: unknown): void {
   else if (isLockError(error)) call.emit('error', payloadOf(error, [call]));
   else throw error;
 }
+
+/** Names and numbers of https://grpc.io/docs/guides/status-codes/. */
+const GRPC = { cancelled: 1, unknown: 2, invalidArgument: 3, aborted: 10, internal: 13, unavailable: 14 };
+
+const STATUS: Partial<Record<LockErrorCode, number>> = {
+  LOCK_WAIT_TIMEOUT: GRPC.aborted,
+  LOCK_STORE: GRPC.unavailable,
+  LOCK_SHUTDOWN: GRPC.unavailable,
+  LOCK_KEY: GRPC.invalidArgument,
+  // Clients repeat a call with `aborted` or `unavailable` by themselves. The work of this call may have been done.
+  LOCK_LOST: GRPC.unknown,
+};
+
+/** A status with the code of the lock error as `lock-code`. For a mistake of the program it tells nothing. */
+function grpcStatus(message: ReturnType<typeof publicMessage>, call: GrpcCall): object {
+  if (!message) return { status: 'error', code: GRPC.internal, message: 'Internal server error' };
+  const { code } = message;
+  // The class comes from the call, because the server may use another copy of the package.
+  const Metadata = call.metadata.constructor as new () => { set(name: string, value: string): void };
+  const metadata = new Metadata();
+  metadata.set('lock-code', code);
+  return { status: 'error', code: STATUS[code] ?? GRPC.internal, message: message.message, metadata };
+}
+
+/** The status of a call whose client has gone. Nobody receives it. */
+const CANCELLED = { status: 'error', code: GRPC.cancelled, message: 'The client has left.' } as const;

@@ -3,7 +3,7 @@ import { Observable, Subject, type Subscription } from 'rxjs';
 import { LockLostError } from '../port/lock.errors.js';
 import type { HeldLock } from '../lock/core/held-lock.js';
 import type { Departure } from './departure.js';
-import { whenAdmitted } from './admission.js';
+import { whenAcquired } from './acquire.js';
 import { UnderLock } from './under-lock.js';
 
 const lost = new LockLostError('a', 1, 'expired', 'for a test');
@@ -141,7 +141,7 @@ describe('work under a lock', () => {
   });
 });
 
-describe('asking for admission', () => {
+describe('acquiring for a subscriber', () => {
   it('that fails while the lock is in doubt ends with its own error, and one that succeeds waits for the store', async () => {
     const [failing, succeeding] = [new Scene(), new Scene()];
     for (const scene of [failing, succeeding]) scene.isInDoubt = true;
@@ -154,9 +154,9 @@ describe('asking for admission', () => {
 
   it('a lock that is granted in the moment of leaving is given back', async () => {
     const { lock, log } = new Scene();
-    let grant: (admission: { lock: HeldLock }) => void = () => undefined;
-    const admit = (): Promise<{ lock: HeldLock }> => new Promise((resolve) => (grant = resolve));
-    const subscription = whenAdmitted(admit, () => void log.push('ran')).subscribe();
+    let grant: (outcome: { lock: HeldLock }) => void = () => undefined;
+    const acquire = (): Promise<{ lock: HeldLock }> => new Promise((resolve) => (grant = resolve));
+    const subscription = whenAcquired(acquire, () => void log.push('ran')).subscribe();
     subscription.unsubscribe();
     grant({ lock });
     await nextTurn();
@@ -169,21 +169,21 @@ describe('asking for admission', () => {
     const run = (): never => {
       throw cannot;
     };
-    whenAdmitted(async () => ({}), run).subscribe({ error: (error) => seen.push(error) });
+    whenAcquired(async () => ({}), run).subscribe({ error: (error) => seen.push(error) });
     await nextTurn();
     expect(seen).toEqual([cannot]);
   });
 
   it('ends with the wait: who leaves later aborts nothing', async () => {
     const departures: Departure[] = [];
-    const admitted = whenAdmitted(
+    const results = whenAcquired(
       async (departure) => {
         departures.push(departure);
         return { answer: 'answer' };
       },
       () => undefined,
     );
-    const subscription = admitted.subscribe();
+    const subscription = results.subscribe();
     await nextTurn();
     subscription.unsubscribe();
     expect(departures.map(({ aborted }) => aborted)).toEqual([false]);

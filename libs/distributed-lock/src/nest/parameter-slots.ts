@@ -26,7 +26,11 @@ export class ParameterSlots<T> {
     return this.slotsOf(target, method).length > 0;
   }
 
-  fill(target: object, method: string | symbol, args: readonly unknown[], value: T): readonly unknown[] {
+  fill(
+    { target, method }: { readonly target: object; readonly method: string | symbol },
+    args: readonly unknown[],
+    value: T,
+  ): readonly unknown[] {
     const slots = this.slotsOf(target, method);
     if (slots.length === 0) return args;
     const filled = [...args];

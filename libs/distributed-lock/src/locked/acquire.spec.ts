@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockService } from '../lock/lock.service.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
-import { acquireFor } from './admission.js';
+import { acquireOrFallBack, type LockedCall } from './acquire.js';
 import { Departure } from './departure.js';
 
 describe('a call that may leave the queue', () => {
@@ -13,7 +13,14 @@ describe('a call that may leave the queue', () => {
     const departure = new Departure();
     const held = await service.acquire('a', { signal: new AbortController().signal });
     const call = controller === given ? { signal: given.signal } : {};
-    const waits = [departure, new Departure()].map((it) => acquireFor(it, service, 'a', call));
+    const asking: LockedCall = {
+      plan: { options: {}, call, where: 'A.a' },
+      argsFor: () => [],
+      fallBack: () => undefined,
+      keys: () => 'a',
+      service: () => service,
+    };
+    const waits = [departure, new Departure()].map(async (it) => acquireOrFallBack(asking, it));
     departure.leave('gone');
     controller.abort(name);
     expect(await Promise.allSettled(waits)).toMatchObject([{ reason: 'gone' }, { reason: name }]);

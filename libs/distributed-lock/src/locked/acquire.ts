@@ -4,7 +4,7 @@ import { andThen, isPromiseLike, type MaybePromise } from '../async-context/mayb
 import { promiseOf } from '../async-context/promise-of.js';
 import { mockError } from '../distributed-lock.tokens.js';
 import type { HeldLock } from '../lock/core/held-lock.js';
-import type { CallOptions, Keys } from '../lock/lock.js';
+import type { Keys } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { isLockError, type LockWaitTimeoutError } from '../port/lock.errors.js';
 import { answerTo } from './answers.js';
@@ -12,16 +12,16 @@ import { Departure } from './departure.js';
 import type { KeyPlan } from './key-plan.js';
 import type { BusyFallback, LockedOptions } from './locked.options.js';
 
-/** The lock, nothing where none is needed, or the answer in place of the work. */
-export type Admission = { readonly lock?: HeldLock } | { readonly answer: unknown };
+/** What a call got: the lock, nothing where it needs none, or the answer of `onBusy` in place of the work. */
+export type Acquired = { readonly lock?: HeldLock } | { readonly answer: unknown };
 
 /** Gives at least as many arguments of the method as it is asked for. */
 type ArgumentsFor = (count: number) => MaybePromise<readonly unknown[]>;
 
 type FallBack = (onBusy: BusyFallback, busy: LockWaitTimeoutError) => unknown;
 
-/** One call of a locked method that needs admission. */
-export interface Applicant {
+/** One call of a locked method, by Nest or by other code. */
+export interface LockedCall {
   readonly plan: Pick<KeyPlan, 'options' | 'call' | 'where'>;
   readonly argsFor: ArgumentsFor;
   /** Calls `onBusy` in place of the method. */
@@ -31,82 +31,78 @@ export interface Applicant {
 }
 
 /**
- * Asks for admission on subscription, and leaves the queue on teardown. After the grant `run` takes over the subscriber.
+ * Acquires on subscription, and leaves the queue on teardown. After the grant `run` takes over the subscriber.
  *
- * @param errorFor gives or throws the error that the subscriber gets for one of `admit`
+ * @param errorFor gives or throws the error that the subscriber gets for one of `acquire`
  */
-export function whenAdmitted<T>(
-  admit: (departure: Departure) => MaybePromise<Admission>,
+export function whenAcquired<T>(
+  acquire: (departure: Departure) => MaybePromise<Acquired>,
   run: (lock: HeldLock | undefined, out: Subscriber<T>) => TeardownLogic,
   errorFor: (error: unknown) => unknown = (error) => error,
 ): Observable<T> {
   return new Observable<T>((out) => {
     const departure = new Departure();
-    const start = (admission: Admission): void => {
+    const start = (outcome: Acquired): void => {
       departure.end();
-      if ('answer' in admission) {
-        const { answer } = admission;
+      if ('answer' in outcome) {
+        const { answer } = outcome;
         out.add((isObservable(answer) ? (answer as Observable<T>) : of(answer as T)).subscribe(out));
       } else if (out.closed) {
         // The lock was granted while the subscriber left.
-        admission.lock?.releaseInBackground();
+        outcome.lock?.releaseInBackground();
       } else {
-        try {
-          out.add(run(admission.lock, out));
-        } catch (error) {
-          out.error(error);
-        }
+        failing(() => out.add(run(outcome.lock, out)));
       }
     };
     const fail = (error: unknown): void => {
       departure.end();
+      failing(() => out.error(errorFor(error)));
+    };
+    const failing = (work: () => void): void => {
       try {
-        out.error(errorFor(error));
-      } catch (mistake) {
-        out.error(mistake);
+        work();
+      } catch (error) {
+        out.error(error);
       }
     };
     out.add(() => departure.leave());
-    settle(() => admit(departure), start, fail);
+    let outcome: MaybePromise<Acquired>;
+    try {
+      outcome = acquire(departure);
+    } catch (error) {
+      return fail(error);
+    }
+    // Without a promise the grant is used in the turn in which it came.
+    if (isPromiseLike(outcome)) outcome.then(start, fail);
+    else start(outcome);
   });
 }
 
-/** Passes on the result of `work`: at once if it is there. */
-function settle<T>(
-  work: () => MaybePromise<T>,
-  onValue: (value: T) => void,
-  onError: (error: unknown) => void,
-): void {
-  let result: MaybePromise<T>;
-  try {
-    result = work();
-  } catch (error) {
-    return onError(error);
-  }
-  if (isPromiseLike(result)) result.then(onValue, onError);
-  else onValue(result);
-}
-
-/** Acquires, unless `when` says that the call needs no lock. `onBusy` answers if the keys are not free. */
-export function admit(call: Applicant, departure: Departure): MaybePromise<Admission> {
-  const { options, where } = call.plan;
-  const onGrant = (lock: HeldLock): Admission => {
-    if (isHeldLock(lock)) return { lock };
+/**
+ * Acquires, unless `when` says that the call needs no lock. `onBusy` answers if the keys are not free. The call leaves the queue
+ * by `departure`, or when the `signal` of its options or of the module aborts.
+ */
+export function acquireOrFallBack(call: LockedCall, departure: Departure): MaybePromise<Acquired> {
+  const { options, where, call: callOptions } = call.plan;
+  const acquire = (keys: Keys): Promise<HeldLock> => {
+    const service = call.service();
+    const signal = callOptions.signal ?? service.options.defaults.signal;
+    if (signal) departure.follow(signal);
+    // The service uses no more of a signal than a departure has, and each of its locks is a `HeldLock`.
+    const leaving = { ...callOptions, signal: departure as unknown as AbortSignal };
+    return service.acquire(keys, leaving) as Promise<HeldLock>;
+  };
+  const onGrant = (lock: Partial<HeldLock> | undefined): Acquired => {
+    // A mock of `acquire` gives no holds. Not by `instanceof`: an application may load two copies of this package.
+    if (Array.isArray(lock?.holds)) return { lock: lock as HeldLock };
     throw mockError(options.service, `@Locked on ${where}`, 'gave no lock');
   };
-  const onRefusal = (error: unknown): MaybePromise<Admission> =>
+  const onRefusal = (error: unknown): MaybePromise<Acquired> =>
     andThen(busyAnswer(options, error, call.fallBack), (answer) => ({ answer }));
   return andThen(isNeeded(options, call.argsFor), (needed) => {
     if (!needed) return {};
-    return andThen(call.keys(), (keys) =>
-      promiseOf(() => acquireFor(departure, call.service(), keys, call.plan.call)).then(onGrant, onRefusal),
-    );
+    return andThen(call.keys(), (keys) => promiseOf(() => acquire(keys)).then(onGrant, onRefusal));
   });
-}
-
-/** False for what a mock of `acquire` gives. Not by `instanceof`: an application may load two copies of this package. */
-function isHeldLock(lock: Partial<HeldLock> | undefined): boolean {
-  return Array.isArray(lock?.holds);
 }
 
 export function isNeeded({ when }: LockedOptions, argsFor: ArgumentsFor): MaybePromise<boolean> {
@@ -124,49 +120,37 @@ export function busyAnswer(
   return onBusy === 'skip' ? undefined : fallBack(onBusy, error as LockWaitTimeoutError);
 }
 
-/** Acquires for a call that leaves the queue by `departure`, or when the `signal` of its options or of the module aborts. */
-export function acquireFor(
-  departure: Departure,
-  service: LockService,
-  keys: Keys,
-  call: CallOptions,
-): Promise<HeldLock> {
-  const signal = call.signal ?? service.options.defaults.signal;
-  if (signal) departure.follow(signal);
-  // The service uses no more of a signal than a departure has, and each of its locks is a `HeldLock`.
-  return service.acquire(keys, { ...call, signal: departure as unknown as AbortSignal }) as Promise<HeldLock>;
-}
-
+/** What a guard got for its request. */
 interface Early {
   readonly handler: unknown;
-  readonly admission: Admission;
+  readonly outcome: Acquired;
   stopListening?: (() => void) | undefined;
 }
 
 /**
- * Admissions that guards have got for their requests, until the interceptor takes them over. One map for the process: a
- * global interceptor is another instance than the one that Nest makes for the method, whose guard has acquired.
+ * What guards got, until the interceptor takes it over. One map for the process: a global interceptor is another instance than
+ * the one that Nest makes for the method, whose guard has acquired.
  */
 const SHARED = Symbol.for('nestjs-distributed-lock/early-admissions');
 const shared = globalThis as { [SHARED]?: WeakMap<object, Early> };
 const byRequest = (shared[SHARED] ??= new WeakMap<object, Early>());
 
 /** Gives the lock back where the interceptor never runs: the client has left, or another interceptor has answered. */
-export function keepAdmission(context: ExecutionContext, admission: Admission): void {
+export function keepAcquired(context: ExecutionContext, outcome: Acquired): void {
   const request = context.getArgByIndex<object>(0);
-  const early: Early = { handler: context.getHandler(), admission };
+  const early: Early = { handler: context.getHandler(), outcome };
   byRequest.set(request, early);
   early.stopListening = answerTo(context)?.whenOver(() => {
     byRequest.delete(request);
-    if ('lock' in admission) admission.lock?.releaseInBackground();
+    if ('lock' in outcome) outcome.lock?.releaseInBackground();
   });
 }
 
-export function takeAdmission(context: ExecutionContext): Admission | undefined {
+export function takeAcquired(context: ExecutionContext): Acquired | undefined {
   const request = context.getArgByIndex<object>(0);
   const early = byRequest.get(request);
   if (early?.handler !== context.getHandler()) return undefined;
   byRequest.delete(request);
   early.stopListening?.();
-  return early.admission;
+  return early.outcome;
 }
