@@ -10,7 +10,7 @@ interface OvertakenTimes {
   readonly services: number;
   /**
    * Processes whose requests take much longer than those of others. Where a request is a write that fails if another was first, one of
-   * them may not get into the queue for long.
+   * them may wait for a pause of the others. Of a key that is only ever held alone nobody writes while a grant is not confirmed.
    */
   readonly far: ReadonlySet<string>;
 }
@@ -22,7 +22,7 @@ interface OvertakenTimes {
 export function checkOvertaken(history: History, times: OvertakenTimes): readonly Violation[] {
   return history.calls.flatMap((call) => {
     const [key] = call.keys;
-    if (times.far.has(call.process)) return [];
+    if (times.far.has(call.process) && !isHeldAlone(history, key)) return [];
     if (key === undefined || call.keys.length > 1 || call.isCrashed || call.call.includes('.')) return [];
     const heldAt = call.settledAt ?? history.endedAt;
     const calmFrom = Math.max(call.askedAt, repairedAt(history, heldAt, times.repairMs));
@@ -33,6 +33,10 @@ export function checkOvertaken(history: History, times: OvertakenTimes): readonl
     const text = `call ${call.call} of ${call.process} waits for ${key} since ${Math.round(call.askedAt)}, and ${turns.size} owners that came later have had it`;
     return [{ rule: 'progress', text }];
   });
+}
+
+function isHeldAlone({ holds }: History, key: string | undefined): boolean {
+  return holds.every((it) => it.key !== key || it.claim === 'exclusive');
 }
 
 type OfOneKey = CallRecord & { readonly key: string };
