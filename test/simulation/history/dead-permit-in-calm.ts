@@ -19,22 +19,18 @@ export async function deadPermitInCalm(stage: Stage, leaseMs: number): Promise<v
   let inside = 0;
   let isRefused = false;
   let release: () => void = () => undefined;
-  const hold = (onRelease: (resolve: () => void) => void) => (): Promise<void> => {
+  const isReleased = new Promise<void>((resolve) => (release = resolve));
+  const hold = (until: Promise<void>) => (): Promise<void> => {
     inside += 1;
-    return new Promise((resolve) => onRelease(resolve));
+    return until;
   };
   const ask = ({ process, services: [service] }: Actor, work: () => unknown): void =>
     process.receive(() => void service?.withLock(KEY, OPTIONS, work).catch(() => (isRefused = true)));
-  ask(
-    goer,
-    hold(() => undefined),
-  );
-  ask(
-    holder,
-    hold((resolve) => (release = resolve)),
-  );
+  ask(goer, hold(new Promise(() => undefined)));
+  ask(holder, hold(isReleased));
   await kernel.run(kernel.now + PATIENCE_MS, () => inside === 2 || isRefused);
-  if (inside < 2) return;
+  // One of the two closes. The other one may wait for its own work for ever.
+  if (inside < 2) return holder.process.receive(() => release());
   stage.crash(goer);
   let isGranted = false;
   ask(holder, () => void (isGranted = true));

@@ -4,6 +4,9 @@ import { count } from '../summary/counts.js';
 import { mayBeForcedOut } from './takeovers.js';
 import { mustBeTold } from './told.js';
 
+/** A process reaches the servers again so long after what has kept it from them. */
+const REPAIR_MS = 5000;
+
 /** True times, in ms. */
 interface Span {
   readonly from: number;
@@ -38,7 +41,27 @@ export function mayBeForgotten(history: History, earlier: HoldRecord, later: Hol
 /** Until when it may have taken the locks of a key, in true ms; `undefined` if it takes none of them. */
 function takesUntil(history: History, it: Disturbance, key: string): number | undefined {
   if (it.kind === 'force') return it.key === key ? it.executedBy : undefined;
-  return isUntoldForget(history, it) ? it.at : undefined;
+  return isUntoldForget(history, it) ? lastOldWriteAt(history, it.at, key) : undefined;
+}
+
+/**
+ * docs/guarantees.md, a restored cluster: services that live on may write by what they have read before. A version may come again, so
+ * that the release of a lock of that time, which is sent again until its process reaches the servers, may take a new one.
+ */
+function lastOldWriteAt(history: History, forgottenAt: number, key: string): number {
+  const { holds, disturbances } = history;
+  const old = holds.filter(
+    (it) =>
+      it.key === key &&
+      it.from <= forgottenAt &&
+      (it.endedAt ?? Infinity) >= forgottenAt &&
+      it.end !== 'crashed',
+  );
+  const ends = old.map(({ process, endedAt = Infinity }) => {
+    const kept = disturbances.filter((it) => it.kind !== 'force' && (it.process ?? process) === process);
+    return Math.max(endedAt, ...kept.map((it) => Math.max(it.at, it.to))) + REPAIR_MS;
+  });
+  return Math.max(forgottenAt, ...ends);
 }
 
 /** What the servers have lost then, their back end does not tell. */
