@@ -18,4 +18,23 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('documents', 'stores/core/document.store.js', [
     ['a key has no prefix in the store', 'return this.context.keyPrefix + key;', 'return key;'],
   ]),
+  ...mutantsOf('documents', 'lock/core/owner.js', [
+    [
+      'a holder that is told of a takeover hands its lock on to its own callers',
+      'if (this.takeover)',
+      'if (false)',
+    ],
+  ]),
+  ...mutantsOf('documents', 'lock/core/hold.js', [
+    [
+      'the signal of a lost lock names no loss',
+      'this.controller?.abort(error)',
+      "this.controller?.abort(new Error('over'))",
+    ],
+    [
+      'the signal of a lock aborts as soon as its service closes',
+      'this.shutdownController?.abort(shutdown)',
+      "(this.shutdownController?.abort(shutdown), this.controller?.abort(new LockLostError(this.key, 0, 'shutdown', 'closing')))",
+    ],
+  ]),
 ];

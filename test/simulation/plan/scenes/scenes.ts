@@ -10,6 +10,8 @@ import { lostRelease } from './lost-release.js';
 import { lostWithQueue } from './lost-with-queue.js';
 import { newcomers } from './newcomers.js';
 import { bigPermit, lastReader } from './readers.js';
+import { takenAtOnce } from './taken-at-once.js';
+import { takenFromDead } from './taken-from-dead.js';
 import { takenOver } from './taken-over.js';
 import { twoResets } from './two-resets.js';
 
@@ -28,6 +30,8 @@ const OF_LOCKS: readonly DrawScene[] = [
   newcomers,
   overlappedRenewal,
   overlappedRenewal,
+  takenAtOnce,
+  takenFromDead,
   takenOver,
   twoResets,
   twoResets,
