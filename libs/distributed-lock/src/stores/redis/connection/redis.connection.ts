@@ -1,5 +1,4 @@
 import { inBackground } from '../../../async-context/in-background.js';
-import { promiseOf } from '../../../async-context/promise-of.js';
 import { LinkedQueue } from '../../../collections/linked-queue.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../redaction/conceal.js';
@@ -20,7 +19,7 @@ import {
 } from './redis.errors.js';
 import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
 import { ServerClock } from '../../common/server-clock.js';
-import type { RedisClient } from '../redis.client.js';
+import type { RedisClient, ReplyHandler } from '../redis.client.js';
 
 /** With more commands in flight the last would be executed after their not-after. The others are written as replies come. */
 export const MOST_IN_FLIGHT = 2000;
@@ -242,24 +241,32 @@ export class RedisConnection {
     this.inFlight.push(command);
     const isShared = command.flush !== 'when idle' || this.inFlight.size > 1;
     if (isShared) this.client.writeTogether?.();
-    this.follow(
-      command,
-      promiseOf(() => command.send(this.client)),
-    );
+    this.send(command);
     if (isShared && command.flush === 'now') this.client.writeNow?.();
   }
 
+  private send(command: RedisCommand): void {
+    const handler = this.handlerOf(command);
+    try {
+      const reply = command.send(this.client, handler);
+      if (reply) follow(reply, handler);
+    } catch (error) {
+      // Later, as with a promise: the caller goes on to write.
+      queueMicrotask(() => handler.onError(error));
+    }
+  }
+
   /** A reply to a first copy is ignored once there is a second one. */
-  private follow(command: RedisCommand, reply: Promise<unknown>): void {
+  private handlerOf(command: RedisCommand): ReplyHandler {
     const { isSecondCopy } = command;
-    reply.then(
-      (value) => {
+    return {
+      onReply: (value) => {
         if (command.isSecondCopy === isSecondCopy) this.onReply(command, value);
       },
-      (error: unknown) => {
+      onError: (error) => {
         if (command.isSecondCopy === isSecondCopy) this.onError(command, error);
       },
-    );
+    };
   }
 
   private onReply(command: RedisCommand, value: unknown): void {
@@ -292,7 +299,7 @@ export class RedisConnection {
     if (!(error instanceof LockStoreError)) {
       const hasLostNode = this.client.isCluster && !isAnswer(error);
       if (!hasLostNode || !this.idleProbe.mayRepeat(command))
-        return this.follow(command, command.recover(this.client, error));
+        return follow(command.recover(this.client, error), this.handlerOf(command));
       this.repeat(command);
       return this.writeWaiting();
     }
@@ -347,4 +354,8 @@ export class RedisConnection {
     const open = client.masters().filter(({ isReady }) => isReady);
     this.idleProbe.ask(open, (node) => node.drop());
   }
+}
+
+function follow(reply: Promise<unknown>, { onReply, onError }: ReplyHandler): void {
+  reply.then(onReply, onError);
 }

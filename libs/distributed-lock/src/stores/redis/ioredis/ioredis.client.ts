@@ -12,6 +12,7 @@ import type {
   ClientSettings,
   RedisClient,
   RedisNode,
+  ReplyHandler,
   WireKeys,
 } from '../redis.client.js';
 import { handleDroppedReplies } from './dropped-replies.js';
@@ -107,9 +108,10 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
     return this.client.call(command, ...args);
   }
 
-  evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown> {
+  evalSha(sha: string, keys: WireKeys, args: Arguments, handler: ReplyHandler): Promise<unknown> | undefined {
     if (!this.EvalSha) return this.call('evalsha', [sha, keys.names.length, ...keys.names, ...args]);
-    return this.client.sendCommand(new this.EvalSha(sha, keys, args)) as Promise<unknown>;
+    this.client.sendCommand(new this.EvalSha(sha, keys, args, handler));
+    return undefined;
   }
 
   /** In parts, because there is a channel for each key of another library for which this process waits. */
