@@ -1,7 +1,7 @@
 // The async flow of a handler that Nest calls. Nest may call it in the async context of another handler, as when a middleware
 // has put the request into a shared queue, or when a server or a worker was opened under a lock.
 import { executionAsyncResource } from 'node:async_hooks';
-import type { ExecutionContext } from '@nestjs/common';
+import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import {
   currentFlow,
   enterNewFlow,
@@ -14,7 +14,6 @@ import {
 } from '../lock/core/async-context.js';
 import type { Lock } from '../lock/lock.js';
 import { siteOf, type LockedSite } from './locked-site.js';
-import type { KeyPlan } from './key-plan.js';
 
 const ORIGIN = Symbol.for('nestjs-distributed-lock/origin');
 
@@ -41,9 +40,25 @@ export function beginFlows(server: RequestSource | undefined): void {
 /** The flows that messages had before their interceptors, by their arguments. What a flow has by then is not of the message. */
 const entries = new WeakMap<object, Flow>();
 
-/** Notes how a message begins. No event of a server that we could listen to tells of it. */
-export function noteEntry(context: ExecutionContext): void {
-  entries.set(context.getArgs(), currentFlow());
+/** The arguments of messages that are handled with the global enhancers of the application. */
+const withAppConfig = new WeakSet<object>();
+
+/**
+ * The first global guard of the application. It notes how a message begins, of which no event of a server tells, and marks
+ * the messages that pass the global enhancers. A microservice that is connected without `inheritAppConfig` has none of them,
+ * this guard included. One handler may serve messages of both kinds.
+ */
+export class MessageGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    if (context.getType() === 'rpc') withAppConfig.add(context.getArgs());
+    if (context.getType() !== 'http') entries.set(context.getArgs(), currentFlow());
+    return true;
+  }
+}
+
+/** False for a message that no global pipe of the application is applied to. */
+export function hasAppConfig(context: ExecutionContext): boolean {
+  return context.getType() !== 'rpc' || withAppConfig.has(context.getArgs());
 }
 
 /** Set on the function by `@Cron()`, `@Interval()` and `@Timeout()` of `@nestjs/schedule`. */
@@ -55,11 +70,18 @@ const PROCESSOR = 'bullmq:processor_metadata';
  * Runs a call of a locked method that no interceptor has seen: without the locks of the present flow if a scheduler or a worker
  * calls the method, otherwise with them.
  */
-export function runAsCalled<T>(self: unknown, site: LockedSite, plan: KeyPlan, work: () => T): T {
-  return currentFlow() && isCalledByNest(self, site, plan) ? runAsNewFlow(undefined, work) : work();
+export function runAsCalled<T>(call: PlainCall, work: () => T): T {
+  return currentFlow() && isCalledByNest(call) ? runAsNewFlow(undefined, work) : work();
 }
 
-function isCalledByNest(self: unknown, site: LockedSite, { call }: KeyPlan): boolean {
+interface PlainCall {
+  readonly self: unknown;
+  readonly site: LockedSite;
+  /** The name of the method that its holds have. */
+  readonly where: string | undefined;
+}
+
+function isCalledByNest({ self, site, where }: PlainCall): boolean {
   const { [site.method]: method, constructor } = Object(self) as Record<string | symbol, object>;
   if (siteOf(method) !== site) return false;
   // A scheduler calls the method first thing in a timer. In a call by the application something else comes before.
@@ -67,7 +89,7 @@ function isCalledByNest(self: unknown, site: LockedSite, { call }: KeyPlan): boo
     return executionAsyncResource().constructor.name === 'Timeout';
   if (site.method !== 'process' || !Reflect.hasMetadata(PROCESSOR, constructor as object)) return false;
   // A job may call the method once more by itself.
-  return !locksOfFlow().some(({ holds }) => holds.some((hold) => hold.site === call.site));
+  return !locksOfFlow().some(({ holds }) => holds.some((hold) => hold.site === where));
 }
 
 /**

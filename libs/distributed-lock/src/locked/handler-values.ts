@@ -1,7 +1,8 @@
 import type { ArgumentMetadata, ExecutionContext, PipeTransform, Type } from '@nestjs/common';
 import { ContextIdFactory, type ApplicationConfig, type ContextId, type ModuleRef } from '@nestjs/core';
+import { promiseOf } from '../async-context/promise-of.js';
 import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
-import { hasAppConfig } from './app-config.guard.js';
+import { hasAppConfig } from './handler-flow.js';
 import { boundTo, PIPES, type HandlerKind, type HandlerParameter } from '../nest/metadata.js';
 
 /** Readers of the sources of HTTP handlers, by Nest's number of the source. Interceptors inside the lock fill the missing ones. */
@@ -44,19 +45,17 @@ export class HandlerValues {
     const metadata = { type: PIPE_TYPES[source] ?? 'custom', metatype, data, schema } as ArgumentMetadata;
     const pass = (value: MaybePromise<unknown>, pipe: BoundPipe): MaybePromise<unknown> =>
       andThen(value, (it) =>
-        andThen(this.instanceOf(pipe, context), (instance) => instance.transform(it, metadata) as unknown),
+        andThen(
+          isClass(pipe) ? this.instanceOf(pipe, context) : pipe,
+          (instance) => instance.transform(it, metadata) as unknown,
+        ),
       );
     return this.pipesOf(parameter, context).reduce(pass, extract(parameter, context));
   }
 
-  private instanceOf(pipe: BoundPipe, context: ExecutionContext): MaybePromise<PipeTransform> {
-    return isClass(pipe) ? (this.lasting(pipe) ?? this.resolve(pipe, context)) : pipe;
-  }
-
   /** The object whose method handles the request; `undefined` where it is a provider under another token than its class. */
   async handlerOf(context: ExecutionContext): Promise<unknown> {
-    const cls: Type = context.getClass();
-    return this.lasting(cls) ?? this.resolve(cls, context).catch(() => undefined);
+    return promiseOf(() => this.instanceOf(context.getClass<unknown>(), context)).catch(() => undefined);
   }
 
   /** Looks global pipes up at each call, because an application may add some after its modules are built. */
@@ -107,6 +106,11 @@ export class HandlerValues {
     return bound;
   }
 
+  /** The instance for all requests, or the one that Nest has built for the handler's module, or for the request. */
+  private instanceOf<T>(token: Type<T>, context: ExecutionContext): MaybePromise<T> {
+    return this.lasting(token) ?? this.resolve(token, context);
+  }
+
   /** The instance for all requests; `undefined` for a request-scoped class, and for a class of another module. */
   private lasting<T>(token: Type<T>): T | undefined {
     if (this.built.has(token)) return this.built.get(token) as T | undefined;
@@ -120,7 +124,6 @@ export class HandlerValues {
     return instance;
   }
 
-  /** The instance that Nest has built for the handler's module, or for the request. */
   private async resolve<T>(token: Type<T>, context: ExecutionContext): Promise<T> {
     const contextId = this.contextIdOf(context);
     try {

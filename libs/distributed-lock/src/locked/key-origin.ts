@@ -56,7 +56,7 @@ function inParameter(
   kind: HandlerKind,
 ): readonly string[] {
   if (parameter?.type === undefined) return [];
-  const source = SOURCES[kind].find((it) => SOURCE_TYPES[it] === parameter.type);
+  const source = sourceOf(parameter, kind);
   if (source === undefined) return [];
   return typeof parameter.data === 'string' ? [source, parameter.data, ...rest] : [source, ...rest];
 }
@@ -112,13 +112,18 @@ function inHandler(
   const [parameter, another] = named.filter((it) => isReadable(it, kind));
   if (!parameter) return undefined;
   if (!another) return { argument: parameter.index, parameter, rest };
-  const choices = named.map((it) => `<${sourceOf(it, kind, name)}>`).join(' or ');
-  throw placeholderError(shape, `${place} may be one of ${named.length} parameters; write ${choices}.`);
+  const choices = named.map((it) => {
+    const source = sourceOf(it, kind);
+    return `<${source ? `${source}.${name}` : it.index}>`;
+  });
+  throw placeholderError(
+    shape,
+    `${place} may be one of ${named.length} parameters; write ${choices.join(' or ')}.`,
+  );
 }
 
-function sourceOf({ type, index }: HandlerParameter, kind: HandlerKind, name: string): string {
-  const source = SOURCES[kind].find((it) => SOURCE_TYPES[it] === type);
-  return source ? `${source}.${name}` : String(index);
+function sourceOf({ type }: HandlerParameter, kind: HandlerKind): string | undefined {
+  return SOURCES[kind].find((it) => SOURCE_TYPES[it] === type);
 }
 
 function offerOf({ kind, decorated, signature: { parameters, gap } }: MethodShape): string {

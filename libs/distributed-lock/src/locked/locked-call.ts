@@ -61,7 +61,7 @@ export function callLocked({
   try {
     const call = callOf();
     if (call.plan.options.stream) return streamed(call);
-    return runAsCalled(self, site, call.plan, () => promised(call));
+    return runAsCalled({ self, site, where: call.plan.call.site }, () => promised(call));
   } catch (error) {
     const { stream } = optionsOf(classOf(self, site), site);
     return stream ? throwError(() => error) : Promise.reject(error as Error);

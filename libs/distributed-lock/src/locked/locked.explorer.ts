@@ -5,9 +5,8 @@ import { discoveredClasses, methodsOf } from '../nest/discovered-classes.js';
 import { boundTo, handlerKind, isSse, isSubscription, putInFront, putLast } from '../nest/metadata.js';
 import { FILTERS, GATEWAY, GUARDS, INTERCEPTORS, type AnyClass, type AnyFunction } from '../nest/metadata.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { AppConfigGuard } from './app-config.guard.js';
 import { LOCK_SLOTS } from './current-lock.decorator.js';
-import { beginFlows, noteEntry } from './handler-flow.js';
+import { beginFlows, MessageGuard } from './handler-flow.js';
 import { lastInterceptor } from './handler-run.js';
 import { KeyPlan } from './key-plan.js';
 import { LockErrorGatewayFilter } from './lock-error.filter.js';
@@ -46,7 +45,7 @@ export class LockedExplorer implements OnModuleInit {
       // Nest asks the first filter last, so that filters of the application come before it.
       if (Reflect.hasMetadata(GATEWAY, cls)) putInFront(FILTERS, LockErrorGatewayFilter.instance, cls);
     }
-    if (hasMessages) config.useGlobalGuards(new AppConfigGuard(noteEntry));
+    if (hasMessages) config.useGlobalGuards(new MessageGuard());
   }
 
   /** @throws LockConfigurationError that names the first method whose `@Locked` cannot work */

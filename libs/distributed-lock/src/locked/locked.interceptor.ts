@@ -17,9 +17,8 @@ import { LockConfigurationError, isLockError, type LockError } from '../port/loc
 import { acquireOrFallBack, keepAcquired, takeAcquired, whenAcquired } from './acquire.js';
 import type { Acquired, LockedCall } from './acquire.js';
 import { answerTo, grpcCallOf, type Answer } from './answers.js';
-import { hasAppConfig } from './app-config.guard.js';
 import { Departure } from './departure.js';
-import { isInOwnFlow, locksLeftOut, runInOwnFlow } from './handler-flow.js';
+import { hasAppConfig, isInOwnFlow, locksLeftOut, runInOwnFlow } from './handler-flow.js';
 import { HandlerRun, lastInterceptor, toHandler, type HandlerRequest } from './handler-run.js';
 import { HandlerValues } from './handler-values.js';
 import { KeyPlan } from './key-plan.js';
