@@ -101,6 +101,8 @@ export interface RunningBackend {
   storeFor(process: SimProcess): LockStoreFactory;
   /** Who holds a key by what the servers have now, and for how many true ms they keep it without another request. */
   holdersOf?(key: string): ReadonlyMap<string, number>;
+  /** Keys of which the servers keep anything, where sweepers delete what nobody has. */
+  storedKeys?(): readonly string[];
   /** A client of another library, with the same wire format. */
   foreignClient?(): ForeignLock;
   /** The servers lose what they know, or go back to what they knew some time ago. Exclusion is not promised over that. */

@@ -25,6 +25,7 @@ import { forcedInCalm } from './forced-in-calm.js';
 import { goneInCalm } from './gone-in-calm.js';
 import { leaderInCalm } from './leader-in-calm.js';
 import { limitInCalm } from './limit-in-calm.js';
+import { sweepInCalm } from './sweep-in-calm.js';
 import { takeoverInCalm } from './takeover-in-calm.js';
 import { downgradeInCalm } from './downgrade-in-calm.js';
 import { newcomerInCalm } from './newcomer-in-calm.js';
@@ -215,6 +216,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
     await play(stage, goneInCalm, plan.watchdogTimeoutMs);
     if (stage.parts.servesInTurn) await play(stage, deadPermitInCalm, plan.watchdogTimeoutMs);
   }
+  if (hasScenes) await play(stage, sweepInCalm, plan.watchdogTimeoutMs);
   if (hasScenes) await play(stage, drainInCalm);
   const living = stage.actors.filter(({ process }) => process.state === 'running');
   let closed = 0;

@@ -2,6 +2,19 @@ import { mutantsOf, type Mutant } from './mutant.js';
 
 /** The core of the stores of documents. */
 export const DOCUMENT_MUTANTS: readonly Mutant[] = [
+  ...mutantsOf('documents', 'stores/sql/sweeper.js', [
+    [
+      'a sweep frees what was not written for an hour, also if it is held',
+      '[...holders, ...queue].every(({ until }) => isOver(until, limit))',
+      'true',
+    ],
+    ['what a crashed process has left is never swept', '!isAbandoned(expected)', 'true'],
+    [
+      'free rows are never deleted',
+      'free.length === 0 || (await succeeds(documents.deleteFree(free)))',
+      'true',
+    ],
+  ]),
   ...mutantsOf('documents', 'stores/core/key-state.js', [
     ['leases end half a second early', '!isOver(until, now))', '!isOver(until, now + 500))'],
     ['an owner that asks again waits for itself', 'if (mine)', 'if (false)'],

@@ -18,6 +18,13 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
     ['a lease that was renewed meanwhile is ended', '() => expiry.isOver(owner)', '() => true'],
     ['what no owner answers for is never released', 'this.expiry.adopt(key, owner)', 'undefined'],
   ]),
+  ...mutantsOf('etcd', `${ROOM}/session-sweeper.js`, [
+    [
+      'a sweep deletes what a living session holds',
+      'sessions.length === 0 || (await this.backend.endedAmong(sessions)).length === sessions.length',
+      'true',
+    ],
+  ]),
   ...mutantsOf('etcd', `${ROOM}/client-side-expiry.js`, [
     ['no lease is ended', 'this.release(key, owner);', 'void owner;'],
     [

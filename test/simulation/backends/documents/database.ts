@@ -82,7 +82,7 @@ export class SimDatabase implements SqlDatabase {
       swap: execute('swap'),
       read: execute('read'),
       scan: async (scan) => repliesIn(await ask({ kind: 'scan', ...scan }, 'scan'))[0] as Slice,
-      deleteFree: async () => undefined,
+      deleteFree: async (names) => void repliesIn(await ask({ kind: 'deleteFree', names }, 'deleteFree')),
       ping: async () => void repliesIn(await ask({ kind: 'ping' }, 'ping')),
       destroy: () => end.destroy(),
     };

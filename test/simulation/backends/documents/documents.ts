@@ -49,6 +49,7 @@ export const documents: Backend = {
         storeOn(server, { network, process, commandTimeoutMs, hasNotifications: hasNotifications === true }),
       forget: (how) => server.rows.goBackTo(how === 'empty' ? 0 : server.timeOfDay - 2000),
       holdersOf: (key) => server.holdersOf(key),
+      storedKeys: () => server.rows.names(),
       leftovers: () => server.rows.inUse(),
     };
   },

@@ -1,6 +1,11 @@
 import { clientsOf, leftOf } from '../../../../libs/distributed-lock/src/stores/core/document.js';
 import { documentIn } from '../../../../libs/distributed-lock/src/stores/core/document-text.js';
-import type { Scan, Slice } from '../../../../libs/distributed-lock/src/stores/sql/slice.js';
+import {
+  FREE_FOR_MS,
+  UNWRITTEN_FOR_MS,
+  type Scan,
+  type Slice,
+} from '../../../../libs/distributed-lock/src/stores/sql/slice.js';
 import type { LockRow } from '../../../../libs/distributed-lock/src/stores/sql/sql-row.js';
 import type { RowReply, WireSwap, WireTake } from './wire.js';
 
@@ -71,12 +76,31 @@ export class Rows {
     return { ...none, ...this.rows.get(name), now: this.micros() };
   }
 
-  /** Some rows in order of their names. Histories are too short for rows that the sweeper may delete. */
+  /** Some rows in order of their names. */
   scan({ after, most }: Scan): Slice {
     const names = [...this.rows.keys()].filter((name) => name > after).toSorted();
     const page = names.slice(0, most);
-    const held = page.filter((name) => (this.rows.get(name)?.state ?? null) !== null);
-    return { last: names.length > most ? page.at(-1) : undefined, held, free: [], unwritten: [] };
+    const isHeld = (name: string): boolean => !isFree(this.rows.get(name));
+    return {
+      last: names.length > most ? page.at(-1) : undefined,
+      held: page.filter(isHeld),
+      free: page.filter((name) => !isHeld(name) && this.isOlder(name, FREE_FOR_MS)),
+      unwritten: page.filter((name) => isHeld(name) && this.isOlder(name, UNWRITTEN_FOR_MS)),
+    };
+  }
+
+  /** Those of the rows that were free for long. */
+  deleteFree(names: readonly string[]): void {
+    for (const name of names) {
+      const before = this.rows.get(name);
+      if (!before || !isFree(before) || !this.isOlder(name, FREE_FOR_MS)) continue;
+      this.changes.push({ at: this.clock(), name, before, isDurable: true });
+      this.rows.delete(name);
+    }
+  }
+
+  names(): readonly string[] {
+    return [...this.rows.keys()];
   }
 
   /** What came after the last write that was on the disk is gone. */
@@ -121,6 +145,10 @@ export class Rows {
     return { version: Math.max(at, (row?.version ?? 0) + 1), at };
   }
 
+  private isOlder(name: string, ms: number): boolean {
+    return (this.rows.get(name)?.at ?? Infinity) < this.micros() - ms * 1000;
+  }
+
   private write(name: string, row: Row, isDurable: boolean): void {
     this.changes.push({ at: this.clock(), name, before: this.rows.get(name), isDurable });
     this.rows.set(name, row);
@@ -139,4 +167,8 @@ export class Rows {
   private micros(): number {
     return Math.floor(this.clock() * 1000);
   }
+}
+
+function isFree(row: Row | undefined): boolean {
+  return (row?.state ?? null) === null;
 }

@@ -65,6 +65,9 @@ export class SqlServer extends SimServer {
         return { replies: request.items.map(({ name }) => rows.read(name)) };
       case 'scan':
         return { replies: [rows.scan(request)] };
+      case 'deleteFree':
+        rows.deleteFree(request.names);
+        return { replies: [] };
       case 'ping':
         return { replies: [] };
     }

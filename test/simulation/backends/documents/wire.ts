@@ -15,6 +15,7 @@ export type WireRequest =
   | { readonly kind: 'swap'; readonly items: readonly WireSwap[] }
   | { readonly kind: 'read'; readonly items: readonly { readonly name: string }[] }
   | { readonly kind: 'scan'; readonly after: string; readonly most: number }
+  | { readonly kind: 'deleteFree'; readonly names: readonly string[] }
   | { readonly kind: 'ping' };
 
 export interface WireTake {

@@ -191,6 +191,10 @@ export class EtcdServer extends SimServer {
     return [...locks, ...this.below('q').map(({ key, value }) => `${key.toString()}: ${value.toString()}`)];
   }
 
+  storedKeys(): readonly string[] {
+    return this.below('l').map(({ key }) => key.toString().slice('nest-lock/l/'.length));
+  }
+
   private below(space: string): readonly Stored[] {
     return this.keyspace.in({
       key: Buffer.from(`nest-lock/${space}/`),

@@ -58,6 +58,7 @@ export const etcd: Backend = {
       storeFor: (process) => storeOn(server, { network, process, commandTimeoutMs }),
       forget: (how) => server.restore(how === 'empty' ? 0 : kernel.now - BACKUP_AGE_MS),
       holdersOf: (key) => server.holdersOf(key),
+      storedKeys: () => server.storedKeys(),
       leftovers: () => server.inUse(),
     };
   },

@@ -45,6 +45,10 @@ export function inUse({ tree }: Decisions): readonly string[] {
   ];
 }
 
+export function storedKeys({ tree }: Decisions): readonly string[] {
+  return [...(tree.get(PATHS.documents)?.children ?? [])].flatMap((name) => decodeName(name) ?? []);
+}
+
 function documentIn({ data, mzxid }: Znode, name: string) {
   return contentOf(data, mzxid, name).document;
 }

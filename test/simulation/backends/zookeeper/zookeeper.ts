@@ -9,7 +9,7 @@ import type { SimServer } from '../../kernel/server.js';
 import type { Network } from '../../network/network.js';
 import type { Backend, StoreOptions } from '../backend.js';
 import { mayRepeatWrites } from '../repeated-writes.js';
-import { holdersOf, inUse, PATHS } from './in-use.js';
+import { holdersOf, inUse, PATHS, storedKeys } from './in-use.js';
 import { REQUEST_KINDS } from './kinds.js';
 import { simulatedConnect } from './simulated-socket.js';
 import { Ensemble } from './ensemble.js';
@@ -78,6 +78,7 @@ export const zookeeper: Backend = {
       storeFor: (process) => storeOn(servers, { network, process, commandTimeoutMs }),
       forget: (how) => ensemble.restore(how === 'empty' ? 0 : kernel.now - BACKUP_AGE_MS),
       holdersOf: (key) => holdersOf(decisions, key),
+      storedKeys: () => storedKeys(decisions),
       leftovers: () => inUse(decisions),
     };
   },
