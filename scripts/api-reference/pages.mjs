@@ -192,6 +192,7 @@ const AUTHORS = {
       'StoreUnderTest',
       'ContractDeviations',
       'ContractCaseName',
+      'StoreCapability',
       'FaultyStore',
       'Faults',
       'Fate',

@@ -25,7 +25,7 @@ describe('the page of guarantees', () => {
   const claims = [...page.matchAll(/→ _([^_]+)_/g)].map(([, name]) => (name as string).replace(/\s+/g, ' '));
   const tests = sources('test') + sources('libs/distributed-lock/src');
   /** The titles of specs, and of the cases of the contract. */
-  const titles = /\b(?:it|it\.each(?:<[^]*?>)?\([^]*?\))\(\s*'([^'\\]+)'|^  '([^'\\]+)': async \(/gm;
+  const titles = /\b(?:it|it\.each(?:<[^]*?>)?\([^]*?\))\(\s*'([^'\\]+)'|^ {2,4}'([^'\\]+)': async \(/gm;
   const names = [...tests.matchAll(titles)].map(([, test, contractCase]) => test ?? contractCase);
 
   it('names a test for each promise', () => {

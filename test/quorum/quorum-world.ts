@@ -1,5 +1,6 @@
 import { quorumStore, type QuorumNodeState } from 'nestjs-distributed-lock/quorum';
 import { FaultyStore, ManualClock, type Faults } from 'nestjs-distributed-lock/testing';
+import { storeThatCan } from '../../libs/distributed-lock/src/port/capabilities.js';
 import { LOCK } from '../../libs/distributed-lock/src/port/claim.js';
 import { LockService } from '../../libs/distributed-lock/src/lock/lock.service.js';
 import type { LockServiceOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
@@ -130,8 +131,8 @@ class ReplaceableNode implements LockStoreFactory {
       renew: (renewals) => hear(() => inner.renew(renewals)),
       release: (end) => hear(() => inner.release(end)),
       inspect: (key) => inner.inspect(key),
-      forceRelease: (key, owner) => inner.forceRelease(key, owner),
-      announceTakeover: (takeover) => inner.announceTakeover(takeover),
+      forceRelease: (key, owner) => storeThatCan(inner, 'force').forceRelease(key, owner),
+      announceTakeover: (takeover) => storeThatCan(inner, 'takeover').announceTakeover(takeover),
       close: () => inner.close(),
     };
   }

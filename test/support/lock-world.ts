@@ -7,7 +7,7 @@ import {
 import type { LockServiceOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { LockService } from '../../libs/distributed-lock/src/lock/lock.service.js';
 import type { CallOptions, Keys, Lock } from '../../libs/distributed-lock/src/lock/lock.js';
-import type { LockStore } from '../../libs/distributed-lock/src/port/lock-store.js';
+import type { StoreCapability, StoreThatCan } from '../../libs/distributed-lock/src/port/capabilities.js';
 import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
 
 type ServiceOptions = Omit<Partial<LockServiceOptions>, 'store' | 'clock'>;
@@ -23,7 +23,7 @@ export class LockWorld {
   /** All that was ever sent to the store. */
   readonly commands: StoreCommand[] = [];
   /** For what only the store can tell. */
-  readonly eye: LockStore;
+  readonly eye: StoreThatCan<StoreCapability>;
   /** Who asks that often without any time passing would ask for ever: a real event loop would stand still. */
   isSpinning = false;
   private burst = { at: 0, size: 0 };
@@ -31,7 +31,8 @@ export class LockWorld {
   private readonly memory = memoryStore();
 
   constructor() {
-    this.eye = this.memory.create({ clock: this.clock, keyPrefix: '', watchdogTimeoutMs: 30_000 });
+    const context = { clock: this.clock, keyPrefix: '', watchdogTimeoutMs: 30_000 };
+    this.eye = this.memory.create(context) as StoreThatCan<StoreCapability>;
   }
 
   /** A lock that is to be had now: what the call gives without any time passing. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { storeThatCan } from '../../../libs/distributed-lock/src/port/capabilities.js';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CallOptions } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
@@ -141,7 +142,7 @@ describe('as Redisson', () => {
       watchdogTimeoutMs: 30_000,
     });
     const notice = { key: redis.key, owner: HOLDER, graceMs: 100, by: 'shop' };
-    expect(await store.announceTakeover(notice)).toBe('nobody to tell');
+    expect(await storeThatCan(store, 'takeover').announceTakeover(notice)).toBe('nobody to tell');
     await store.close();
     const lock = await locks.acquire(redis.key, { onBusy: 'takeover', graceMs: 100, waitMs: 60_000 });
     expect(await lock.release()).toBe('released');

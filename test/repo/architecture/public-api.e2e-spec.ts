@@ -49,7 +49,7 @@ const EXPORTS: Readonly<Record<string, string>> = {
     heldUntilCommit
   `,
   'testing/index.ts': `
-    <ContractCaseName> <ContractDeviations> <Fate> <Faults> <StoreCommand> <StoreUnderTest>
+    <ContractCaseName> <ContractDeviations> <Fate> <Faults> <StoreCapability> <StoreCommand> <StoreUnderTest>
     <TestLocksOptions> FaultyStore ManualClock TestLocks describeLockStoreContract
   `,
 };

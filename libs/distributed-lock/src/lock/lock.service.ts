@@ -12,7 +12,6 @@ import {
   LockConfigurationError,
   LockNotHeldError,
   LockShutdownError,
-  LockStoreError,
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
 import type { LockEvent } from './events/lock.events.js';
@@ -32,6 +31,7 @@ import { forceRequest } from './request/force-request.js';
 import { listRequest } from './request/list-request.js';
 import { checkGraces, checkKeys, LockRequests, type LockRequest } from './request/lock-request.js';
 import { inBackground } from '../async-context/in-background.js';
+import { cannotError } from '../port/capabilities.js';
 import type { LockClient } from '../port/lock-client.js';
 import { defaultApplication, thisProcess } from './request/this-process.js';
 import type { GuardedStore } from './core/guarded-store.js';
@@ -253,11 +253,7 @@ export class LockService {
    */
   async list(options: ListOptions = {}): Promise<LockPage> {
     const request = listRequest(options);
-    const page = await this.send(undefined, async (store) => {
-      if (store.list) return store.list(request);
-      const message = `The store ${store.name} cannot list its keys. Ask it for a key by locks.inspect(key), or each process for locks.held().`;
-      throw new LockStoreError(message, undefined, 'refused');
-    });
+    const page = await this.send(undefined, (store) => store.list(request));
     const entries = await Promise.all(page.entries.map((entry) => this.nameHolders(entry)));
     return { entries, unreadable: page.unreadable, cursor: page.cursor };
   }
@@ -352,6 +348,12 @@ export class LockService {
     return this.lifecycle.send(command);
   }
 
+  /** @throws LockStoreError at once, as a takeover by a store that has none would wait for nothing */
+  private checkTakeover(): void {
+    const { store } = this.lifecycle.open();
+    if (!store.can('takeover')) throw cannotError(store.name, 'takeover');
+  }
+
   /** Not async for one key, by far the most common case: a caller that waits is kept small. */
   private lockFor(
     keys: Keys,
@@ -361,6 +363,7 @@ export class LockService {
   ): Promise<HeldLock> {
     try {
       if (options !== NO_OPTIONS) checkNames(call, options);
+      if (options.onBusy === 'takeover' && !this.closing) this.checkTakeover();
       const list = checkKeys(keys);
       if (typeof list === 'string') return this.acquirer.acquire(this.requests.of(list, options, site));
       const sorted = list.toSorted().map((key) => this.requests.of(key, options, site));

@@ -2,7 +2,7 @@ import { createHook } from 'node:async_hooks';
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Body, Controller, Param, Post, UseInterceptors } from '@nestjs/common';
 import type { CallHandler, INestApplication, NestInterceptor } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
@@ -77,15 +77,6 @@ const hook = createHook({
   },
 });
 
-beforeAll(async () => {
-  const imports = [DistributedLockModule.forRoot({ store: instantStore })];
-  const module = await Test.createTestingModule({ imports, controllers: [Offers] }).compile();
-  app = module.createNestApplication({ logger: false });
-  await app.listen(0, '127.0.0.1');
-  ({ port } = (app.getHttpServer() as Server).address() as AddressInfo);
-});
-afterAll(() => app.close());
-
 /** The promises that one request makes. The first requests compile routes and make plans. */
 async function promisesOf(path: string): Promise<number> {
   let made = 0;
@@ -106,11 +97,22 @@ async function promisesOf(path: string): Promise<number> {
   return made;
 }
 
-it('a locked handler makes few promises more than an interceptor that does nothing, whatever its key is made of', async () => {
-  const plain = await promisesOf('/plain/1');
-  const keys = ['template', 'part', 'function'];
-  const more: number[] = [];
-  for (const key of keys) more.push((await promisesOf(`/${key}/1`)) - plain);
-  expect(plain).toBeGreaterThan(10);
-  expect(Math.max(...more)).toBeLessThanOrEqual(MAX_PROMISES);
+describe('a request to a locked handler', () => {
+  beforeAll(async () => {
+    const imports = [DistributedLockModule.forRoot({ store: instantStore })];
+    const module = await Test.createTestingModule({ imports, controllers: [Offers] }).compile();
+    app = module.createNestApplication({ logger: false });
+    await app.listen(0, '127.0.0.1');
+    ({ port } = (app.getHttpServer() as Server).address() as AddressInfo);
+  });
+  afterAll(() => app.close());
+
+  it('makes few promises more than an interceptor that does nothing, whatever its key is made of', async () => {
+    const plain = await promisesOf('/plain/1');
+    const keys = ['template', 'part', 'function'];
+    const more: number[] = [];
+    for (const key of keys) more.push((await promisesOf(`/${key}/1`)) - plain);
+    expect(plain).toBeGreaterThan(10);
+    expect(Math.max(...more)).toBeLessThanOrEqual(MAX_PROMISES);
+  });
 });

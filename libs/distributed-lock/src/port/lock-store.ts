@@ -61,11 +61,16 @@ export interface LockStore {
   release(request: ReleaseRequest): Promise<ReleaseReply>;
   /** The holders and the queue of a key, or `null` when it has neither. */
   inspect(key: string): Promise<LockSnapshot | null>;
+  /** Rejects the calls in flight and closes the connections of the store. A second call does nothing. */
+  close(): Promise<void>;
+
+  // What a store need not have. `port/capabilities.ts` says which methods belong together, and refuses what a store cannot.
+
   /**
    * Takes the lock from its holders, or from some of them, and grants the next waiter. Holders of this library get a `lost`
    * notification. The step that removes holders also finds out who holds, so that nobody else loses the lock.
    */
-  forceRelease(key: string, force?: Force): Promise<ForceReply>;
+  forceRelease?(key: string, force?: Force): Promise<ForceReply>;
   /**
    * Tells a holder of this library by a `takeover` notification that it will lose the lock. Changes nothing else. The
    * notification may be lost, or come to an owner that holds no more.
@@ -73,7 +78,7 @@ export interface LockStore {
    * @returns `nobody to tell` when no process of this library works under that hold: it is of a foreign client, or the rest
    * of a minimum hold
    */
-  announceTakeover(takeover: TakeoverNotice): Promise<'announced' | 'nobody to tell'>;
+  announceTakeover?(takeover: TakeoverNotice): Promise<'announced' | 'nobody to tell'>;
   /**
    * Keeps a text in which a client tells people who it is, in place of its earlier one, until its lease is over. Locks do not
    * depend on it. Absent where a back end has no place for it.
@@ -86,8 +91,6 @@ export interface LockStore {
    * may still be there. Absent where a back end cannot find the keys.
    */
   list?(request: ListRequest): Promise<KeyPage>;
-  /** Rejects the calls in flight and closes the connections of the store. A second call does nothing. */
-  close(): Promise<void>;
 }
 
 /** Creates a store. A store function such as `redisStore(…)` returns it, and opens nothing until `create` is called. */

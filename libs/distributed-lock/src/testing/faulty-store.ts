@@ -1,4 +1,5 @@
 import { Subject } from 'rxjs';
+import { storeThatCan } from '../port/capabilities.js';
 import type { Clock } from '../time/clock.js';
 import { SILENT_WAITER_MS } from '../port/recheck-interval.js';
 import { LockStoreError } from '../port/lock.errors.js';
@@ -142,11 +143,11 @@ class FaultyClient implements LockStore {
   }
 
   forceRelease(key: string, force?: Force): Promise<ForceReply> {
-    return this.inner.forceRelease(key, force);
+    return storeThatCan(this.inner, 'force').forceRelease(key, force);
   }
 
   announceTakeover(takeover: TakeoverNotice): Promise<'announced' | 'nobody to tell'> {
-    return this.inner.announceTakeover(takeover);
+    return storeThatCan(this.inner, 'takeover').announceTakeover(takeover);
   }
 
   async close(): Promise<void> {

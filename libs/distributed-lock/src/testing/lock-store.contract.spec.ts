@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { CAPABILITIES } from '../port/capabilities.js';
 import type { LockStore, LockStoreFactory } from '../port/lock-store.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
 import { describeLockStoreContract, type ContractDeviations } from './lock-store.contract.js';
@@ -61,6 +62,38 @@ describe('the contract suite', () => {
     expect(cases.length).toBeGreaterThan(50);
     expect(new Set(cases.map(({ name }) => name)).size).toBe(cases.length);
   });
+
+  it('shows each case that needs what the store cannot do as skipped, with the reason', () => {
+    define(
+      broken(() => ({ list: undefined as never })),
+      { list: 'its back end cannot search' },
+    );
+    const skipped = cases.filter(({ isSkipped }) => isSkipped).map(({ name }) => name);
+    expect(skipped).toHaveLength(3);
+    for (const name of skipped) expect(name).toContain('(deviation: its back end cannot search)');
+  });
+
+  it.each(['force', 'takeover', 'names', 'list'] as const)(
+    'fails for a store that lacks %s and does not say so in the cases that need it, and in no others',
+    async (capability) => {
+      const methods: readonly string[] = CAPABILITIES[capability].methods;
+      const absent = Object.entries(CAPABILITIES).filter((each) =>
+        each[1].methods.some((method) => methods.includes(method)),
+      );
+      define(memoryStore(), Object.fromEntries(absent.map(([name]) => [name, 'absent'])));
+      const needing = cases.flatMap(({ name, isSkipped }) =>
+        isSkipped ? [name.replace(' (deviation: absent)', '')] : [],
+      );
+      cases = [];
+      define(broken(() => Object.fromEntries(methods.map((method) => [method, undefined]))));
+      expect(await failuresOf(...needing)).toEqual(needing);
+      const others = cases.map(({ name }) => name).filter((name) => !needing.includes(name));
+      const failed = await failuresOf(...others);
+      cases = [];
+      define();
+      expect(failed).toEqual(await failuresOf(...failed));
+    },
+  );
 
   it('refuses a deviation that names no case, and names those that there are', () => {
     const unknown = { 'a forced release tels the holder': 'a typing error' } as ContractDeviations;

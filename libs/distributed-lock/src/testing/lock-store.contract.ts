@@ -1,3 +1,4 @@
+import { CAPABILITIES, type StoreCapability } from '../port/capabilities.js';
 import { closing } from './contract/closing.js';
 import { exclusion } from './contract/exclusion.js';
 import { expiry } from './contract/expiry.js';
@@ -33,8 +34,11 @@ type Groups = typeof groups;
 /** The name of a case, which is also the name of its test. */
 export type ContractCaseName = { [Group in keyof Groups]: keyof Groups[Group] }[keyof Groups];
 
-/** The promises of the port that a store does not keep, each with the reason. */
-export type ContractDeviations = Readonly<Partial<Record<ContractCaseName, string>>>;
+/**
+ * The promises of the port that a store does not keep, each with the reason. A capability stands for all cases that need it:
+ * `{ list: 'the back end cannot search' }`.
+ */
+export type ContractDeviations = Readonly<Partial<Record<ContractCaseName | StoreCapability, string>>>;
 
 const CASE_TIMEOUT_MS = 60_000;
 
@@ -83,7 +87,7 @@ export function describeCases(
       describe(group, () => {
         for (const [claim, check] of wanted) {
           const run = async () => withStage(await makeStore(), check);
-          const reason = reasons.get(claim);
+          const reason = reasons.get(claim) ?? (check.needs && reasons.get(check.needs));
           if (reason === undefined) it(claim, run, CASE_TIMEOUT_MS);
           else it.skip(`${claim} (deviation: ${reason})`, run);
         }
@@ -103,7 +107,8 @@ async function withStage(backEnd: StoreUnderTest, check: (stage: Stage) => Promi
 
 /** A deviation whose name is no case, or no case any more, would seem to be declared although the case runs. */
 export function checkClaims(deviations: ContractDeviations): void {
-  const known = Object.values<ContractGroup>(groups).flatMap((cases) => Object.keys(cases));
+  const claims = Object.values<ContractGroup>(groups).flatMap((cases) => Object.keys(cases));
+  const known = [...Object.keys(CAPABILITIES), ...claims];
   const unknown = Object.keys(deviations).filter((name) => !known.includes(name));
   if (unknown.length === 0) return;
   throw new Error(`No case of the contract is called ${unknown.join(', ')}; there are ${known.join(', ')}.`);

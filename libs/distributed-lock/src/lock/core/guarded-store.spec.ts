@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Subject } from 'rxjs';
 import { LOCK } from '../../port/claim.js';
 import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
+import { CAPABILITIES, type StoreCapability } from '../../port/capabilities.js';
 import type { AcquireReply, LockStore, Notification, ReleaseReply } from '../../port/lock-store.js';
 import { guardedStore, type GuardedStore } from './guarded-store.js';
 
@@ -49,7 +50,7 @@ describe('a store of another package', () => {
     [answers, told, notifications$] = [{}, [], new Subject<Notification>()];
   });
 
-  it.each(['acquire', 'renew', 'release', 'inspect', 'forceRelease', 'announceTakeover', 'close'])(
+  it.each(['acquire', 'renew', 'release', 'inspect', 'close'])(
     'is refused when it is opened without %s, which is named',
     (method) => {
       const open = () => store({ [method]: undefined });
@@ -94,6 +95,25 @@ describe('a store of another package', () => {
     const error = Object.assign(new Error('no'), { code: 'LOCK_STORE', key: 'a', reason: 'refused' });
     const { message, reason } = await failure(acquire(store({ acquire: () => Promise.reject(error) })));
     expect([message, reason]).toEqual(['no', 'refused']);
+  });
+
+  it.each<[StoreCapability, (store: GuardedStore) => unknown, string]>([
+    ['force', (it) => it.forceRelease('a'), 'cannot release a lock by force'],
+    [
+      'takeover',
+      (it) => it.announceTakeover({ key: 'a', owner: 'c:1', graceMs: 9, by: 'x' }),
+      'cannot take a lock over',
+    ],
+    ['names', (it) => it.readIntroductions(['c']), 'cannot tell who its clients are'],
+    ['list', (it) => it.list({ prefix: '', limit: 9 }), 'cannot list its keys'],
+  ])('may lack what is needed for %s, and then refuses that alone', async (capability, ask, text) => {
+    const [method = ''] = CAPABILITIES[capability].methods;
+    const lacking = store({ [method]: undefined });
+    expect([lacking.can(capability), store().can(capability)]).toEqual([false, true]);
+    const { message, reason } = await failure(ask(lacking));
+    expect(message).toContain(`The store acme ${text}`);
+    expect(reason).toBe('refused');
+    await expect(lacking.inspect('a')).resolves.toBeUndefined();
   });
 
   it('is told of if its notifications fail', () => {

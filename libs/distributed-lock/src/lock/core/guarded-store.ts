@@ -3,6 +3,7 @@ import { detached } from '../../async-context/detached.js';
 import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
 import { promiseOf } from '../../async-context/promise-of.js';
 import { isLockError, LockConfigurationError, LockError, LockStoreError } from '../../port/lock.errors.js';
+import { canStore, storeThatCan, type StoreCapability, type StoreThatCan } from '../../port/capabilities.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -11,15 +12,7 @@ import type {
   ReleaseRequest,
 } from '../../port/lock-store.js';
 
-const METHODS = [
-  'acquire',
-  'renew',
-  'release',
-  'inspect',
-  'forceRelease',
-  'announceTakeover',
-  'close',
-] as const;
+const METHODS = ['acquire', 'renew', 'release', 'inspect', 'close'] as const;
 
 /**
  * The same store. Its commands run outside of every async context, because it may repeat them and open connections. Whatever
@@ -71,28 +64,24 @@ export function guardedStore(
     release: (request, onReply, onFailure) =>
       send(request.key, () => store.release(request), onReply, onFailure),
     inspect: (key) => ask(key, () => store.inspect(key)),
-    forceRelease: (key, force) => ask(key, () => store.forceRelease(key, force)),
-    announceTakeover: (takeover) => ask(takeover.key, () => store.announceTakeover(takeover)),
-    ...(store.introduce && {
-      introduce: (introduction) => ask(undefined, async () => store.introduce?.(introduction)),
-    }),
-    ...(store.readIntroductions && {
-      readIntroductions: (clientIds) =>
-        ask(undefined, async () => (await store.readIntroductions?.(clientIds)) ?? []),
-    }),
-    ...(store.list && {
-      list: (request) =>
-        ask(undefined, async () => (await store.list?.(request)) ?? { entries: [], unreadable: [] }),
-    }),
+    can: (capability) => canStore(store, capability),
+    forceRelease: (key, force) => ask(key, () => storeThatCan(store, 'force').forceRelease(key, force)),
+    announceTakeover: (takeover) =>
+      ask(takeover.key, () => storeThatCan(store, 'takeover').announceTakeover(takeover)),
+    introduce: (introduction) => ask(undefined, () => storeThatCan(store, 'names').introduce(introduction)),
+    readIntroductions: (clientIds) =>
+      ask(undefined, () => storeThatCan(store, 'names').readIntroductions(clientIds)),
+    list: (request) => ask(undefined, () => storeThatCan(store, 'list').list(request)),
     close: () => ask(undefined, () => store.close()),
   };
 }
 
 /**
  * The store as the core asks it. `acquire` and `release` call one of two functions, once: every lock needs both, and a promise
- * for each takes time (docs/decisions/0012).
+ * for each takes time (docs/decisions/0012). The methods of a capability that the store lacks reject.
  */
-export interface GuardedStore extends Omit<LockStore, 'acquire' | 'release'> {
+export interface GuardedStore extends Omit<StoreThatCan<StoreCapability>, 'acquire' | 'release'> {
+  can(capability: StoreCapability): boolean;
   acquire(
     request: AcquireRequest,
     onReply: (reply: AcquireReply) => void,

@@ -55,7 +55,7 @@ export class Introductions {
   /** The store keeps introductions, and this client has one. */
   private get areKept(): boolean {
     const { client, store } = this.parts;
-    return client !== undefined && store.introduce !== undefined;
+    return client !== undefined && store.can('names');
   }
 
   private get isOff(): boolean {
@@ -151,7 +151,7 @@ export class Introductions {
 
   private async readText(clientId: string): Promise<string | undefined> {
     if (!this.areKept) return undefined;
-    const found = await this.parts.store.readIntroductions?.([clientId]).catch(() => []);
+    const found = await this.parts.store.readIntroductions([clientId]).catch(() => []);
     return found?.[0];
   }
 
@@ -186,7 +186,7 @@ export class Introductions {
 
   private write(): void {
     const { client, store, watchdogTimeoutMs, owners } = this.parts;
-    if (!client || !store.introduce) return;
+    if (!client || !store.can('names')) return;
     this.ownersBefore = undefined;
     // Scheduled before anything that may fail.
     this.schedule(watchdogTimeoutMs / 3);

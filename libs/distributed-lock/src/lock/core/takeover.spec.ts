@@ -1,9 +1,10 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { storeThatCan } from '../../port/capabilities.js';
 import { eventsOf, typesOf } from '../../../../../test/support/events.js';
 import { follow, type Followed } from '../../../../../test/support/lock-world.js';
 import { world } from '../../../../../test/support/world-per-test.js';
 import { LockLostError, LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
-import type { LockStoreFactory, Notification } from '../../port/lock-store.js';
+import type { LockStore, LockStoreFactory, Notification } from '../../port/lock-store.js';
 import { maxNoticeMs } from '../../port/notice-time.js';
 import { memoryStore } from '../../stores/memory/memory.store.js';
 import { ManualClock } from '../../testing/manual-clock.js';
@@ -201,7 +202,7 @@ describe("onBusy: 'takeover'", () => {
     const forced: unknown[] = [];
     const watched: LockStoreFactory = {
       create(context) {
-        const inner = store.create(context);
+        const inner = storeThatCan(store.create(context), 'takeover');
         const force = inner.forceRelease.bind(inner);
         inner.forceRelease = (...args) => {
           forced.push(args);
@@ -238,7 +239,7 @@ describe("onBusy: 'takeover'", () => {
     let failures = 2;
     const failing: LockStoreFactory = {
       create(context) {
-        const inner = store.create(context);
+        const inner = storeThatCan(store.create(context), 'takeover');
         const announce = inner.announceTakeover.bind(inner);
         inner.announceTakeover = (takeover) =>
           failures-- > 0 ? Promise.reject(new LockStoreError('away', 'k', 'unready')) : announce(takeover);
@@ -357,6 +358,22 @@ describe("onBusy: 'takeover'", () => {
     expect(asked.error).toBeInstanceOf(LockWaitTimeoutError);
     world.mendNetwork();
     await lock.release();
+  });
+});
+
+describe('a takeover with a store that cannot take over', () => {
+  it('is refused at once', async () => {
+    const memory = memoryStore();
+    const store: LockStoreFactory = {
+      create: (context) =>
+        Object.assign(memory.create(context), { announceTakeover: undefined }) as LockStore,
+    };
+    const service = new LockService({ store, clock: new ManualClock() });
+    const asked = service.acquire('k', { onBusy: 'takeover', graceMs: 100, waitMs: 60_000 });
+    await expect(asked).rejects.toMatchObject({ code: 'LOCK_STORE', reason: 'refused' });
+    await expect(asked).rejects.toThrow('The store memory cannot take a lock over.');
+    await (await service.acquire('k')).release();
+    await service.close();
   });
 });
 

@@ -1,3 +1,4 @@
+import { storeThatCan } from '../../port/capabilities.js';
 import { randomMs } from '../../time/chance.js';
 import type {
   Force,
@@ -43,7 +44,8 @@ export async function forceRelease(
   key: string,
   { owners, ...force }: Force = {},
 ): Promise<ForceReply> {
-  const replies = await askNodes(context, key, async (store) => {
+  const replies = await askNodes(context, key, async (node) => {
+    const store = storeThatCan(node, 'force');
     if (!owners) return store.forceRelease(key, force);
     // An attempt is never used again, so a node frees nobody who got the lock after this reading.
     return store.forceRelease(key, { ...force, owners: await attemptsAt(store, key, owners) });
@@ -60,7 +62,8 @@ export async function announceTakeover(
   takeover: TakeoverNotice,
 ): Promise<'announced' | 'nobody to tell'> {
   const { key, owner } = takeover;
-  const replies = await askNodes(context, key, async (store) => {
+  const replies = await askNodes(context, key, async (node) => {
+    const store = storeThatCan(node, 'takeover');
     const [attempt] = await attemptsAt(store, key, [owner]);
     return attempt === undefined ? 'nobody to tell' : store.announceTakeover({ ...takeover, owner: attempt });
   });

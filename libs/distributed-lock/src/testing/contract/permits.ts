@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import { storeThatCan } from '../../port/capabilities.js';
 import type { Claim } from '../../port/claim.js';
 import { LockStoreError } from '../../port/lock.errors.js';
-import type { ContractGroup } from './stage.js';
+import { needing, type ContractGroup } from './stage.js';
 
 function of(permits: number, weight = 1): { readonly claim: Claim } {
   return { claim: { kind: 'permits', permits, weight } };
@@ -120,24 +121,34 @@ export const permits = {
     await permit.expectRenewed();
   },
 
-  'a forced release takes all permits': async (stage) => {
-    const [one, two] = await stage.held(2, of(5, 3));
-    await two.acquire(of(5));
-    assert.equal(await one.store.forceRelease(stage.key), 'released');
-    await one.expectLost();
-    await two.expectLost();
-    await stage.owner().acquire(of(5, 5));
-  },
+  ...needing('force', {
+    'a forced release takes all permits': async (stage) => {
+      const [one, two] = await stage.held(2, of(5, 3));
+      await two.acquire(of(5));
+      assert.equal(await storeThatCan(one.store, 'force').forceRelease(stage.key), 'released');
+      await one.expectLost();
+      await two.expectLost();
+      await stage.owner().acquire(of(5, 5));
+    },
+  }),
 
-  'a forced release of one owner takes its permits, and no others': async (stage) => {
-    const [one, two] = await stage.held(2, of(5, 3));
-    await two.acquire(of(5));
-    const next = stage.owner();
-    assert.equal(await next.store.forceRelease(stage.key, { owners: [one.owner] }), 'released');
-    await one.expectLost();
-    await two.expectRenewed();
-    assert.equal(await next.store.forceRelease(stage.key, { owners: [one.owner] }), 'held by another');
-    await next.acquire(of(5, 4));
-    assert.equal((await stage.owner().tryAcquire(of(5))).kind, 'busy');
-  },
+  ...needing('force', {
+    'a forced release of one owner takes its permits, and no others': async (stage) => {
+      const [one, two] = await stage.held(2, of(5, 3));
+      await two.acquire(of(5));
+      const next = stage.owner();
+      assert.equal(
+        await storeThatCan(next.store, 'force').forceRelease(stage.key, { owners: [one.owner] }),
+        'released',
+      );
+      await one.expectLost();
+      await two.expectRenewed();
+      assert.equal(
+        await storeThatCan(next.store, 'force').forceRelease(stage.key, { owners: [one.owner] }),
+        'held by another',
+      );
+      await next.acquire(of(5, 4));
+      assert.equal((await stage.owner().tryAcquire(of(5))).kind, 'busy');
+    },
+  }),
 } satisfies ContractGroup;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { storeThatCan } from '../../port/capabilities.js';
 import type { Claim } from '../../port/claim.js';
-import type { ContractGroup } from './stage.js';
+import { needing, type ContractGroup } from './stage.js';
 
 const shared: Claim = { kind: 'shared' };
 const READER = { claim: shared };
@@ -161,13 +162,15 @@ export const sharing = {
     }
   },
 
-  'a holder that has lost its lock does not get it back by stepping down': async (stage) => {
-    const [holder, next] = await stage.held(2, { claim: exclusive });
-    await next.store.forceRelease(stage.key);
-    await holder.expectLost(READER);
-    await next.acquire({ claim: exclusive });
-    await holder.expectLost(READER);
-  },
+  ...needing('force', {
+    'a holder that has lost its lock does not get it back by stepping down': async (stage) => {
+      const [holder, next] = await stage.held(2, { claim: exclusive });
+      await storeThatCan(next.store, 'force').forceRelease(stage.key);
+      await holder.expectLost(READER);
+      await next.acquire({ claim: exclusive });
+      await holder.expectLost(READER);
+    },
+  }),
 
   'a release as a reader also releases a lock that had not stepped down yet': async (stage) => {
     const [holder, next] = stage.owners(2);
@@ -177,11 +180,13 @@ export const sharing = {
     await next.acquire({ claim: exclusive });
   },
 
-  'a forced release takes the lock from all readers': async (stage) => {
-    const [one, two] = await stage.holders(2, READER);
-    assert.equal(await stage.client().forceRelease(stage.key), 'released');
-    await one.expectLost();
-    await two.expectLost();
-    await stage.owner().acquire({ claim: exclusive });
-  },
+  ...needing('force', {
+    'a forced release takes the lock from all readers': async (stage) => {
+      const [one, two] = await stage.holders(2, READER);
+      assert.equal(await storeThatCan(stage.client(), 'force').forceRelease(stage.key), 'released');
+      await one.expectLost();
+      await two.expectLost();
+      await stage.owner().acquire({ claim: exclusive });
+    },
+  }),
 } satisfies ContractGroup;

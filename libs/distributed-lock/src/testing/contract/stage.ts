@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { systemClock, type Clock } from '../../time/clock.js';
+import type { StoreCapability } from '../../port/capabilities.js';
 import type { LockStore, LockStoreFactory } from '../../port/lock-store.js';
 import { TestOwner, type AcquireOptions } from './test-owner.js';
 
@@ -107,8 +108,20 @@ export interface StoreUnderTest {
   readonly timeScale?: number;
 }
 
+/** A check of a store, which may need what not every store can do. */
+interface ContractCase {
+  (stage: Stage): Promise<void>;
+  readonly needs?: StoreCapability;
+}
+
 /** Cases by their names: each is a sentence that is true of a correct store, and the name of a deviation. */
-export type ContractGroup = Readonly<Record<string, (stage: Stage) => Promise<void>>>;
+export type ContractGroup = Readonly<Record<string, ContractCase>>;
+
+/** The same cases, for stores that have the capability. */
+export function needing<Cases extends ContractGroup>(needs: StoreCapability, cases: Cases): Cases {
+  for (const check of Object.values(cases)) Object.assign(check, { needs });
+  return cases;
+}
 
 export type Owners<Count extends number, Found extends TestOwner[] = []> = Found['length'] extends Count
   ? Found
