@@ -102,8 +102,12 @@ export class Acquirer {
   private async acquireInOrder(requests: readonly LockRequest[]): Promise<readonly Hold[]> {
     const startedAt = this.clock.now();
     const held: Hold[] = [];
+    const isHeldHere = ({ key }: LockRequest): number => Number(this.common.get(key)?.isOutOfReach ?? false);
+    const mayWait = requests.some(({ terms }) => terms.waitMs > 0);
+    // A caller that does not wait first asks for a key that its process holds, because that refusal costs no request.
+    const order = mayWait ? requests : requests.toSorted((a, b) => isHeldHere(b) - isHeldHere(a));
     try {
-      for (const request of requests) {
+      for (const request of order) {
         const { terms } = request;
         const waitMs = Math.ceil(Math.max(0, terms.waitMs - (this.clock.now() - startedAt)));
         const lock = await this.acquire({ ...request, terms: { ...terms, waitMs } }, held);
