@@ -139,16 +139,15 @@ export class DocumentStore implements LockStore {
     return Promise.all(renewals.map((renewal) => this.renewOne(renewal)));
   }
 
-  async release(request: ReleaseRequest): Promise<ReleaseReply> {
+  release(request: ReleaseRequest): Promise<ReleaseReply> {
     const { key, owner } = request;
-    try {
-      return await this.releases.run(request, (state) => () => this.releaseOnce(request, state));
-    } catch (error) {
+    const released = this.releases.run(request, (state) => () => this.releaseOnce(request, state));
+    return released.catch((error: unknown) => {
       // The lease and the ticket of the owner are over by now, or this client goes on to end them.
       this.laneOf(key).forget(owner);
       this.leases.start(key, owner, 0);
       throw error;
-    }
+    });
   }
 
   inspect(key: string): Promise<LockSnapshot | null> {

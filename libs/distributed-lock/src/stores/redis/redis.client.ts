@@ -56,8 +56,8 @@ export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
 /** Gets the reply to one command, or its error. */
 export interface ReplyHandler {
   /** Must not throw. */
-  onReply(value: unknown): void;
-  onError(error: unknown): void;
+  readonly onReply: (value: unknown) => void;
+  readonly onError: (error: unknown) => void;
 }
 
 export type Arguments = readonly (string | number)[];

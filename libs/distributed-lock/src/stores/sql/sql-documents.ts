@@ -1,7 +1,9 @@
+import { promiseOf } from '../../async-context/promise-of.js';
 import type { Reading } from '../core/document.js';
 import type { NamePage, NameRequest, Swap, Take, WriteReply } from '../core/register.js';
 import { checkLockName, checkRowName, isIntroduction } from './lock-name.js';
 import type { SqlConnection } from './sql-connection.js';
+import type { SqlWriteReply } from './sql-database.js';
 import { readingOf } from './sql-row.js';
 import type { Scan, Slice } from './slice.js';
 
@@ -9,20 +11,21 @@ import type { Scan, Slice } from './slice.js';
 export class SqlDocuments {
   constructor(protected readonly connection: SqlConnection) {}
 
-  async take(take: Take): Promise<WriteReply> {
-    checkLockName(take.name);
-    return this.takeRow(take);
+  take(take: Take): Promise<WriteReply> {
+    return promiseOf(() => {
+      checkLockName(take.name);
+      return this.takeRow(take);
+    });
   }
 
-  async takeRow(take: Take): Promise<WriteReply> {
+  takeRow(take: Take): Promise<WriteReply> {
     const { name } = take;
-    const { isDone, row } = await this.connection.run('take', take, name);
-    return { isDone, reading: readingOf(name, row) };
+    return this.connection.run('take', take, name).then((reply) => writeReply(name, reply));
   }
 
-  async swap(swap: Swap): Promise<WriteReply> {
-    const { isDone, row } = await this.connection.run('swap', swap, swap.name);
-    return { isDone, reading: readingOf(swap.name, row) };
+  swap(swap: Swap): Promise<WriteReply> {
+    const { name } = swap;
+    return this.connection.run('swap', swap, name).then((reply) => writeReply(name, reply));
   }
 
   async read(name: string): Promise<Reading> {
@@ -51,4 +54,8 @@ export class SqlDocuments {
   async close(): Promise<void> {
     this.connection.close();
   }
+}
+
+function writeReply(name: string, { isDone, row }: SqlWriteReply): WriteReply {
+  return { isDone, reading: readingOf(name, row) };
 }

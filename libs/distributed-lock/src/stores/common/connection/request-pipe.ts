@@ -1,4 +1,3 @@
-import { inBackground } from '../../../async-context/in-background.js';
 import type { Clock } from '../../../time/clock.js';
 import { ReplyDeadline } from './reply-deadline.js';
 import type { WaitingRequests } from './waiting-requests.js';
@@ -48,13 +47,18 @@ export class RequestPipe<Request extends PipedRequest> {
   send<Reply>(batch: readonly Request[], reply: Promise<Reply>, { onReply, onFailure }: Settle<Reply>): void {
     this.inFlight = batch;
     const isInFlight = (): boolean => this.inFlight === batch;
+    const onFailed = (error: unknown): void => (isInFlight() ? onFailure(error) : undefined);
     const onReplied = (value: Reply): void => {
       if (!isInFlight()) return;
-      this.onAnswer();
-      onReply(value);
-      this.sendNext();
+      try {
+        this.onAnswer();
+        onReply(value);
+        this.sendNext();
+      } catch (error) {
+        onFailed(error);
+      }
     };
-    inBackground(reply.then(onReplied), (error) => (isInFlight() ? onFailure(error) : undefined));
+    reply.then(onReplied, onFailed);
     this.deadline.start();
   }
 

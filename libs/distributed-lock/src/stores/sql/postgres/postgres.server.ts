@@ -30,10 +30,11 @@ export class PostgresServer extends PostgresDatabase {
     let isDirect = Number(hello.pid) === (client as Client & { processID: number }).processID;
     if (isDirect) await this.setUp(query, Number(hello.server));
     else await this.checkUnlocked(query);
-    const execute = (config: QueryConfig) => client.query<PostgresRow>(config).then(({ rows }) => rows);
+    const rowsOf = ({ rows }: { readonly rows: readonly PostgresRow[] }) => rows;
+    const execute = (config: QueryConfig) => client.query<PostgresRow>(config).then(rowsOf);
     const send: Send = ({ name, text }, values) => {
       if (!isDirect) return execute({ text, values });
-      return execute({ name, text, values }).catch((error) => {
+      return client.query<PostgresRow>({ name, text, values }).then(rowsOf, (error) => {
         if (!NOT_PREPARED.includes(sqlStateOf(error) ?? '')) throw error;
         isDirect = false;
         return execute({ text, values });
