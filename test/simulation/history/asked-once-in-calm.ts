@@ -20,8 +20,7 @@ export async function askedOnceInCalm({ actors, parts }: Stage): Promise<void> {
     const refused = ask(asking, 0);
     await kernel.run(kernel.now + PATIENCE_MS, () => refused.isOver);
     // A service that the plan has closed refuses, or its session is over.
-    if (!held.lock || !refused.isNotFree) return;
-    if (!(await release(holder, held.lock))) return;
+    if (!held.lock || !(await release(holder, held.lock)) || !refused.isNotFree) return;
     const again = ask(asking, 0);
     await kernel.run(kernel.now + PATIENCE_MS, () => again.isOver);
     if (again.isNotFree)

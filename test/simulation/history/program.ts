@@ -168,7 +168,7 @@ export class Program {
       outer
         .filter(({ lock: other }) => serviceOf(this.actor, service) === serviceIn(other))
         .flatMap((it) => it.records)
-        .find((it) => it.key === key && it.endedAt === undefined);
+        .find((it) => it.key === key && (it.endedAt === undefined || goesOn(it, lock, this.actor)));
     for (const share of keys.map(shareOf)) {
       if (!share || options.holdAtLeastMs === undefined) continue;
       share.holdAtLeastMs = Math.max(share.holdAtLeastMs ?? 0, now - share.from + options.holdAtLeastMs);
@@ -527,4 +527,9 @@ function claimOf({ mode, permits }: CallOptionsPlan): HoldRecord['claim'] {
 
 function pauseOf(process: string, from: number, ms: number) {
   return { process, kind: 'block', from, to: from + ms } as const;
+}
+
+/** The reader of its stream has left, and nested calls go on under its lock. */
+function goesOn({ isLeft, key, token }: HoldRecord, lock: Lock, actor: Actor): boolean {
+  return isLeft === true && lock.tokenOf(keyOf(actor, key)) === token;
 }

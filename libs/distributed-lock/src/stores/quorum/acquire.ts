@@ -29,7 +29,13 @@ const FAILED_RECHECK_MS = 50;
 export function acquire(owner: QuorumOwner, request: AcquireRequest): Promise<AcquireReply> {
   owner.request = request;
   owner.deadline = owner.context.clock.now() + request.waitMs;
-  return inTurn(owner, () => attemptUntilClear(owner, request));
+  const { leases } = owner;
+  const wasHeld = leases.isHeld();
+  // An attempt that a notification has begun may be granted the lock before the turn of this one, and its caller may have downgraded it
+  // by then: the nodes would refuse a request for what it was, and the owner would lose its leases.
+  return inTurn(owner, async () =>
+    leases.isHeld() && !wasHeld ? leases.grant() : attemptUntilClear(owner, request),
+  );
 }
 
 /** Asks all nodes again: one node has granted because the holder has released, so the other nodes may grant as well. */
