@@ -15,6 +15,7 @@ import { checkHeld, checkList } from './listed.js';
 import { useAfterRelease } from './after-release.js';
 import { mayBeForcedOut, nowOf, takersOf } from './takeovers.js';
 import { listenToLoss } from './abort-listener.js';
+import { effectiveOptions } from './effective.js';
 import { keyOf, nameOf, prefixOf } from './names.js';
 import { sampleOf } from './sample.js';
 import { beginExtension, endExtension } from './extensions.js';
@@ -31,6 +32,8 @@ const DEFAULT_GRACE_MS = 1000;
 /** Runs one call of a plan in its process, and writes down what it does. */
 export class Program {
   private nested = 0;
+  /** The options of the call itself, without the defaults of its service. */
+  private given: CallOptionsPlan = {};
 
   constructor(
     private readonly stage: Stage,
@@ -39,11 +42,14 @@ export class Program {
   ) {}
 
   /** @param outer locks that the flow of this call holds */
-  async run(asking: Asking, outer: readonly Held[] = []): Promise<void> {
+  async run(planned: Asking, outer: readonly Held[] = []): Promise<void> {
+    const options = effectiveOptions(serviceOf(this.actor, planned.service), planned.options);
+    const asking = { ...planned, options };
+    this.given = planned.options;
     const { history } = this.stage.parts;
     const call = this.asked(asking, outer);
     history.say(
-      `${this.actor.process.name} call ${this.label} ${asking.how} ${asking.keys.join('+')} ${JSON.stringify(asking.options)}`,
+      `${this.actor.process.name} call ${this.label} ${asking.how} ${asking.keys.join('+')} ${JSON.stringify(planned.options)}`,
     );
     try {
       await this.ask(asking, call, outer);
@@ -468,8 +474,8 @@ export class Program {
     this.stage.waiting.delete(call);
   }
 
-  private optionsOf({ options, how, abortAfterMs }: Asking, call: CallRecord): WithLockOptions {
-    const { waitMs, ...rest } = options;
+  private optionsOf({ how, abortAfterMs }: Asking, call: CallRecord): WithLockOptions {
+    const { waitMs, ...rest } = this.given;
     if (how === 'tryAcquire' && waitMs === undefined) Object.assign(call, { waitMs: 0 });
     return {
       ...rest,

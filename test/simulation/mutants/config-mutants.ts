@@ -37,4 +37,13 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
       "(this.shutdownController?.abort(shutdown), this.controller?.abort(new LockLostError(this.key, 0, 'shutdown', 'closing')))",
     ],
   ]),
+  ...mutantsOf('documents', 'lock/request/lock-request.js', [
+    ['the defaults of a service are ignored', ': withDefaults(call, defaults)', ': call'],
+    [
+      'a call that names its claim has the default claim, too',
+      'namesClaim && { mode, permits, weight }',
+      'false && { mode }',
+    ],
+    ['a default limit refuses a takeover', "call.onBusy === 'takeover' && {", 'false && {'],
+  ]),
 ];

@@ -110,7 +110,20 @@ describe('a plan that somebody has written', () => {
     ],
     [
       { ...PLAN, processes: [{ ...PLAN.processes[0], settings: { keyPrefix: 'one:' } }] },
-      'plan.calm must be without scenes, because a process has a keyPrefix',
+      'plan.calm must be without scenes, because a process has a keyPrefix or defaults: ',
+    ],
+    [
+      { ...PLAN, processes: [{ ...PLAN.processes[0], settings: { defaults: { onBusy: 'takeover' } } }] },
+      'plan.processes[0].settings.defaults.onBusy is unknown; known are waitMs, maxWaiting, leaseMs, ',
+    ],
+    [
+      {
+        ...PLAN,
+        calm: 'without scenes',
+        processes: [{ ...PLAN.processes[0], settings: { defaults: { mode: 'shared' } } }],
+        candidates: [{ process: 0, service: 0, name: 'poller', atMs: 0, work: [] }],
+      },
+      'plan.candidates has one of process 0, whose defaults have leaseMs, permits or mode shared',
     ],
     [withCall({ onAbort: 'throws' }), 'plan.calls[0].onAbort is one of blocks, calls, releases, and not '],
     [withFault({ act: { do: 'kill', who: 0 } }), 'plan.faults[0].act.do is one of lose, break, '],

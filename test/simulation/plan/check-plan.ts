@@ -27,7 +27,7 @@ import type {
   Step,
   StreamPlan,
 } from './plan.js';
-import { checkMeetings, SETTINGS } from './settings.js';
+import { checkSettings, SETTINGS } from './settings.js';
 
 export const HOWS: readonly Asking['how'][] = [
   'withLock',
@@ -111,7 +111,7 @@ export function checkPlan(plan: unknown, backend: Backend): asserts plan is Plan
     ),
     calm: optional(oneOf('without scenes')),
   })(plan, 'plan');
-  checkMeetings(plan as Plan, 'plan');
+  checkSettings(plan as Plan, 'plan');
 }
 
 /** The other options are those of the store. */

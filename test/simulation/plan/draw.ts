@@ -6,7 +6,8 @@ import { drawFaults } from './draw-faults.js';
 import { drawClaim, drawKeys, type KeyPlan } from './keys.js';
 import type { Plan } from './plan.js';
 import { drawScenes } from './scene.js';
-import { doAllMeet, drawClosings, laterThanJoining, withSettings } from './settings.js';
+import { leftToDefaults, namingClaims, withDefaults } from './draw-defaults.js';
+import { drawClosings, laterThanJoining, mayPlayInCalm, withSettings } from './settings.js';
 import { scenesWithout } from './scenes/scenes.js';
 
 /** docs/guarantees.md, time: two clocks differ in speed by less than 1 %. */
@@ -86,6 +87,11 @@ export function drawPlan(backend: Backend, seed: string): Plan {
     most: hasScenes ? 6 : 40,
   });
   const elections = drawElections(dice.fork('elections'), processes.length, lengthMs);
+  const configured = withDefaults(dice.fork('defaults'), processes, {
+    keys,
+    hasCandidates: elections !== undefined,
+    mayBeFair: !backend.cannot?.includes('fair'),
+  });
   return {
     store: backend.name,
     seed,
@@ -93,16 +99,22 @@ export function drawPlan(backend: Backend, seed: string): Plan {
     storeOptions,
     latency,
     serverRates,
-    processes,
-    calls: [...laterThanJoining(calls, processes), ...scenes.flatMap((it) => it.calls)],
-    faults: [
-      ...(hasScenes && sceneDice.happens(0.8) ? [] : faults),
-      ...scenes.flatMap((it) => it.faults),
-      ...(elections?.faults ?? []),
-      ...drawClosings(settings, processes),
-    ],
+    processes: configured,
+    calls: leftToDefaults(
+      [...laterThanJoining(calls, processes), ...scenes.flatMap((it) => it.calls)],
+      configured,
+    ),
+    faults: namingClaims(
+      [
+        ...(hasScenes && sceneDice.happens(0.8) ? [] : faults),
+        ...scenes.flatMap((it) => it.faults),
+        ...(elections?.faults ?? []),
+        ...drawClosings(settings, processes),
+      ],
+      configured,
+    ),
     ...(elections && { candidates: elections.candidates }),
-    ...((!doAllMeet(processes) || !dice.fork('calm').happens(1 / SCENES_IN_CALM_EVERY)) && {
+    ...((!mayPlayInCalm(configured) || !dice.fork('calm').happens(1 / SCENES_IN_CALM_EVERY)) && {
       calm: 'without scenes' as const,
     }),
   };

@@ -14,10 +14,10 @@ export function longestRoundTripMs(plan: Plan, { betweenServersMs }: Backend): n
 }
 
 /** The longest time for which a key may stay taken when its holder is gone: of all leases, minimum holds and guards. */
-export function longestLeaseMs({ calls, faults, storeOptions, watchdogTimeoutMs }: Plan): number {
+export function longestLeaseMs({ calls, faults, processes, storeOptions, watchdogTimeoutMs }: Plan): number {
   const further = faults.flatMap(({ act }) => (act.do === 'call' ? [act.call] : []));
   return longestOf(
-    { calls, further, storeOptions },
+    { calls, further, processes, storeOptions },
     /"(?:leaseMs|holdAtLeastMs|ms|restartGuardMs)":(\d+)/g,
     Math.max(watchdogTimeoutMs, longestSessionMs(storeOptions)),
   );
@@ -36,17 +36,26 @@ export function longestMinimumHoldMs({ calls }: Plan): number {
 }
 
 /** The shortest lease that a call asks for. */
-export function shortestLeaseMs({ calls, watchdogTimeoutMs }: Plan): number {
-  const leases = [...JSON.stringify(calls).matchAll(/"leaseMs":(\d+)/g)].map(([, ms]) => Number(ms));
+export function shortestLeaseMs({ calls, processes, watchdogTimeoutMs }: Plan): number {
+  const leases = [...JSON.stringify({ calls, processes }).matchAll(/"leaseMs":(\d+)/g)].map(([, ms]) =>
+    Number(ms),
+  );
   return Math.min(watchdogTimeoutMs, ...leases);
 }
 
 /** The longest time in which nothing may move: of all leases, works and pauses. */
-export function longestMs({ calls, faults, candidates, storeOptions, watchdogTimeoutMs }: Plan): number {
+export function longestMs({
+  calls,
+  faults,
+  candidates,
+  processes,
+  storeOptions,
+  watchdogTimeoutMs,
+}: Plan): number {
   const names = /"(?:leaseMs|holdAtLeastMs|ms|afterMs|restartGuardMs)":-?(\d+)/g;
   const works = calls.map(({ work }) => sumOf(JSON.stringify(work).matchAll(/"ms":(\d+)/g)));
   return Math.max(
-    longestOf({ calls, faults, candidates, storeOptions }, names, watchdogTimeoutMs),
+    longestOf({ calls, faults, candidates, processes, storeOptions }, names, watchdogTimeoutMs),
     longestSessionMs(storeOptions),
     ...works,
   );

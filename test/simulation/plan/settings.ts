@@ -1,7 +1,13 @@
 import type { Dice } from '../kernel/dice.js';
 import { InputError } from '../input-error.js';
-import { fields, nameOr, number, oneOf, optional } from './checks.js';
-import type { CallPlan, FaultPlan, Plan, ProcessPlan } from './plan.js';
+import { fields, nameOr, number, oneOf, optional, whole } from './checks.js';
+import type { CallOptionsPlan, CallPlan, FaultPlan, Plan, ProcessPlan } from './plan.js';
+
+/** What calls may leave to their service. */
+export type DefaultsPlan = Pick<
+  CallOptionsPlan,
+  'maxWaiting' | 'leaseMs' | 'mode' | 'permits' | 'weight' | 'fair'
+> & { readonly waitMs?: number };
 
 /** How the services of one process are configured, where they are not as all others. */
 export interface SettingsPlan {
@@ -11,6 +17,7 @@ export interface SettingsPlan {
   readonly keyPrefix?: (typeof KEY_PREFIXES)[number];
   /** Its store hears of the process then, or by its first call; default: as soon as it runs. */
   readonly joinsAtMs?: number;
+  readonly defaults?: DefaultsPlan;
 }
 
 /** What services may put before their keys. Servers have known all of them for long. */
@@ -23,13 +30,32 @@ export const SETTINGS = fields<SettingsPlan>({
   shutdownGraceMs: optional(nameOr('Infinity', number(0))),
   keyPrefix: optional(oneOf(...KEY_PREFIXES)),
   joinsAtMs: optional(number(0)),
+  defaults: optional(
+    fields<DefaultsPlan>({
+      waitMs: optional(number(0)),
+      maxWaiting: optional(whole(0)),
+      leaseMs: optional(number(1)),
+      mode: optional(oneOf('exclusive', 'shared')),
+      permits: optional(whole(1)),
+      weight: optional(whole(1)),
+      fair: optional(oneOf(true, false)),
+    }),
+  ),
 });
 
-/** @throws InputError for scenes of processes that do not meet */
-export function checkMeetings({ processes, calm }: Plan, at: string): void {
-  if (!doAllMeet(processes) && calm === undefined)
+/** @throws InputError for scenes of processes that cannot play them, and for candidates that the library would refuse */
+export function checkSettings({ processes, calm, candidates = [] }: Plan, at: string): void {
+  if (!mayPlayInCalm(processes) && calm === undefined)
     throw new InputError(
-      `${at}.calm must be without scenes, because a process has a keyPrefix: the processes of a scene share their keys`,
+      `${at}.calm must be without scenes, because a process has a keyPrefix or defaults: the calls of a scene share their keys, and name no option that they do not need`,
+    );
+  const stands = candidates.find(({ process }) => {
+    const { leaseMs, mode, permits } = processes[process]?.settings?.defaults ?? {};
+    return leaseMs !== undefined || mode === 'shared' || permits !== undefined;
+  });
+  if (stands)
+    throw new InputError(
+      `${at}.candidates has one of process ${stands.process}, whose defaults have leaseMs, permits or mode shared`,
     );
 }
 
@@ -73,12 +99,19 @@ export function drawClosings(dice: Dice, processes: readonly ProcessPlan[]): rea
   });
 }
 
-/** Scenes of the calm are played by processes that meet. */
-export function doAllMeet(processes: readonly ProcessPlan[]): boolean {
-  return processes.every(({ settings }) => settings?.keyPrefix === undefined);
+/** Scenes of the calm are played by processes that meet, and whose calls have no options but their own. */
+export function mayPlayInCalm(processes: readonly ProcessPlan[]): boolean {
+  return processes.every(
+    ({ settings: { keyPrefix, defaults } = {} }) => keyPrefix === undefined && defaults === undefined,
+  );
 }
 
 /** Those options of `LockService`. */
-export function serviceOptionsOf({ shutdownGraceMs = GRACE_MS, keyPrefix = '' }: SettingsPlan = {}) {
-  return { shutdownGraceMs: shutdownGraceMs === 'Infinity' ? Infinity : shutdownGraceMs, keyPrefix };
+export function serviceOptionsOf({
+  shutdownGraceMs = GRACE_MS,
+  keyPrefix = '',
+  defaults = {},
+}: SettingsPlan = {}) {
+  const graceMs = shutdownGraceMs === 'Infinity' ? Infinity : shutdownGraceMs;
+  return { shutdownGraceMs: graceMs, keyPrefix, defaults };
 }
