@@ -24,13 +24,15 @@ export function drainOf(actor: Actor): Drain {
  */
 export function checkDrained(
   { history }: Parts,
-  { storeOptions }: Plan,
+  { store, storeOptions }: Plan,
   { process: { name, trueNow } }: Actor,
   { at, graceMs }: Drain,
 ): void {
   const ends = history.holds.filter((it) => it.process === name).map(({ endedAt = trueNow }) => endedAt);
   const from = graceMs === Infinity ? Math.max(at, ...ends) : at + graceMs;
-  const mostMs = 2 * storeOptions.commandTimeoutMs + SLACK_MS;
+  // A command of a quorum may ask a node twice.
+  const commandTimeoutMs = (store === 'quorum' ? 2 : 1) * storeOptions.commandTimeoutMs;
+  const mostMs = 2 * commandTimeoutMs + SLACK_MS;
   const hasPaused = history.pauses.some((it) => it.process === name && it.to >= at);
   if (trueNow - from <= mostMs || hasPaused) return;
   history.violate('lateness', `drain() of ${name} took ${Math.round(trueNow - at)} ms`);

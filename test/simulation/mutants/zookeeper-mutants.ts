@@ -4,6 +4,18 @@ const ROOM = 'stores/zookeeper';
 
 /** The client of ZooKeeper: what it believes of its session, and what it knows of its requests. */
 export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [
+  ...mutantsOf('zookeeper', 'stores/zookeeper/documents.js', [
+    [
+      'parents that were deleted are not made again',
+      'if (failure.code !== CODE.noNode || !isCreation(failure.failed.operation))',
+      'if (true)',
+    ],
+    [
+      'the parent of notes is not made again',
+      "const isMissing = failed.name === 'note' && code === CODE.noNode;",
+      'const isMissing = false;',
+    ],
+  ]),
   ...mutantsOf('zookeeper', 'stores/zookeeper/mailbox.js', [
     ['a mailbox that was deleted is not made again', 'await this.makeAgain();', 'return;'],
   ]),

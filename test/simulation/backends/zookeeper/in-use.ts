@@ -16,6 +16,17 @@ export function mailboxesIn(tree: Tree): readonly string[] {
   return [...(tree.get('/nest-lock/m')?.children ?? [])].map((name) => `/nest-lock/m/${name}`);
 }
 
+/** Parents without children, each before its own parent, as if those before it were gone. */
+export function emptyParentsIn(tree: Tree): readonly string[] {
+  const queues = [...(tree.get(`${PATHS.base}/q`)?.children ?? [])].map((name) => `${PATHS.base}/q/${name}`);
+  const gone = new Set<string>();
+  for (const path of [...queues, ...PATHS.parents.toReversed()]) {
+    const node = tree.get(path);
+    if (node && [...node.children].every((name) => gone.has(`${path}/${name}`))) gone.add(path);
+  }
+  return [...gone];
+}
+
 /** By owner, for how many true ms the servers keep its lock. A lock lasts as long as its session. */
 export function holdersOf({ tree, sessions }: Decisions, key: string): ReadonlyMap<string, number> {
   const node = tree.get(PATHS.documentOf(key));

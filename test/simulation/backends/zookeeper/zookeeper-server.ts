@@ -6,13 +6,17 @@ import { ClientConnection, type Decided, type Serving } from './client-connectio
 import type { Outcome } from './decisions.js';
 import type { Ensemble } from './ensemble.js';
 import type { Handshake } from './handshake.js';
-import { mailboxesIn } from './in-use.js';
+import { emptyParentsIn, mailboxesIn } from './in-use.js';
 import type { Member, Stay } from './stay.js';
 import { Tree, type Transaction, type Znode } from './tree.js';
 import { Watches } from './watches.js';
 
-/** The only event of a server. */
-export const MAILBOXES_DELETED = 'deletion of mailboxes';
+/** Somebody deletes all mailboxes by hand. */
+const MAILBOXES_DELETED = 'deletion of mailboxes';
+/** Somebody deletes what has no children and is no lock: parents of notes, of locks, and above. */
+const PARENTS_DELETED = 'deletion of empty parents';
+
+export const ZOOKEEPER_EVENTS = [MAILBOXES_DELETED, PARENTS_DELETED];
 
 type Begun = (session: bigint, timeoutMs: number) => void;
 
@@ -68,14 +72,15 @@ export class ZookeeperServer extends SimServer implements Serving, Member {
     this.time.at(this.cutUntil, () => this.isReachedAgain());
   }
 
-  /** Somebody deletes all mailboxes by hand. */
-  override happen(): void {
+  /** @param event one of `ZOOKEEPER_EVENTS` */
+  override happen(event: string): void {
     const { stay, ensemble } = this;
     if (!stay || this.state !== 'running') return;
     const { term } = stay;
     const { decisions } = ensemble;
     const execute = (): (() => void) => {
-      decisions.deleteByHand(mailboxesIn(decisions.tree));
+      const { tree } = decisions;
+      decisions.deleteByHand(event === MAILBOXES_DELETED ? mailboxesIn(tree) : emptyParentsIn(tree));
       return () => undefined;
     };
     stay.toLeader(() => ensemble.decide(term, execute));

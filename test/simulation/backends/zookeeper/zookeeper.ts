@@ -13,7 +13,7 @@ import { holdersOf, inUse, PATHS, storedKeys } from './in-use.js';
 import { REQUEST_KINDS } from './kinds.js';
 import { simulatedConnect } from './simulated-socket.js';
 import { Ensemble } from './ensemble.js';
-import { MAILBOXES_DELETED, ZookeeperServer } from './zookeeper-server.js';
+import { ZOOKEEPER_EVENTS, ZookeeperServer } from './zookeeper-server.js';
 
 /** What a restored backup lacks. */
 const BACKUP_AGE_MS = 2000;
@@ -46,7 +46,7 @@ export const zookeeper: Backend = {
   },
   betweenServersMs,
   messageLagMs: (options) => betweenServersMs(options) / 2,
-  serverEvents: [MAILBOXES_DELETED],
+  serverEvents: ZOOKEEPER_EVENTS,
   serverCount: () => HOSTS.length,
   hasSessions: true,
   drawOptions: (dice, watchdogTimeoutMs) => ({
