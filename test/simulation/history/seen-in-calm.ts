@@ -35,9 +35,14 @@ export async function seenInCalm({ actors, parts }: Stage): Promise<void> {
       );
     });
     await kernel.run(kernel.now + PATIENCE_MS, () => seen !== undefined);
-    // A service that the plan has closed does none of this.
-    if (!first.lock || !seen || seen.length !== 1) continue;
     holder.process.receive(first.end);
+    // A service that the plan has closed does none of this.
+    if (!first.lock || !seen || seen.length !== 1) {
+      // A grace without an end would wait for the next holder.
+      await kernel.run(kernel.now + handOffMs + SLACK_MS);
+      waiter.process.receive(next.end);
+      continue;
+    }
     await kernel.run(kernel.now + share * handOffMs);
     const owner = seen;
     operator.process.receive(() => void service?.forceRelease(key, { owner }).catch(() => undefined));

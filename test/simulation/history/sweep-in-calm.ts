@@ -53,7 +53,10 @@ export async function sweepInCalm(stage: Stage, leaseMs: number): Promise<void> 
 
   const held = await take(holder, HELD, { leaseMs: HELD_MS });
   const before = await take(other, FREE);
-  if (!held || !before) return;
+  if (!held || !before) {
+    if (held) await give(holder, held);
+    return;
+  }
   const { fencingToken } = before;
   await give(other, before);
   const isLeft = goer !== undefined && (await take(goer, GONE)) !== undefined;
