@@ -1,4 +1,3 @@
-import { promiseOf } from '../../async-context/promise-of.js';
 import type { ReleaseReply, ReleaseRequest } from '../../port/lock-store.js';
 import { SILENT_WAITER_MS } from '../../port/recheck-interval.js';
 import { randomMs, type Chance } from '../../time/chance.js';
@@ -29,33 +28,39 @@ export class CertainReleases {
   }
 
   /**
-   * Not async: mostly the first copy settles the release, and takes one promise then (docs/decisions/0012).
+   * Mostly the first copy settles the release, and takes one promise then (docs/decisions/0012).
    *
    * @param copyFor makes the function that sends one copy of the release
    * @throws LockStoreError when the back end refuses, or does not answer, until the lease and the ticket have run out
    */
   run(
     { owner, leaseMs }: ReleaseRequest,
-    copyFor: (requests: OwnerRequests) => () => Promise<ExecutedRelease>,
+    copyFor: (requests: OwnerRequests) => SendCopy,
   ): Promise<ReleaseReply> {
     const requests = this.owners.beginRequest(owner);
     requests.isReleasing = true;
     const longestMs = Math.max(leaseMs, SILENT_WAITER_MS) + this.commandTimeoutMs;
     const release = new Release(owner, requests, copyFor(requests), longestMs);
-    return release.send().then(
-      (reply) => this.outcomeOf(release, reply) ?? this.repeat(release),
-      (error: unknown) => {
-        this.onFailed(release, error);
-        return this.repeat(release);
-      },
-    );
+    return new Promise((resolve, reject) => {
+      release.send(
+        (reply) => resolve(this.outcomeOf(release, reply) ?? this.repeat(release)),
+        (error) => {
+          try {
+            this.onFailed(release, error);
+            resolve(this.repeat(release));
+          } catch (failure) {
+            reject(failure as Error);
+          }
+        },
+      );
+    });
   }
 
   private async repeat(release: Release): Promise<ReleaseReply> {
     for (;;) {
       await this.delays.wait(randomMs(this.chance, RELEASE_RETRY_MS));
       try {
-        const outcome = this.outcomeOf(release, await release.send());
+        const outcome = this.outcomeOf(release, await release.sent());
         if (outcome !== undefined) return outcome;
       } catch (error) {
         this.onFailed(release, error);
@@ -98,12 +103,20 @@ class Release {
   constructor(
     readonly owner: string,
     readonly requests: OwnerRequests,
-    private readonly sendCopy: () => Promise<ExecutedRelease>,
+    private readonly sendCopy: SendCopy,
     private readonly longestMs: number,
   ) {}
 
-  send(): Promise<ExecutedRelease> {
-    return promiseOf(this.sendCopy);
+  send(onReply: (reply: ExecutedRelease) => void, onError: (error: unknown) => void): void {
+    try {
+      this.sendCopy(onReply, onError);
+    } catch (error) {
+      onError(error);
+    }
+  }
+
+  sent(): Promise<ExecutedRelease> {
+    return new Promise((resolve, reject) => this.send(resolve, reject));
   }
 
   /** The time counts from the first copy that does not settle the release: mostly the first copy does, and no clock is read. */
@@ -113,6 +126,9 @@ class Release {
     return now > this.giveUpAt;
   }
 }
+
+/** Sends one copy of a release. One of the functions is called with what comes of it. */
+export type SendCopy = (onReply: (reply: ExecutedRelease) => void, onError: (error: unknown) => void) => void;
 
 /** The back end has executed one copy of a release. */
 export interface ExecutedRelease {

@@ -141,7 +141,9 @@ export class DocumentStore implements LockStore {
 
   release(request: ReleaseRequest): Promise<ReleaseReply> {
     const { key, owner } = request;
-    const released = this.releases.run(request, (state) => () => this.releaseOnce(request, state));
+    const released = this.releases.run(request, (state) => (onReply, onError) => {
+      this.releaseOnce(request, state).then(onReply, onError);
+    });
     return released.catch((error: unknown) => {
       // The lease and the ticket of the owner are over by now, or this client goes on to end them.
       this.laneOf(key).forget(owner);

@@ -1,6 +1,6 @@
 import type { ReleaseRequest } from '../../../port/lock-store.js';
 import type { Clock } from '../../../time/clock.js';
-import type { ExecutedRelease } from '../../common/certain-releases.js';
+import type { ExecutedRelease, SendCopy } from '../../common/certain-releases.js';
 import type { OwnerRequests } from '../../common/owner-requests.js';
 import type { Arguments } from '../redis.client.js';
 import { ScriptCommand, claimFields, type ScriptContext } from '../scripts/script-command.js';
@@ -40,7 +40,7 @@ export function releaseCopies(
   context: ScriptContext,
   owner: OwnerRequests,
   clock: Clock,
-): () => Promise<ExecutedRelease> {
+): SendCopy {
   const { claim, used, holdUntil } = request;
   const { minToken, serverFields, connection } = context;
   const tokens = used ? `,"used":"${used.token}","reserved":"${used.lastToken}"` : '';
@@ -53,5 +53,5 @@ export function releaseCopies(
     const digit = isCommon ? (context.sharesTokens ? 1 : 2) : 0;
     return [request.owner, minToken, `${digit}{${claimFields(claim)}${tokens}${hold},${serverFields}}`];
   };
-  return () => connection.run(new ReleaseCommand(request, context, args));
+  return (onReply, onError) => connection.start(new ReleaseCommand(request, context, args), onReply, onError);
 }

@@ -85,14 +85,21 @@ export class RedisConnection {
 
   /** @throws LockStoreError: `unreachable` if it was never written, `unknown` if it was and no reply came, or as the reply says */
   run<Result>(command: RedisCommand<Result>): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      const at = readClocks(this.clock);
-      command.start(at.now, resolve, reject);
-      if (this.isClosed) return command.fail(unreachable('the store is closed', command.key));
-      if (this.waiting.size === 0 && this.mayWrite) this.write(command as RedisCommand, at);
-      else this.waiting.push(command as RedisCommand);
-      this.deadline.start();
-    });
+    return new Promise((resolve, reject) => this.start(command, resolve, reject));
+  }
+
+  /** As `run`, for a caller that needs no promise. */
+  start<Result>(
+    command: RedisCommand<Result>,
+    resolve: (result: Result) => void,
+    reject: (error: unknown) => void,
+  ): void {
+    const at = readClocks(this.clock);
+    command.start(at.now, resolve, reject);
+    if (this.isClosed) return command.fail(unreachable('the store is closed', command.key));
+    if (this.waiting.size === 0 && this.mayWrite) this.write(command as RedisCommand, at);
+    else this.waiting.push(command as RedisCommand);
+    this.deadline.start();
   }
 
   /**
