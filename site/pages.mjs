@@ -37,6 +37,7 @@ export const SIDEBAR = {
       'docs/redis-servers.md': 'Which Redis server?',
       'docs/quorum.md': 'A quorum of servers (Redlock)',
       'docs/document-stores.md': 'How a store keeps a lock',
+      'docs/your-own-store.md': 'A store of your own',
     },
     Operations: {
       'docs/production.md': 'Going to production',
