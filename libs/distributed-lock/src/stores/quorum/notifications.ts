@@ -27,6 +27,8 @@ export function onNotification(
       return onForced(owner, node, notification);
     case 'recheck':
       return context.notify({ ...notification, owner: name });
+    default:
+      notification satisfies never;
   }
 }
 
