@@ -19,6 +19,7 @@ export async function askedOnceInCalm({ actors, parts }: Stage): Promise<void> {
     await kernel.run(kernel.now + PATIENCE_MS, () => held.isOver);
     const refused = ask(asking, 0);
     await kernel.run(kernel.now + PATIENCE_MS, () => refused.isOver);
+    if (refused.lock) await release(asking, refused.lock);
     // A service that the plan has closed refuses, or its session is over.
     if (!held.lock || !(await release(holder, held.lock)) || !refused.isNotFree) return;
     const again = ask(asking, 0);

@@ -119,6 +119,17 @@ class Stage {
   }
 }
 
+/** The reply to an earlier renewal comes between those to two extensions, the shorter one first. Few random runs meet it. */
+const SHORT_THEN_LONG: Step[] = [
+  { do: 'renew' },
+  { do: 'execute' },
+  { do: 'reset', ms: 300 },
+  { do: 'reset', ms: 5000 },
+  { do: 'grant again' },
+  { do: 'execute' },
+  { do: 'answer', which: 0 },
+];
+
 describe('a lease whose length is set anew', () => {
   it('is believed in for no longer than the store keeps it, whatever is lost and in whatever order answers come', async () => {
     await fc.assert(
@@ -129,7 +140,7 @@ describe('a lease whose length is set anew', () => {
           expect(stage.isBelievedTooLong).toBe(false);
         }
       }),
-      { numRuns: 1500 },
+      { numRuns: 1500, examples: [[SHORT_THEN_LONG]] },
     );
   });
 });

@@ -48,6 +48,16 @@ describe('a lock that is held at least for a time', () => {
     expect(await next).toBe(true);
   });
 
+  it('is not shortened by a nested call that asks for less', async () => {
+    await pods[0].withLock('cut', { holdAtLeastMs: 2000 }, () =>
+      pods[0].withLock('cut', { holdAtLeastMs: 100 }, () => undefined),
+    );
+    await clock.advance(1900);
+    expect(await pods[1].tryAcquire('cut')).toBeNull();
+    await clock.advance(200);
+    expect(await pods[1].tryAcquire('cut')).not.toBeNull();
+  });
+
   it('is longer when a nested call asks for it', async () => {
     await pods[0].withLock('nested', () =>
       pods[0].withLock('nested', { holdAtLeastMs: 2000 }, () => undefined),

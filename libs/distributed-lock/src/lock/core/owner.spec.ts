@@ -107,6 +107,23 @@ describe('a grant', () => {
   });
 });
 
+describe('a recheck', () => {
+  it('presents the ticket that the owner has, so that a store which has forgotten its queue keeps the order', async () => {
+    const lock = await world.take(other, 'k');
+    const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
+    await world.clock.advance(3000);
+    const tickets = world.commands.flatMap((it) =>
+      it.kind === 'acquire' && it.request.waitMs > 0 && it.request.key === 'k' ? [it.request.ticket] : [],
+    );
+    const [first, second, third] = tickets.slice(-3);
+    expect(second).toBeGreaterThan(0);
+    expect([first === second || first === 0, third]).toEqual([true, second]);
+    await lock.release();
+    await world.clock.advance(100);
+    await waiter.value.release();
+  });
+});
+
 describe('a forced release', () => {
   it('is told to the holder at once, and serves the next in the queue', async () => {
     const lock = await locks.acquire('k');

@@ -103,12 +103,15 @@ describe('a lane whose writes lose to those of other clients', () => {
   it('fails what it has tried, and goes on with what came meanwhile', async () => {
     await near.acquire(request(near, 1, { claim: PERMITS }));
     register.areOthersFirst = true;
+    const askedAt = clock.now();
     const tried = announce('near:1');
     await clock.advance(COMMAND_TIMEOUT_MS);
     const untried = follow(far.acquire(request(far, 1, { claim: PERMITS, waitMs: 10_000 })));
     while (tried.state === 'pending') await clock.advance(1);
     expect(tried.error).toBeInstanceOf(LockStoreError);
     expect((tried.error as Error).message).toContain('other clients have written it first');
+    // The first reply, the time of a command, and the request that was under way then.
+    expect(clock.now() - askedAt).toBeLessThan(COMMAND_TIMEOUT_MS + 3 * ROUND_TRIP_MS);
     register.areOthersFirst = false;
     await clock.advance(3 * ROUND_TRIP_MS);
     expect(untried.value).toMatchObject({ kind: 'granted' });
