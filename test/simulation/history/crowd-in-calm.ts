@@ -1,3 +1,4 @@
+import { HAND_OFF_BUDGET } from '../../../libs/distributed-lock/src/lock/core/hand-off-budget.js';
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import type { SimProcess } from '../kernel/process.js';
 import type { Stage } from './stage.js';
@@ -16,8 +17,8 @@ const LINE: Crowd = { key: 'line', callers: 1, lastsMs: 0, apartMs: 0 };
 /** In each process callers wait while another works. */
 const CROWD: Crowd = { key: 'crowd', callers: 3, lastsMs: 1500, apartMs: 200 };
 const WORK_MS = 4;
-/** A process hands its lock on to its own callers for so long at most (`HAND_OFF_BUDGET`), and then lets the caller end. */
-const TURN_MS = 16 + 2 * WORK_MS;
+/** A process hands its lock on to its own callers for so long at most, and then lets the caller end. */
+const TURN_MS = HAND_OFF_BUDGET.maxMs + 2 * WORK_MS;
 /** A turn ends before all callers of its process are through, and an owner that leaves asks anew behind the others. */
 const ROUNDS = 3;
 const SLACK_MS = 100;

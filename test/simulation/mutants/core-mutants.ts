@@ -168,10 +168,10 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('documents', 'lock/core/hand-off-budget.js', [
     [
       'local hand-offs go on for a hundred times as long while others wait',
-      '{ callers: 16, shortestMs: 1.5, longestMs: 16 }',
-      '{ callers: 1600, shortestMs: 150, longestMs: 1600 }',
+      '{ sharedMs: 4, minMs: 0.5, maxMs: 4 }',
+      '{ sharedMs: 1600, minMs: 150, maxMs: 1600 }',
     ],
-    ['an older answer ends the budget of local hand-offs', 'if (this.toldAt > askedAt)', 'if (false)'],
+    ['an older answer ends the budget of local hand-offs', 'if (this.toldAt <= askedAt)', 'if (true)'],
   ]),
   ...mutantsOf('documents', 'lock/lock.service.js', [
     ['several keys are acquired in the order given', 'list.toSorted()', 'list.slice()'],
@@ -234,8 +234,8 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['a lock that was downgraded is handed on to a writer', 'claim !== this.claim', 'false'],
     [
       'one other waiter does not count as contention',
-      'if (waiting <= (this.callers.isInStoreQueue ? 1 : 0))',
-      'if (waiting <= 1)',
+      'const others = waiting - (this.callers.isInStoreQueue ? 1 : 0);',
+      'const others = waiting - 1;',
     ],
     [
       'the notice that others wait starts no budget',

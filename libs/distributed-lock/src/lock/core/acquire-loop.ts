@@ -41,6 +41,8 @@ export class AcquireLoop {
   private mayComeLate = false;
   /** When the last request was sent, by both clocks. */
   asked: ClockReading = NEVER;
+  /** How long the store took to answer the last request, in ms. */
+  roundTripMs = 0;
   /** The end of the wait that the last request has named. The store drops an owner that does not recheck sooner. */
   private waitsUntil = Infinity;
   private inFlight = false;
@@ -162,6 +164,7 @@ export class AcquireLoop {
 
   private afterReply(act: () => void): void {
     this.inFlight = false;
+    this.roundTripMs = this.runtime.clock.now() - this.asked.now;
     const isDue = this.isNextDue;
     this.isNextDue = false;
     act();

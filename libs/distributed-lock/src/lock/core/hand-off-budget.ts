@@ -1,26 +1,32 @@
-/** Local hand-offs stop after this many callers, but not before `shortestMs`, and in any case after `longestMs`. */
-export const HAND_OFF_BUDGET = { callers: 16, shortestMs: 1.5, longestMs: 16 };
+/** The bounds of the budget in ms. `shared` is divided by the number of processes that wait. */
+export const HAND_OFF_BUDGET = { sharedMs: 4, minMs: 0.5, maxMs: 4 };
 
 /**
  * How long a process may go on with local hand-offs from the moment that the key is contended.
  *
- * A remote hand-off takes the same time whatever the work is. `callers` makes that time small beside work of a
- * millisecond or more, and `shortestMs` makes it small beside shorter work. `longestMs` bounds the wait of other
- * processes.
+ * With n processes that wait, a caller of theirs waits for about n budgets and n + 1 remote hand-offs. So the more of them wait, the
+ * shorter is the budget, and what a remote hand-off takes is taken off it. Below `minMs` the remote hand-offs would take most of the
+ * time.
  */
 export class HandOffBudget {
   private startedAt: number | undefined;
   private toldAt = -Infinity;
-  private callers = 0;
+  private lastsMs = HAND_OFF_BUDGET.maxMs;
 
   get isRunning(): boolean {
     return this.startedAt !== undefined;
   }
 
-  /** The key is contended. A budget that is running goes on. */
-  start(now: number): void {
+  /**
+   * The key is contended. A budget that is running goes on, for as long as this number of processes leaves it.
+   *
+   * @param hopMs about how long a remote hand-off takes
+   */
+  start(now: number, waiting: number, hopMs: number): void {
+    const { sharedMs, minMs, maxMs } = HAND_OFF_BUDGET;
     this.startedAt ??= now;
     this.toldAt = now;
+    this.lastsMs = Math.min(maxMs, Math.max(minMs, sharedMs / waiting - hopMs));
   }
 
   /** The first caller begins. The time until the grant was confirmed does not count as hand-offs. */
@@ -29,25 +35,15 @@ export class HandOffBudget {
   }
 
   /**
-   * The key was not contended when the store executed a request. A notification may have overtaken the answer.
+   * The key was not contended when the store executed a request. A notification may have overtaken the reply.
    *
    * @param askedAt when the request was sent
    */
   clear(askedAt: number): void {
-    if (this.toldAt > askedAt) return;
-    this.startedAt = undefined;
-    this.callers = 0;
-  }
-
-  /** A caller has released. */
-  count(): void {
-    if (this.isRunning) this.callers += 1;
+    if (this.toldAt <= askedAt) this.startedAt = undefined;
   }
 
   isSpent(now: number): boolean {
-    if (this.startedAt === undefined) return false;
-    const { callers, shortestMs, longestMs } = HAND_OFF_BUDGET;
-    const lastedMs = now - this.startedAt;
-    return lastedMs >= longestMs || (lastedMs >= shortestMs && this.callers >= callers);
+    return this.startedAt !== undefined && now - this.startedAt >= this.lastsMs;
   }
 }

@@ -387,9 +387,10 @@ export class Owner {
    * @param waiting how many owners wait in the store's queue. One of them may be the next one of this local queue.
    */
   private startBudget(waiting: number): boolean {
-    if (waiting <= (this.callers.isInStoreQueue ? 1 : 0)) return false;
+    const others = waiting - (this.callers.isInStoreQueue ? 1 : 0);
+    if (others <= 0) return false;
     const isNews = !this.isContended;
-    this.budget.start(this.now);
+    this.budget.start(this.now, others, this.acquireLoop.roundTripMs);
     if (isNews) this.onContended();
     return true;
   }
@@ -506,7 +507,6 @@ export class Owner {
     }
     this.holds.delete(hold);
     this.minimumUntil = Math.max(this.minimumUntil, hold.holdUntil);
-    this.budget.count();
     if (this.holds.size > 0) return RELEASED;
     // A listener of the event may have blocked the event loop since.
     const after = isHeard && this.callers.size > 0 ? this.readClocks() : at;
