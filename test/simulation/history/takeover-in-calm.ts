@@ -3,6 +3,7 @@ import type { CallOptions, Lock } from '../../../libs/distributed-lock/src/lock/
 import { maxNoticeMs } from '../../../libs/distributed-lock/src/port/notice-time.js';
 import { LockLostError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { Plan } from '../plan/plan.js';
+import { count } from '../summary/counts.js';
 import type { Actor, Stage } from './stage.js';
 
 const GRACE_MS = 800;
@@ -59,7 +60,8 @@ async function takeoverFromAfar({ actors, parts }: Stage, plan: Plan): Promise<v
 }
 
 /** @returns false where it cannot be tried */
-async function takeOver({ actors, parts }: Stage, plan: Plan, manner: Manner): Promise<boolean> {
+async function takeOver(stage: Stage, plan: Plan, manner: Manner): Promise<boolean> {
+  const { actors, parts } = stage;
   const { kernel, history, handOffMs } = parts;
   const [holder, taker, waiter] = actors.filter(({ process }) => process.state === 'running');
   const mostMs = 2 * handOffMs + SLACK_MS;
@@ -95,7 +97,14 @@ async function takeOver({ actors, parts }: Stage, plan: Plan, manner: Manner): P
   if (manner !== 'is stopped' && held.toldAt === undefined) say('loss', 'the holder was not told');
   await kernel.run(kernel.now + PATIENCE_MS, () => held.toldAt !== undefined);
   // One that stood still for so long may believe until its store has told it of the force, which comes after the notice.
-  if (manner === 'is stopped') await kernel.run(kernel.now + mostMs + parts.messageLagMs);
+  if (manner === 'is stopped') {
+    await kernel.run(kernel.now + mostMs + parts.messageLagMs);
+    if (isForceLost(stage, holder, askedAt)) {
+      count('a takeover: the holder that was stopped is not told of the force');
+      // docs/guarantees.md: until its next renewal. Its grace, which began when it was told, ends before.
+      await kernel.run((held.toldAt ?? kernel.now) + GRACE_MS + SLACK_MS);
+    }
+  }
   if (manner === 'ends' && held.error) say('loss', 'the holder has lost its result');
   holder.process.receive(() => {
     if (manner !== 'ends' && held.lock?.validForMs) say('exclusion', 'the holder believes in its lock');
@@ -107,6 +116,12 @@ async function takeOver({ actors, parts }: Stage, plan: Plan, manner: Manner): P
     say('loss', 'a call whose lock was taken over after its grace has resolved');
   await kernel.run(kernel.now + PATIENCE_MS);
   return true;
+}
+
+/** The back end does not bring the holder what was written when its grace was over. */
+function isForceLost({ parts }: Stage, { process }: Actor, askedAt: number): boolean {
+  const { lostMessages = [] } = parts.backend;
+  return lostMessages.some((it) => it.process === process && it.writtenAt >= askedAt + GRACE_MS);
 }
 
 /** A quorum gives a call twice the time that it gives a node. */

@@ -63,16 +63,18 @@ function askingWith(asking: Asking, defaults: DefaultsPlan, namesAll = false): A
   const work = asking.work.map((step): Step =>
     'call' in step ? { ...step, call: askingWith(step.call, defaults, namesAll) } : step,
   );
-  return { ...asking, work, options: optionsWith(asking.options, defaults, namesAll) };
+  return { ...asking, work, options: optionsWith(asking, defaults, namesAll) };
 }
 
-function optionsWith(options: CallOptionsPlan, defaults: DefaultsPlan, namesAll: boolean): CallOptionsPlan {
+function optionsWith({ options, how }: Asking, defaults: DefaultsPlan, namesAll: boolean): CallOptionsPlan {
   const { mode, permits, weight, fair, ...others } = options;
   const isClaimed = namesAll || defaults.mode !== undefined || defaults.permits !== undefined;
   const isDefault =
     !namesAll && isClaimed && (mode ?? 'exclusive') === defaults.mode && permits === defaults.permits;
   const ofPermits = { ...(permits !== undefined && { permits }), ...(weight !== undefined && { weight }) };
-  const isOfDefaultPermits = !namesAll && permits !== undefined && permits === defaults.permits;
+  // `@Locked` is checked when its class is defined, before any default is known.
+  const mustName = namesAll || (weight !== undefined && (how === 'handler' || how === 'method'));
+  const isOfDefaultPermits = !mustName && permits !== undefined && permits === defaults.permits;
   const named = permits === undefined ? { mode: mode ?? 'exclusive' } : ofPermits;
   const claim = isClaimed ? named : { ...(mode && { mode }), ...ofPermits };
   const left = isOfDefaultPermits ? { ...(weight !== undefined && { weight }) } : isDefault ? {} : claim;
