@@ -73,13 +73,6 @@ export interface ExpiredSession {
   readonly at: number;
 }
 
-/** A server that runs, over a connection that works, does not bring it to its process any more. */
-export interface LostMessage {
-  readonly process: SimProcess;
-  /** True time. */
-  readonly writtenAt: number;
-}
-
 /** One thread of a client of another library. It has one lock at a time. */
 export interface ForeignLock {
   readonly isHolding: boolean;
@@ -100,8 +93,6 @@ export interface RunningBackend {
   readonly tooFewReplicas?: readonly number[];
   /** Sessions of clients that have ended because nothing was heard of the client in time. */
   readonly expired?: readonly ExpiredSession[];
-  /** So far; default: none. */
-  readonly lostMessages?: readonly LostMessage[];
   /** A server that has lost its data grants nothing for so long; default 0. */
   readonly closedAfterCrashMs?: number;
   /** Clients that knew more than servers which have forgotten it are not let in for so long; default `closedAfterCrashMs`. */

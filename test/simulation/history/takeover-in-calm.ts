@@ -3,7 +3,6 @@ import type { CallOptions, Lock } from '../../../libs/distributed-lock/src/lock/
 import { maxNoticeMs } from '../../../libs/distributed-lock/src/port/notice-time.js';
 import { LockLostError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { Plan } from '../plan/plan.js';
-import { count } from '../summary/counts.js';
 import type { Actor, Stage } from './stage.js';
 
 const GRACE_MS = 800;
@@ -60,8 +59,7 @@ async function takeoverFromAfar({ actors, parts }: Stage, plan: Plan): Promise<v
 }
 
 /** @returns false where it cannot be tried */
-async function takeOver(stage: Stage, plan: Plan, manner: Manner): Promise<boolean> {
-  const { actors, parts } = stage;
+async function takeOver({ actors, parts }: Stage, plan: Plan, manner: Manner): Promise<boolean> {
   const { kernel, history, handOffMs } = parts;
   const [holder, taker, waiter] = actors.filter(({ process }) => process.state === 'running');
   const mostMs = 2 * handOffMs + SLACK_MS;
@@ -97,14 +95,7 @@ async function takeOver(stage: Stage, plan: Plan, manner: Manner): Promise<boole
   if (manner !== 'is stopped' && held.toldAt === undefined) say('loss', 'the holder was not told');
   await kernel.run(kernel.now + PATIENCE_MS, () => held.toldAt !== undefined);
   // One that stood still for so long may believe until its store has told it of the force, which comes after the notice.
-  if (manner === 'is stopped') {
-    await kernel.run(kernel.now + mostMs + parts.messageLagMs);
-    if (isForceLost(stage, holder, askedAt)) {
-      count('a takeover: the holder that was stopped is not told of the force');
-      // docs/guarantees.md: until its next renewal. Its grace, which began when it was told, ends before.
-      await kernel.run((held.toldAt ?? kernel.now) + GRACE_MS + SLACK_MS);
-    }
-  }
+  if (manner === 'is stopped') await kernel.run(kernel.now + mostMs + parts.messageLagMs);
   if (manner === 'ends' && held.error) say('loss', 'the holder has lost its result');
   holder.process.receive(() => {
     if (manner !== 'ends' && held.lock?.validForMs) say('exclusion', 'the holder believes in its lock');
@@ -116,12 +107,6 @@ async function takeOver(stage: Stage, plan: Plan, manner: Manner): Promise<boole
     say('loss', 'a call whose lock was taken over after its grace has resolved');
   await kernel.run(kernel.now + PATIENCE_MS);
   return true;
-}
-
-/** The back end does not bring the holder what was written when its grace was over. */
-function isForceLost({ parts }: Stage, { process }: Actor, askedAt: number): boolean {
-  const { lostMessages = [] } = parts.backend;
-  return lostMessages.some((it) => it.process === process && it.writtenAt >= askedAt + GRACE_MS);
 }
 
 /** A quorum gives a call twice the time that it gives a node. */

@@ -123,4 +123,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
       'onGap: () => undefined',
     ],
   ]),
+  ...mutantsOf('etcd', 'stores/core/document.store.js', [
+    ['holders do not hear that messages may have been lost', 'if (lane.owners.hasHolder)', 'if (false)'],
+  ]),
 ];

@@ -9,7 +9,7 @@ import type { Dice } from '../../kernel/dice.js';
 import type { Kernel } from '../../kernel/kernel.js';
 import { SimServer } from '../../kernel/server.js';
 import type { Listener, ServerEnd } from '../../network/connection.js';
-import type { ExpiredSession, LostMessage } from '../backend.js';
+import type { ExpiredSession } from '../backend.js';
 import { Compaction } from './compaction.js';
 import { Keyspace, nameOf, type Stored } from './keyspace.js';
 import { kindOf } from './kinds.js';
@@ -51,8 +51,6 @@ interface Deposed {
  */
 export class EtcdServer extends SimServer {
   readonly expired: ExpiredSession[] = [];
-  /** Compactions have deleted them before a watch has brought them. */
-  readonly lostMessages: readonly LostMessage[];
   /** Of one document that was restored: how many hold, wait, or have left a note. */
   mostEntries = 0;
   private readonly keyspace: Keyspace;
@@ -89,7 +87,6 @@ export class EtcdServer extends SimServer {
     this.keyspace = new Keyspace(clock, (lease) => this.leases.has(lease));
     this.compaction = new Compaction(clock, this.keyspace, compactEveryMs);
     this.watches = new Watches(time, this.keyspace, watchLagMs, this.compaction, () => this.header);
-    this.lostMessages = this.watches.lost;
     this.onStart.push(() => {
       this.deposed = undefined;
       this.beginTerm();

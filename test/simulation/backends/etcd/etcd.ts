@@ -52,7 +52,6 @@ export const etcd: Backend = {
     return {
       servers: [server],
       expired: server.expired,
-      lostMessages: server.lostMessages,
       get closedAfterForgettingMs() {
         return server.mostEntries * RELEASED_WITHIN_MS;
       },

@@ -7,7 +7,6 @@ import type { Kernel } from '../../kernel/kernel.js';
 import { count } from '../../summary/counts.js';
 import type { Compaction } from './compaction.js';
 import type { ServerEnd } from '../../network/connection.js';
-import type { LostMessage } from '../backend.js';
 import { nameOf, type Change, type Keyspace } from './keyspace.js';
 import type { WireReply } from './wire.js';
 
@@ -23,7 +22,6 @@ const NOTHING = { created: false, canceled: false, compactRevision: 0, cancelRea
 
 /** The watches of all connections. Each brings the changes of its keys, from a revision on, in order and without a gap. */
 export class Watches {
-  readonly lost: LostMessage[] = [];
   private readonly watches = new Set<Watch>();
   private isLate = false;
 
@@ -80,7 +78,6 @@ export class Watches {
     if (watch.from < compactRevision) {
       count('etcd: a watch is cancelled by a compaction');
       this.watches.delete(watch);
-      this.lose(watch, compactRevision);
       return this.send(
         watch,
         { ...NOTHING, header: this.header(), canceled: true, compactRevision },
@@ -99,15 +96,6 @@ export class Watches {
     if (events.length === 0) return;
     const told = events.map(({ type, kv }) => ({ type, kv }));
     this.send(watch, { ...NOTHING, header: this.header(), events: told }, 'message');
-  }
-
-  /** The client begins a new watch at the revision of the compaction. */
-  private lose({ end: { process }, name, from }: Watch, compactRevision: number): void {
-    for (const { kv, at } of this.keyspace.changes) {
-      const { key, modRevision } = kv;
-      if (modRevision >= from && modRevision < compactRevision && nameOf(key) === name)
-        this.lost.push({ process, writtenAt: at });
-    }
   }
 
   private send({ end, id }: Watch, watched: WatchReply, kind: string): void {

@@ -105,7 +105,7 @@ export class DocumentStore implements LockStore {
         lane.closeIfIdle();
       },
       onTime: (now, sentAt) => this.timed.onTime(now, sentAt),
-      onGap: () => this.notify({ kind: 'recheck', afterMs: 0 }),
+      onGap: () => this.onGap(),
       onSessionEnd: () => {
         for (const lane of this.lanes.values()) lane.onSessionEnd();
         this.notify({ kind: 'recheck', afterMs: 0 });
@@ -300,6 +300,12 @@ export class DocumentStore implements LockStore {
       },
       notify: (notification) => this.notify(notification),
     };
+  }
+
+  /** Messages may have been lost. Owners that wait recheck, and those that hold learn from the document whether they still do. */
+  private onGap(): void {
+    this.notify({ kind: 'recheck', afterMs: 0 });
+    for (const lane of this.lanes.values()) if (lane.owners.hasHolder) lane.readAgain();
   }
 
   private laneOf(key: string): Lane {

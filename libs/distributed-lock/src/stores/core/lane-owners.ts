@@ -23,6 +23,10 @@ export class LaneOwners {
     return [...this.owners].filter(([, { token }]) => token === undefined).map(([owner]) => owner);
   }
 
+  get hasHolder(): boolean {
+    return this.waiting.length < this.owners.size;
+  }
+
   holds(owner: string, token: number): boolean {
     return this.owners.get(owner)?.token === token;
   }
@@ -71,8 +75,8 @@ export class LaneOwners {
    */
   interestIn(queue: readonly StoredWaiter[]): Interest | undefined {
     if (this.isEmpty) return undefined;
+    if (this.hasHolder) return 'held';
     const { waiting } = this;
-    if (waiting.length < this.owners.size) return 'held';
     const first = queue.findIndex(({ owner }) => waiting.includes(owner));
     return first < 0 ? queue.length : first;
   }

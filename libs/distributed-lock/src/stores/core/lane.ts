@@ -78,6 +78,14 @@ export class Lane {
     this.compare();
   }
 
+  /** Without an answer its holders learn by their next renewal. */
+  readAgain(): void {
+    inBackground(
+      this.run(() => () => undefined),
+      () => undefined,
+    );
+  }
+
   /** The session of this client is over, and so are its entries in the newest document. */
   onSessionEnd(): void {
     this.newest = undefined;
