@@ -1,4 +1,5 @@
 import type { HoldRecord } from './history.js';
+import type { Held } from './stage.js';
 
 export function beginExtension(record: HoldRecord): void {
   const { fixedUntilOwn = Infinity, extending } = record;
@@ -22,4 +23,16 @@ export function endExtension(record: HoldRecord, until: number, isExtended: bool
     record.fixedUntilOwn = isAlone && isExtended ? until : later;
   }
   return isAlone;
+}
+
+/** Of several keys one was lost, and a nested call shares what is left of another: its lease is that of the call around it. */
+export function leaseLeft(
+  outer: readonly Held[],
+  key: string,
+  token: number,
+): Pick<HoldRecord, 'leaseMs' | 'fixedUntilOwn'> | undefined {
+  const ended = outer.flatMap(({ records }) => records).find((it) => it.key === key && it.token === token);
+  if (!ended) return undefined;
+  const { leaseMs, fixedUntilOwn } = ended;
+  return { ...(leaseMs !== undefined && { leaseMs }), ...(fixedUntilOwn !== undefined && { fixedUntilOwn }) };
 }

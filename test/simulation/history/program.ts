@@ -18,7 +18,7 @@ import { listenToLoss } from './abort-listener.js';
 import { effectiveOptions } from './effective.js';
 import { keyOf, nameOf, prefixOf } from './names.js';
 import { sampleOf } from './sample.js';
-import { beginExtension, endExtension } from './extensions.js';
+import { beginExtension, endExtension, leaseLeft } from './extensions.js';
 import type { Actor, Held, Stage } from './stage.js';
 import { readStream, streamOf } from './stream.js';
 import { untilContended, untilLost } from './waits-for-a-signal.js';
@@ -189,10 +189,11 @@ export class Program {
         claim: claimOf(options),
         weight: options.weight ?? 1,
         permits: options.permits ?? 1,
-        ...(options.leaseMs !== undefined && {
-          leaseMs: options.leaseMs,
-          fixedUntilOwn: this.actor.process.monotonic + options.leaseMs,
-        }),
+        ...(leaseLeft(outer, key, lock.tokenOf(keyOf(this.actor, key))) ??
+          (options.leaseMs !== undefined && {
+            leaseMs: options.leaseMs,
+            fixedUntilOwn: this.actor.process.monotonic + options.leaseMs,
+          })),
         // Of several keys each counts from its own grant.
         ...(options.holdAtLeastMs !== undefined &&
           keys.length === 1 && { holdAtLeastMs: options.holdAtLeastMs }),
@@ -211,7 +212,9 @@ export class Program {
     lock.signal.addEventListener('abort', () => {
       const { reason } = lock.signal.reason as LockLostError;
       // It goes on for its grace. The event of its loss ends it.
-      if (reason === 'takeover' && lock.validForMs > 0) return;
+      // While it is unsure whether its lease goes on, it believes in none.
+      const isTold = records.some(({ toldAt }) => toldAt !== undefined);
+      if (reason === 'takeover' && (lock.validForMs > 0 || isTold)) return;
       for (const record of records) record.isShutDown = reason === 'shutdown';
       this.stage.end(held, 'lost');
     });
