@@ -30,8 +30,7 @@ export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
   ownerOf?(slot: number): RedisNode | undefined;
   /** Learns soon which master has which slots. Absent where there is no cluster. */
   refreshSlots?(): void;
-  /** @returns the reply as a promise, or nothing where `handler` gets the reply */
-  evalSha(sha: string, keys: WireKeys, args: Arguments, handler: ReplyHandler): Promise<unknown> | undefined;
+  evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown>;
   /**
    * The commands that follow may share a system call with others of this turn of the event loop, until `writeNow`. Absent where
    * the library decides that.
@@ -51,13 +50,6 @@ export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
   unsubscribeSharded(channel: string): Promise<unknown>;
   /** A round trip on the connection that is subscribed to `channel`. */
   pingSubscriber(channel: string): Promise<unknown>;
-}
-
-/** Gets the reply to one command, or its error. */
-export interface ReplyHandler {
-  /** Must not throw. */
-  readonly onReply: (value: unknown) => void;
-  readonly onError: (error: unknown) => void;
 }
 
 export type Arguments = readonly (string | number)[];

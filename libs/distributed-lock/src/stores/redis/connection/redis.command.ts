@@ -1,7 +1,7 @@
 import { Linked } from '../../../collections/linked-queue.js';
 import type { ClockReading } from '../../../time/clock.js';
 import type { LockStoreError } from '../../../port/lock.errors.js';
-import type { RedisClient, ReplyHandler } from '../redis.client.js';
+import type { RedisClient } from '../redis.client.js';
 import { WaitingRequests } from '../../common/connection/waiting-requests.js';
 import { asStoreError, asUnsure } from './redis.errors.js';
 
@@ -35,12 +35,8 @@ export abstract class RedisCommand<Result = unknown> extends Linked {
   private resolve: ((result: Result) => void) | undefined;
   private reject: ((error: unknown) => void) | undefined;
 
-  /**
-   * Writes the command, maybe long after its caller asked. Throws if it must not be written now.
-   *
-   * @returns as `RedisClient.evalSha`
-   */
-  abstract send(client: RedisClient, handler: ReplyHandler): Promise<unknown> | undefined;
+  /** Writes the command, maybe long after its caller asked. Throws if it must not be written now. */
+  abstract send(client: RedisClient): Promise<unknown>;
   /** @returns `TOO_LATE` to be sent once more, now that the reply has told the server's time */
   abstract read(value: unknown, receivedAt: number): Result | typeof TOO_LATE;
 

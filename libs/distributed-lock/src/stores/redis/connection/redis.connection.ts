@@ -1,4 +1,5 @@
 import { inBackground } from '../../../async-context/in-background.js';
+import { promiseOf } from '../../../async-context/promise-of.js';
 import { LinkedQueue } from '../../../collections/linked-queue.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../redaction/conceal.js';
@@ -19,7 +20,7 @@ import {
 } from './redis.errors.js';
 import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
 import { ServerClock } from '../../common/server-clock.js';
-import type { RedisClient, ReplyHandler } from '../redis.client.js';
+import type { RedisClient } from '../redis.client.js';
 
 /** With more commands in flight the last would be executed after their not-after. The others are written as replies come. */
 export const MOST_IN_FLIGHT = 2000;
@@ -248,32 +249,24 @@ export class RedisConnection {
     this.inFlight.push(command);
     const isShared = command.flush !== 'when idle' || this.inFlight.size > 1;
     if (isShared) this.client.writeTogether?.();
-    this.send(command);
+    this.follow(
+      command,
+      promiseOf(() => command.send(this.client)),
+    );
     if (isShared && command.flush === 'now') this.client.writeNow?.();
   }
 
-  private send(command: RedisCommand): void {
-    const handler = this.handlerOf(command);
-    try {
-      const reply = command.send(this.client, handler);
-      if (reply) follow(reply, handler);
-    } catch (error) {
-      // Later, as with a promise: the caller goes on to write.
-      queueMicrotask(() => handler.onError(error));
-    }
-  }
-
   /** A reply to a first copy is ignored once there is a second one. */
-  private handlerOf(command: RedisCommand): ReplyHandler {
+  private follow(command: RedisCommand, reply: Promise<unknown>): void {
     const { isSecondCopy } = command;
-    return {
-      onReply: (value) => {
+    reply.then(
+      (value) => {
         if (command.isSecondCopy === isSecondCopy) this.onReply(command, value);
       },
-      onError: (error) => {
+      (error: unknown) => {
         if (command.isSecondCopy === isSecondCopy) this.onError(command, error);
       },
-    };
+    );
   }
 
   private onReply(command: RedisCommand, value: unknown): void {
@@ -306,7 +299,7 @@ export class RedisConnection {
     if (!(error instanceof LockStoreError)) {
       const hasLostNode = this.client.isCluster && !isAnswer(error);
       if (!hasLostNode || !this.idleProbe.mayRepeat(command))
-        return follow(command.recover(this.client, error), this.handlerOf(command));
+        return this.follow(command, command.recover(this.client, error));
       this.repeat(command);
       return this.writeWaiting();
     }
@@ -361,8 +354,4 @@ export class RedisConnection {
     const open = client.masters().filter(({ isReady }) => isReady);
     this.idleProbe.ask(open, (node) => node.drop());
   }
-}
-
-function follow(reply: Promise<unknown>, { onReply, onError }: ReplyHandler): void {
-  reply.then(onReply, onError);
 }

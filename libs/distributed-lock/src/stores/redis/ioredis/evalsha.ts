@@ -1,13 +1,12 @@
 import type { Cluster, Command, Redis } from 'ioredis';
-import { inBackground } from '../../../async-context/in-background.js';
 import { findIoredis } from './load-ioredis.js';
-import { asBulk, type Arguments, type ReplyHandler, type WireKeys } from '../redis.client.js';
+import { asBulk, type Arguments, type WireKeys } from '../redis.client.js';
 
 /** `EvalSha` sets its arguments itself, because ioredis would copy and inspect each. */
 const NONE: string[] = [];
 const OPTIONS = { replyEncoding: 'utf8' } as const;
 
-type EvalShaClass = new (sha: string, keys: WireKeys, args: Arguments, handler: ReplyHandler) => Command;
+type EvalShaClass = new (sha: string, keys: WireKeys, args: Arguments) => Command;
 
 /**
  * How `client` runs a script by its hash.
@@ -20,37 +19,18 @@ export function evalShaFor(client: Redis | Cluster): EvalShaClass | undefined {
   return isKnown ? evalShaOf(ioredis.Command) : undefined;
 }
 
-/**
- * The command that ioredis would make, with a text of our own. It gives its reply to `handler` in the turn in which ioredis reads it,
- * which takes no promise beside that of ioredis.
- */
+/** The command that ioredis would make, with a text of our own. */
 export function evalShaOf(Base: typeof Command): EvalShaClass {
   return class EvalSha extends Base {
     constructor(
       sha: string,
       private readonly wireKeys: WireKeys,
       args: Arguments,
-      private readonly handler: ReplyHandler,
     ) {
       super('evalsha', NONE, OPTIONS);
       const first = [sha, wireKeys.count];
       // By `concat`: V8 allocates a literal in its old generation if it lives as long as a request (docs/decisions/0012).
       this.args = first.concat(wireKeys.names, args.map(String));
-      const { reject } = this;
-      this.reject = (error) => {
-        // Nobody else handles the promise of ioredis.
-        inBackground(this.promise, () => undefined);
-        reject(error);
-        // Later, because ioredis may reject before `sendCommand` returns.
-        queueMicrotask(() => handler.onError(error));
-      };
-    }
-
-    /** ioredis calls it once, just before it resolves its promise. */
-    override transformReply(result: Buffer | Buffer[]): ReturnType<Command['transformReply']> {
-      const reply = super.transformReply(result);
-      this.handler.onReply(reply);
-      return reply;
     }
 
     override toWritable(): string {

@@ -12,7 +12,6 @@ import type {
   ClientSettings,
   RedisClient,
   RedisNode,
-  ReplyHandler,
   WireKeys,
 } from '../redis.client.js';
 import { handleDroppedReplies } from './dropped-replies.js';
@@ -108,10 +107,9 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
     return this.client.call(command, ...args);
   }
 
-  evalSha(sha: string, keys: WireKeys, args: Arguments, handler: ReplyHandler): Promise<unknown> | undefined {
+  evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown> {
     if (!this.EvalSha) return this.call('evalsha', [sha, keys.names.length, ...keys.names, ...args]);
-    this.client.sendCommand(new this.EvalSha(sha, keys, args, handler));
-    return undefined;
+    return this.client.sendCommand(new this.EvalSha(sha, keys, args)) as Promise<unknown>;
   }
 
   /** In parts, because there is a channel for each key of another library for which this process waits. */

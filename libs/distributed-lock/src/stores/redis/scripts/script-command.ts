@@ -3,7 +3,7 @@ import type { ClockReading } from '../../../time/clock.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { checkReserved, checkSlot, redisKeys, type RedisKeys } from '../redis.keys.js';
 import type { AccessRights } from './access-rights.js';
-import { WireKeys, type Arguments, type RedisClient, type ReplyHandler } from '../redis.client.js';
+import { WireKeys, type Arguments, type RedisClient } from '../redis.client.js';
 import { RedisCommand, type TOO_LATE } from '../connection/redis.command.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import { asStoreError, isDenied } from '../connection/redis.errors.js';
@@ -36,9 +36,9 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
   protected abstract args(): Arguments;
   protected abstract onReply(reply: R): Result | typeof TOO_LATE;
 
-  send(client: RedisClient, handler: ReplyHandler): Promise<unknown> | undefined {
+  send(client: RedisClient): Promise<unknown> {
     this.lastArgs = this.args();
-    return client.evalSha(this.script.sha, this.keys, this.lastArgs, handler);
+    return client.evalSha(this.script.sha, this.keys, this.lastArgs);
   }
 
   read(value: unknown, receivedAt: number): Result | typeof TOO_LATE {
