@@ -168,10 +168,10 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('documents', 'lock/core/hand-off-budget.js', [
     [
       'local hand-offs go on for a hundred times as long while others wait',
-      '{ sharedMs: 4, minMs: 0.5, maxMs: 4 }',
-      '{ sharedMs: 1600, minMs: 150, maxMs: 1600 }',
+      '{ sharedMs: 4, minMs: 0.5, minCallers: 16, maxMs: 16 }',
+      '{ sharedMs: 1600, minMs: 150, minCallers: 1600, maxMs: 1600 }',
     ],
-    ['an older answer ends the budget of local hand-offs', 'if (this.toldAt <= askedAt)', 'if (true)'],
+    ['an older answer ends the budget of local hand-offs', 'if (this.toldAt > askedAt)', 'if (false)'],
   ]),
   ...mutantsOf('documents', 'lock/lock.service.js', [
     ['several keys are acquired in the order given', 'list.toSorted()', 'list.slice()'],

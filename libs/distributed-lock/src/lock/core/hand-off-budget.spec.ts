@@ -1,10 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import { HAND_OFF_BUDGET, HandOffBudget } from './hand-off-budget.js';
 
-const { sharedMs, minMs, maxMs } = HAND_OFF_BUDGET;
+const { sharedMs, minMs, maxMs, minCallers } = HAND_OFF_BUDGET;
 
-/** The time after which a budget that starts at 0 is spent. */
-function lengthOf(budget: HandOffBudget): number {
+/** The time after which a budget that starts at 0 is spent, when so many callers have released by then. */
+function lengthOf(budget: HandOffBudget, callers = minCallers): number {
+  for (let i = 0; i < callers; i++) budget.count();
   let at = 0;
   while (!budget.isSpent(at)) at += 0.01;
   return Math.round(at * 100) / 100;
@@ -34,11 +35,16 @@ describe('the budget of local hand-offs', () => {
     { waiting: 4, hopMs: 0.25, ms: sharedMs / 4 - 0.25 },
     { waiting: 100, hopMs: 0.25, ms: minMs },
     { waiting: 1, hopMs: 50, ms: minMs },
-    { waiting: 0.1, hopMs: 0, ms: maxMs },
   ])('is $ms ms long for $waiting that wait, with a round trip of $hopMs ms', ({ waiting, hopMs, ms }) => {
     const budget = new HandOffBudget();
     budget.start(0, waiting, hopMs);
     expect(lengthOf(budget)).toBeCloseTo(ms, 1);
+  });
+
+  it('lets a minimum of callers through, but for no longer than the longest time', () => {
+    const budget = new HandOffBudget();
+    budget.start(0, 4, 0);
+    expect(lengthOf(budget, minCallers - 1)).toBeCloseTo(maxMs, 1);
   });
 
   it('counts from the first news, and is as long as the last one leaves it', () => {

@@ -1,17 +1,18 @@
-/** The bounds of the budget in ms. `shared` is divided by the number of processes that wait. */
-export const HAND_OFF_BUDGET = { sharedMs: 4, minMs: 0.5, maxMs: 4 };
+/** The bounds of the budget. The processes that wait share `sharedMs`. */
+export const HAND_OFF_BUDGET = { sharedMs: 4, minMs: 0.5, minCallers: 16, maxMs: 16 };
 
 /**
  * How long a process may go on with local hand-offs from the moment that the key is contended.
  *
  * With n processes that wait, a caller of theirs waits for about n budgets and n + 1 remote hand-offs. So the more of them wait, the
  * shorter is the budget, and what a remote hand-off takes is taken off it. Below `minMs` the remote hand-offs would take most of the
- * time.
+ * time. `minCallers` make them small beside work of a millisecond, and `maxMs` bounds the wait of other processes.
  */
 export class HandOffBudget {
   private startedAt: number | undefined;
   private toldAt = -Infinity;
-  private lastsMs = HAND_OFF_BUDGET.maxMs;
+  private lastsMs = HAND_OFF_BUDGET.sharedMs;
+  private callers = 0;
 
   get isRunning(): boolean {
     return this.startedAt !== undefined;
@@ -23,10 +24,10 @@ export class HandOffBudget {
    * @param hopMs about how long a remote hand-off takes
    */
   start(now: number, waiting: number, hopMs: number): void {
-    const { sharedMs, minMs, maxMs } = HAND_OFF_BUDGET;
+    const { sharedMs, minMs } = HAND_OFF_BUDGET;
     this.startedAt ??= now;
     this.toldAt = now;
-    this.lastsMs = Math.min(maxMs, Math.max(minMs, sharedMs / waiting - hopMs));
+    this.lastsMs = Math.max(minMs, sharedMs / waiting - hopMs);
   }
 
   /** The first caller begins. The time until the grant was confirmed does not count as hand-offs. */
@@ -40,10 +41,20 @@ export class HandOffBudget {
    * @param askedAt when the request was sent
    */
   clear(askedAt: number): void {
-    if (this.toldAt <= askedAt) this.startedAt = undefined;
+    if (this.toldAt > askedAt) return;
+    this.startedAt = undefined;
+    this.callers = 0;
+  }
+
+  /** A caller has released. */
+  count(): void {
+    if (this.isRunning) this.callers += 1;
   }
 
   isSpent(now: number): boolean {
-    return this.startedAt !== undefined && now - this.startedAt >= this.lastsMs;
+    if (this.startedAt === undefined) return false;
+    const { maxMs, minCallers } = HAND_OFF_BUDGET;
+    const lastedMs = now - this.startedAt;
+    return lastedMs >= maxMs || (lastedMs >= this.lastsMs && this.callers >= minCallers);
   }
 }

@@ -287,7 +287,8 @@ describe('local hand-off', () => {
 
   it.each([
     { holdMs: 0.05, callers: 80, what: 'four milliseconds of short callers' },
-    { holdMs: 2, callers: 2, what: 'four milliseconds of longer ones' },
+    { holdMs: 0.5, callers: 16, what: 'sixteen callers' },
+    { holdMs: 8, callers: 2, what: 'sixteen milliseconds' },
     { holdMs: 300, callers: 1, what: 'one long caller' },
   ])('gives way to other processes after $what, from the moment that they wait', async (each) => {
     const { holdMs, callers } = each;

@@ -507,6 +507,7 @@ export class Owner {
     }
     this.holds.delete(hold);
     this.minimumUntil = Math.max(this.minimumUntil, hold.holdUntil);
+    this.budget.count();
     if (this.holds.size > 0) return RELEASED;
     // A listener of the event may have blocked the event loop since.
     const after = isHeard && this.callers.size > 0 ? this.readClocks() : at;
