@@ -213,9 +213,11 @@ export class Program {
       const { reason } = lock.signal.reason as LockLostError;
       // It goes on for its grace. The event of its loss ends it.
       // While it is unsure whether its lease goes on, it believes in none.
-      const isTold = records.some(({ toldAt }) => toldAt !== undefined);
+      const isTold = held.records.some(({ toldAt }) => toldAt !== undefined);
       if (reason === 'takeover' && (lock.validForMs > 0 || isTold)) return;
-      for (const record of records) record.isShutDown = reason === 'shutdown';
+      // What it had before a downgrade has ended by then.
+      for (const record of held.records)
+        if (record.endedAt === undefined) record.isShutDown = reason === 'shutdown';
       this.stage.end(held, 'lost');
     });
     if (!lock.signal.aborted || lock.validForMs > 0) this.stage.add(held);
