@@ -57,7 +57,8 @@ export class TranslatedEngine implements ScriptEngine {
   }
 
   private replyTo(line: number, args: readonly LuaValue[]): Reply {
-    const words = args.map((arg) => wordOf(arg, line));
+    // The script runs in a context of its own, and its arrays are not ours.
+    const words = Array.from(args, (arg) => wordOf(arg, line));
     try {
       return this.caller(words);
     } catch (error) {
