@@ -22,7 +22,7 @@ export const CAPABILITIES = {
   },
 } as const;
 
-/** What a store need not be able to do. */
+/** Groups of methods that a store may leave out. A service refuses each call that needs a group its store lacks. */
 export type StoreCapability = keyof typeof CAPABILITIES;
 
 /** A store that has the methods of a capability. */

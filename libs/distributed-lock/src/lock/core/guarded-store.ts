@@ -16,7 +16,7 @@ const METHODS = ['acquire', 'renew', 'release', 'inspect', 'close'] as const;
 
 /**
  * The same store. Its commands run outside of every async context, because it may repeat them and open connections. Whatever
- * it throws becomes a `LockError`. What it answers is not checked: the contract suite does that before.
+ * it throws becomes a `LockError`. It passes replies on unchecked, because the contract suite checks a store before it is used.
  *
  * @param onError called when `notifications$` fails, which ends the notifications
  * @throws LockConfigurationError for a store that lacks a method

@@ -378,13 +378,13 @@ export class Lease extends Renewable {
   }
 }
 
-/** What a lease uses of its `Owner`. */
+/** The members of `Owner` that a lease calls, so that a test can stand in for an owner. */
 type LeaseOwner = Pick<
   Owner,
   'key' | 'id' | 'claim' | 'terms' | 'isHeld' | 'onConfirmed' | 'onUnanswered' | 'onWaitingCount' | 'onLost'
 > & { readonly runtime: Pick<LockRuntime, 'clock' | 'chance' | 'watchdog' | 'emit'> };
 
-/** What the reply to a renewal is compared with. */
+/** The lease as it was when a renewal was sent. `prolong` compares the reply with it. */
 interface AskedRenewal {
   readonly sentAt: number;
   readonly lead: number;

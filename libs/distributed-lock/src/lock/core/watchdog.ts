@@ -79,7 +79,7 @@ export class Watchdog {
   }
 }
 
-/** A lease that the watchdog renews: a `LeaseKeeper`. */
+/** A lease that the watchdog renews. `Lease` extends it. */
 export abstract class Renewable extends Linked {
   abstract isRenewalDue(): boolean;
   abstract startRenewal(): StartedRenewal;
