@@ -53,16 +53,23 @@ export function findLockService(
   where: string,
   option: string,
 ): LockService {
-  let service: LockService;
-  try {
-    service = moduleRef.get<LockService>(getLockServiceToken(name), { strict: false });
-  } catch {
+  const service = findProvider<LockService>(moduleRef, getLockServiceToken(name));
+  if (!service) {
     throw new LockConfigurationError(
       `${where}: no DistributedLockModule has the name "${name ?? 'default'}". Import ${importOf(name)}, or correct the option ${option}.`,
     );
   }
   assertGenuine(service, name, where);
   return service;
+}
+
+/** The provider of a token in any module of the application; `undefined` if there is none. */
+export function findProvider<T>(moduleRef: ModuleRef, token: symbol): T | undefined {
+  try {
+    return moduleRef.get<T>(token, { strict: false });
+  } catch {
+    return undefined;
+  }
 }
 
 /** @throws LockConfigurationError for a mock, under which a method would run without the lock, or not at all */

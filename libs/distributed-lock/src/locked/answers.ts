@@ -1,14 +1,16 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerHttp2Stream } from 'node:http2';
 import type { ExecutionContext } from '@nestjs/common';
 import { onEndOf, type Emitter } from '../async-context/shared-listener.js';
 
-/** The open answer to a request: a response of HTTP, or a call of gRPC. */
+/** The response to one request while it is open: a response of HTTP, or a call of gRPC. */
 export interface Answer {
-  /** True once something of it was sent, or its handler has announced that it sends it. */
+  /** True as soon as a part of it was sent, or its handler has announced that it sends the answer itself. */
   readonly isBegun: boolean;
-  /** True if the client has gone before the answer was complete. Says nothing before the answer is over. */
+  /** True if the client has gone before the answer was complete. Meaningless before the answer is over. */
   readonly wasLeft: boolean;
   /**
-   * Calls `listener` once: when the answer was sent or the client has gone, at once if that is so already.
+   * Calls `listener` once, when the answer was sent or the client has gone. Calls it at once if that has happened already.
    *
    * @returns stops listening
    */
@@ -42,23 +44,27 @@ interface GraphqlContext {
   readonly reply?: PlatformResponse;
 }
 
-const ENDS = ['finish', 'close'];
+/** A response of Node, of HTTP/1 or of the compatibility API of HTTP/2. */
+type RawResponse = ServerResponse & { readonly stream?: ServerHttp2Stream };
+
+/** The response of Express, or the reply of Fastify with the response inside. `sent` is also true after Fastify's `hijack()`. */
+type PlatformResponse = RawResponse & { readonly raw?: RawResponse; readonly sent?: boolean };
+
 /** INTERNAL_ERROR of RFC 9113, section 7. Importing `node:http2` for it would cost each process that imports the library some ms. */
 const INTERNAL_ERROR = 2;
 
-/** A response of Node, of HTTP/1 or of the compatibility API of HTTP/2. */
 class HttpAnswer implements Answer {
   /** On HTTP/2 the stream, because the response there says neither that it is closed nor that its client has gone. */
-  private readonly source: RawResponse | Http2Stream;
-  private readonly socket: Http1Socket | undefined;
+  private readonly source: RawResponse | ServerHttp2Stream;
+  /** A pipelined answer that waits for earlier ones emits no 'close' when its connection closes. */
+  private readonly socket: IncomingMessage['socket'] | undefined;
 
   private constructor(
     private readonly response: PlatformResponse,
     private readonly raw: RawResponse,
   ) {
-    const { httpVersionMajor, socket } = raw.req ?? {};
+    const { httpVersionMajor, socket } = (raw.req as IncomingMessage | undefined) ?? {};
     this.source = raw.stream ?? raw;
-    // A pipelined answer that waits for earlier ones emits no 'close' when its connection closes.
     this.socket = httpVersionMajor === 1 && typeof socket?.on === 'function' ? socket : undefined;
   }
 
@@ -73,25 +79,19 @@ class HttpAnswer implements Answer {
 
   get wasLeft(): boolean {
     const { stream, writableFinished } = this.raw;
+    // `writableFinished` is also true on HTTP/2 after Node has ended the stream of a client that has gone.
     return stream ? stream.aborted : !writableFinished;
   }
 
   whenOver(listener: () => void): () => void {
-    if (this.isOver) {
-      listener();
-      return () => undefined;
-    }
-    const tell = (): void => {
-      stop();
-      listener();
-    };
-    const stopSource = onEndOf(this.source, ENDS, tell);
-    const stopSocket = this.socket && onEndOf(this.socket, ['close'], tell);
-    const stop = (): void => {
-      stopSource();
-      stopSocket?.();
-    };
-    return stop;
+    const { source, socket, raw } = this;
+    const isSent = !raw.stream && raw.writableFinished;
+    const isOver = isSent || source.closed || source.destroyed || socket?.destroyed === true;
+    // A socket is not over at its 'finish': it is also half-closed while a handler still writes.
+    return listenUnless(isOver, listener, [
+      [source, ['finish', 'close']],
+      [socket, ['close']],
+    ]);
   }
 
   breakOff(): void {
@@ -100,45 +100,8 @@ class HttpAnswer implements Answer {
     if (stream) stream.close(INTERNAL_ERROR);
     else this.raw.destroy();
   }
-
-  private get isOver(): boolean {
-    const { closed, destroyed } = this.source;
-    if (closed || destroyed || this.socket?.destroyed) return true;
-    return !this.raw.stream && this.raw.writableFinished;
-  }
 }
 
-interface Http2Stream extends Emitter {
-  readonly closed: boolean;
-  readonly destroyed: boolean;
-  /** True if the client has gone before the response was complete. */
-  readonly aborted: boolean;
-  close(code: number): unknown;
-}
-
-interface Http1Socket extends Emitter {
-  readonly destroyed: boolean;
-}
-
-interface RawResponse extends Emitter {
-  readonly closed: boolean;
-  readonly destroyed: boolean;
-  readonly headersSent: boolean;
-  /** Says nothing on HTTP/2, where it is also true after Node has ended the stream of a client that has gone. */
-  readonly writableFinished: boolean;
-  readonly stream?: Http2Stream;
-  readonly req?: { readonly httpVersionMajor?: number; readonly socket?: Http1Socket };
-  destroy(): unknown;
-}
-
-/** The response of Express, or the reply of Fastify with the response inside. */
-type PlatformResponse = RawResponse & {
-  readonly raw?: RawResponse;
-  /** A field of Fastify. It is also true for a handler that has taken the response over by `hijack()`. */
-  readonly sent?: boolean;
-};
-
-/** `@grpc/grpc-js` emits 'cancelled' at every end of a call, also when it has sent the status itself. */
 class GrpcAnswer implements Answer {
   /** No member of a call of gRPC tells this. */
   readonly isBegun = false;
@@ -150,10 +113,11 @@ class GrpcAnswer implements Answer {
   }
 
   whenOver(listener: () => void): () => void {
-    if (!this.call.cancelled && !this.call.destroyed)
-      return onEndOf(this.call, ['cancelled', 'close'], listener);
-    listener();
-    return () => undefined;
+    const { call } = this;
+    // `@grpc/grpc-js` emits 'cancelled' at every end of a call, also when it has sent the status itself.
+    return listenUnless(call.cancelled || call.destroyed === true, listener, [
+      [call, ['cancelled', 'close']],
+    ]);
   }
 
   breakOff(error: unknown): void {
@@ -161,25 +125,35 @@ class GrpcAnswer implements Answer {
   }
 }
 
+/** Calls `listener` at once if `isOver`, otherwise at the first event of one of the emitters. @returns stops listening */
+function listenUnless(isOver: boolean, listener: () => void, ends: readonly Ends[]): () => void {
+  const onEnd = (): void => {
+    stop();
+    listener();
+  };
+  const stops = ends.map(([emitter, events]) => !isOver && emitter && onEndOf(emitter, events, onEnd));
+  const stop = (): void => stops.forEach((stopOne) => stopOne && stopOne());
+  if (isOver) listener();
+  return stop;
+}
+
+type Ends = readonly [emitter: Emitter | undefined, events: readonly string[]];
+
 /** A call of `@grpc/grpc-js` on its server, as Nest gives it to handlers. */
-export interface GrpcCall {
+export interface GrpcCall extends Emitter {
   readonly cancelled: boolean;
   readonly destroyed?: boolean;
   readonly metadata: object;
   getPeer(): string;
-  on(event: string, listener: () => void): unknown;
-  removeListener(event: string, listener: () => void): unknown;
   emit(event: 'error', error: unknown): unknown;
 }
 
 /** The call among the arguments of a message; `undefined` for a message of another transport. */
 export function grpcCallOf(args: readonly unknown[]): GrpcCall | undefined {
-  return args.find(isGrpcCall);
-}
-
-function isGrpcCall(arg: unknown): arg is GrpcCall {
-  const { cancelled, getPeer, on } = Object(arg) as Partial<GrpcCall>;
-  return typeof cancelled === 'boolean' && typeof getPeer === 'function' && typeof on === 'function';
+  return args.find((arg): arg is GrpcCall => {
+    const { cancelled, getPeer, on } = Object(arg) as Partial<GrpcCall>;
+    return typeof cancelled === 'boolean' && typeof getPeer === 'function' && typeof on === 'function';
+  });
 }
 
 /** Ends a call with an error. The payload of an `RpcException` has the status. */

@@ -1,33 +1,33 @@
-import { Catch, type ArgumentsHost, type ExceptionFilter, HttpException, Inject } from '@nestjs/common';
+import { Catch, type ArgumentsHost, type ExceptionFilter, Inject } from '@nestjs/common';
 import { BaseExceptionFilter, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { throwError } from 'rxjs';
-import { getLockHttpToken } from '../distributed-lock.tokens.js';
+import { findProvider, getLockHttpToken } from '../distributed-lock.tokens.js';
 import { LockError } from '../port/lock.errors.js';
 import { retryAfterSeconds, toHttpException, type LockHttpStatus } from './lock-http.js';
-import { TranslatedLockError, transportPayload, LockGraphqlError, payloadOf } from './transport-error.js';
+import { LockGraphqlError, TranslatedLockError, payloadOf, transportPayload } from './transport-error.js';
 
 /**
  * Sends lock errors to the clients of gateways. It is bound to each gateway, because Nest's global filters do not reach
- * gateways. Nest 11 sends clients of `ws` no exception at all.
+ * gateways. Nest 11 sends no exception at all to clients of `ws`.
  */
 @Catch(LockError, TranslatedLockError)
 export class LockErrorGatewayFilter implements ExceptionFilter<LockError | TranslatedLockError> {
   static readonly instance = new LockErrorGatewayFilter();
 
   catch(error: LockError | TranslatedLockError, host: ArgumentsHost): void {
-    LockErrorGatewayFilter.tell(error instanceof TranslatedLockError ? error.cause : error, host);
-  }
-
-  static tell(error: LockError, host: ArgumentsHost): void {
-    const client = host.switchToWs().getClient<Client | undefined>();
-    const [event, data] = ['exception', transportPayload(error)];
-    if (typeof client?.readyState === 'number') client.send?.(JSON.stringify({ event, data }));
-    else client?.emit?.(event, data);
+    sendToSocket(error instanceof TranslatedLockError ? error.cause : error, host);
   }
 }
 
+function sendToSocket(error: LockError, host: ArgumentsHost): void {
+  const client = host.switchToWs().getClient<Socket | undefined>();
+  const [event, data] = ['exception', transportPayload(error)];
+  if (typeof client?.readyState === 'number') client.send?.(JSON.stringify({ event, data }));
+  else client?.emit?.(event, data);
+}
+
 /** A socket of `ws`, whose `emit` stays in this process, or of socket.io. */
-interface Client {
+interface Socket {
   readonly readyState?: number;
   send?(message: string): void;
   emit?(event: string, data: unknown): void;
@@ -45,21 +45,20 @@ export class LockErrorFilter
   implements ExceptionFilter<LockError | LockGraphqlError>
 {
   constructor(
-    @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
+    @Inject(HttpAdapterHost) protected override readonly httpAdapterHost: HttpAdapterHost,
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
   ) {
     super();
   }
 
   override catch(error: LockError | LockGraphqlError, host: ArgumentsHost): unknown {
-    const type = host.getType<string>();
-    switch (type) {
+    switch (host.getType<string>()) {
       case 'http':
         return this.answerHttp(error as LockError, host);
       case 'rpc':
         return throwError(() => payloadOf(error as LockError, host.getArgs()));
       case 'ws':
-        return LockErrorGatewayFilter.tell(error as LockError, host);
+        return sendToSocket(error as LockError, host);
       case 'graphql':
         throw error instanceof LockGraphqlError ? error : new LockGraphqlError(error);
       default:
@@ -69,25 +68,15 @@ export class LockErrorFilter
   }
 
   private answerHttp(error: LockError, host: ArgumentsHost): void {
-    const { httpAdapter } = this.adapterHost;
+    const { httpAdapter } = this.httpAdapterHost;
     const response: unknown = host.switchToHttp().getResponse();
-    const exception = toHttpException(error, this.status());
-    if (!(exception instanceof HttpException)) return this.handleUnknownError(error, host, httpAdapter);
-    if (httpAdapter.isHeadersSent(response)) {
-      httpAdapter.end(response);
-      return;
-    }
     const seconds = retryAfterSeconds(error);
-    if (seconds !== undefined) httpAdapter.setHeader(response, 'Retry-After', String(seconds));
-    httpAdapter.reply(response, exception.getResponse(), exception.getStatus());
-  }
-
-  private status(): LockHttpStatus | undefined {
-    try {
-      return this.moduleRef.get<LockHttpStatus>(getLockHttpToken(), { strict: false });
-    } catch {
-      // All registrations of this application have names, and none of them has the statuses for the others.
-      return undefined;
+    if (seconds !== undefined && !httpAdapter.isHeadersSent(response)) {
+      httpAdapter.setHeader(response, 'Retry-After', String(seconds));
     }
+    // Without a registration that has no name there are no statuses for all.
+    const status = findProvider<LockHttpStatus>(this.moduleRef, getLockHttpToken());
+    // oxlint-disable-next-line promise/valid-params -- this is no promise
+    super.catch(toHttpException(error, status), host);
   }
 }
