@@ -54,7 +54,7 @@ class Typo {
 
 @Injectable()
 class OtherStore {
-  @Locked('a', { service: 'jobs' })
+  @Locked('a', { name: 'jobs' })
   async run(): Promise<void> {}
 }
 
@@ -114,7 +114,7 @@ describe('a mistake of the first day', () => {
     ],
     'a locked method of a registration that is not there': [
       () => boot({ imports: [locks], providers: [OtherStore] }),
-      "Import DistributedLockModule.forRoot({ name: 'jobs', … }), or correct the option service.",
+      "Import DistributedLockModule.forRoot({ name: 'jobs', … }), or correct the option name.",
     ],
     'two registrations without names': [
       () => boot({ imports: [locks, DistributedLockModule.forRoot({ waitMs: 5 })], providers: [Orders] }),

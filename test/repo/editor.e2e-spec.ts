@@ -15,7 +15,7 @@ const FILE = `${ROOT}/test/repo/shown-in-an-editor.ts`;
 
 const LOCKED = `{
   waitMs: 0, maxWaiting: 5, leaseMs: 20, mode: 'shared', fair: true, reentrant: false, holdAtLeastMs: 10, signal: AbortSignal.abort(), onLost: 'ignore',
-  permits: 3, weight: 2, service: 'other', onBusy: 'skip', when: (id: string) => id !== '', stream: false, site: 'here', graceMs: 50,
+  permits: 3, weight: 2, name: 'other', onBusy: 'skip', when: (id: string) => id !== '', stream: false, site: 'here', graceMs: 50,
   http: { busy: 409, storeDown: 503, lost: 503, badKey: 400 },
 }`;
 const MODULE = `

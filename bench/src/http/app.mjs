@@ -36,7 +36,7 @@ export async function startApp(redisUrl) {
       goodsController('bare', []),
       goodsController('context', [UseInterceptors(ContextInterceptor)]),
       goodsController('memory', [Locked('goods:<id>')]),
-      goodsController('redis', [Locked('goods:<id>', { service: 'redis' })]),
+      goodsController('redis', [Locked('goods:<id>', { name: 'redis' })]),
     ],
   })(AppModule);
   const app = await NestFactory.create(AppModule, new FastifyAdapter(), { logger: false });

@@ -20,7 +20,7 @@ export interface LockModuleOptions extends Omit<LockServiceOptions, 'store'> {
 /** Options that Nest needs before it calls `useFactory`. */
 export interface LockRegistration {
   /**
-   * For applications with several registrations, each with a store of its own; default: none. `@Locked(…, { service })` and
+   * For applications with several registrations, each with a store of its own; default: none. `@Locked(…, { name })` and
    * `@InjectLockService(name)` use it. The registration without a name is injected as `LockService` by type.
    */
   readonly name?: string;

@@ -11,7 +11,7 @@ export class Thumbnails {
     return this.shrink(id);
   }
 
-  @Locked('cpu', { service: 'local', permits: 2 })
+  @Locked('cpu', { name: 'local', permits: 2 })
   async shrink(id: string): Promise<string> {
     return `${id} is smaller`;
   }

@@ -269,8 +269,8 @@ describe('a name that is no option', () => {
       () => lockedMethod(loosely({ onbusy: 'skip' })),
     ],
     [
-      '@Locked on Goods.sell: service must be the name of a registration; it is an empty string.',
-      () => lockedMethod({ service: '' }),
+      '@Locked on Goods.sell: name must be the name of a registration; it is an empty string.',
+      () => lockedMethod({ name: '' }),
     ],
     [
       "@LockDefaults on Goods: leaseMs must be a whole number of ms from 10 to 31622400000; it is '1.5 min': write 90000.",

@@ -11,9 +11,10 @@ import {
 import { LockRequests } from '../../../libs/distributed-lock/src/lock/request/lock-request.js';
 import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
 import { resolveLockHttp } from '../../../libs/distributed-lock/src/locked/lock-http.js';
-import { optionsOf, siteOf } from '../../../libs/distributed-lock/src/locked/locked-site.js';
+import { siteOf } from '../../../libs/distributed-lock/src/locked/site.js';
 import {
   OPTION_NAMES,
+  optionsOf,
   type LockedOptions,
 } from '../../../libs/distributed-lock/src/locked/locked.options.js';
 import { follow, LockWorld } from '../../support/lock-world.js';
@@ -32,7 +33,7 @@ const OTHER: Required<LockedOptions & Pick<CallOptions, 'onBusy'>> = {
   site: 'elsewhere',
   signal: new AbortController().signal,
   onLost: 'ignore',
-  service: 'other',
+  name: 'other',
   onBusy: 'takeover',
   graceMs: 50,
   when: () => true,
@@ -66,7 +67,7 @@ function effective(defaults: LockedOptions, options: LockedOptions): LockedOptio
   }
   const site = siteOf(Object.getOwnPropertyDescriptor(Jobs.prototype, 'run')?.value);
   if (!site) throw new Error('@Locked has left nothing');
-  return optionsOf(Jobs, site);
+  return optionsOf(Jobs, site.options);
 }
 
 const isRefused = (step: () => unknown): unknown => {

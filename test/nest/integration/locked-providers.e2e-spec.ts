@@ -339,12 +339,12 @@ describe('registration', () => {
     @Injectable()
     class Audit {
       constructor(@InjectLockService('audit') readonly locks: LockService) {}
-      @Locked('log', { service: 'audit', waitMs: 0 })
+      @Locked('log', { name: 'audit', waitMs: 0 })
       async write(): Promise<string> {
         return 'written';
       }
     }
-    @LockDefaults({ service: 'audit', waitMs: 0 })
+    @LockDefaults({ name: 'audit', waitMs: 0 })
     class AuditByDefault {
       @Locked('log')
       async write(): Promise<string> {

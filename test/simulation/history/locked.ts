@@ -75,7 +75,7 @@ export async function callLocked(call: LockedCall, work: LockedWork): Promise<Ou
   if (isHandler && templates) Reflect.defineMetadata('path', '/', descriptor.value as object);
   const all: LockedOptions = {
     ...options,
-    ...(service > 0 && { service: nameOf(service) }),
+    ...(service > 0 && { name: nameOf(service) }),
     ...(call.signal && !isHandler && { signal: call.signal }),
     ...(locked.gives === 'observable' && !isHandler && { stream: true }),
     ...(locked.onBusy === 'skip' && !isHandler && { onBusy: 'skip' }),

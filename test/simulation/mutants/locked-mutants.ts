@@ -2,25 +2,34 @@ import { mutantsOf, type Mutant } from './mutant.js';
 
 /** Methods with `@Locked`: their keys, their lock and its end, and what their callers get. */
 export const LOCKED_MUTANTS: readonly Mutant[] = [
-  ...mutantsOf('documents', 'locked/under-lock.js', [
+  ...mutantsOf('documents', 'locked/handler-run.js', [
     [
       'the lock of a handler is given back while its stream is read',
-      'this.hasEnded && this.open === 0 && !this.run?.isRunning',
-      'this.hasEnded && !this.run?.isRunning',
+      'this.hasEnded && this.parts === 0',
+      'this.hasEnded',
     ],
     [
       'the lock of a handler is not given back',
-      'this.hasEnded && this.open === 0 && !this.run?.isRunning',
-      'this.hasEnded && this.open > 0',
+      'this.hasEnded && this.parts === 0',
+      'this.hasEnded && this.parts > 0',
+    ],
+    [
+      'a handler does not run in the flow that holds its lock',
+      'lock && handlerRunOfFlow() !== this ? runHolding(lock, work, as) : runFor(as, work)',
+      'runFor(as, work)',
     ],
   ]),
   ...mutantsOf('documents', 'locked/acquire.js', [
     ['onBusy answers for each error of acquiring', '|| !isBusy)', ')'],
   ]),
-  ...mutantsOf('documents', 'locked/locked-call.js', [
+  ...mutantsOf('documents', 'locked/call.js', [
     ['onBusy answers for an error of the method itself', 'if (hasStarted)', 'if (hasStarted && !fallBack)'],
     ['a method ignores what its onLost says', 'onLost: options.onLost }', "onLost: 'ignore' }"],
-    ['a generator that ends while it waits goes on waiting', 'departure.leave(RETURNED)', 'void RETURNED'],
+    [
+      'a generator that ends while it waits goes on waiting',
+      'cancellation.cancel(RETURNED)',
+      'void RETURNED',
+    ],
     [
       'a generator that has ended keeps its lock',
       'onEnd: () => lock.releaseInBackground()',
@@ -33,15 +42,8 @@ export const LOCKED_MUTANTS: readonly Mutant[] = [
     ],
     [
       'an Observable of a method does not hold the lock in its flow',
-      'runHolding(lock, () => streamOf(plan, run(lock)).subscribe(observer))',
-      'streamOf(plan, run(lock)).subscribe(observer)',
-    ],
-  ]),
-  ...mutantsOf('documents', 'locked/handler-run.js', [
-    [
-      'a handler does not run in the flow that holds its lock',
-      'lock && activationOfFlow() !== this ? runHolding(lock, work, as) : runFor(as, work)',
-      'runFor(as, work)',
+      'runHolding(lock, () => start(lock).subscribe(observer))',
+      'start(lock).subscribe(observer)',
     ],
   ]),
 ];

@@ -1,6 +1,6 @@
 import { SharedListener } from './shared-listener.js';
 
-/** Stands in for an AbortSignal in `onAbort`, and tells its listeners itself. Implemented by `Departure`. */
+/** Stands in for an AbortSignal in `onAbort`, and tells its listeners itself. Implemented by `WaitCancellation`. */
 interface Lean {
   onAbort(listener: () => void): () => void;
 }

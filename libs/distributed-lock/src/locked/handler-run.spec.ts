@@ -2,10 +2,10 @@ import { describe, expect, it } from '@jest/globals';
 import type { CallHandler, ExecutionContext } from '@nestjs/common';
 import { catchError, defer, lastValueFrom, map, of } from 'rxjs';
 import { LockNotHeldError } from '../port/lock.errors.js';
-import { activationOfFlow } from '../lock/core/async-context.js';
-import { ExpectedCall, HandlerRun, toHandler, type HandlerRequest } from './handler-run.js';
+import { handlerRunOfFlow } from '../lock/core/async-context.js';
+import { ExpectedNestCall, LockedHandlerRun, toHandler, type HandlerRequest } from './handler-run.js';
 import type { KeyPlan } from './key-plan.js';
-import type { LockedSite } from './locked-site.js';
+import type { LockedSite } from './site.js';
 
 const siteOf = (method: string): LockedSite => ({ method }) as LockedSite;
 const nothing = (): void => undefined;
@@ -29,14 +29,14 @@ function reachableFrom(root: unknown, found = new Set<unknown>()): ReadonlySet<u
 describe('a run of a handler', () => {
   it('covers the call behind the last interceptor, until it has its result, and nothing else', async () => {
     const site = siteOf('a');
-    const handlerRun = new HandlerRun(callOf(site), undefined);
-    const covers = (): boolean => ExpectedCall.of(site, []) !== undefined;
+    const handlerRun = new LockedHandlerRun(callOf(site), undefined);
+    const covers = (): boolean => ExpectedNestCall.of(site, []) !== undefined;
     const seen: boolean[] = [];
     const next: CallHandler = {
       handle: () =>
         defer(async () => {
-          seen.push(covers(), ExpectedCall.of(siteOf('a'), []) !== undefined);
-          const result = await ExpectedCall.of(site, [])?.run(async () => covers());
+          seen.push(covers(), ExpectedNestCall.of(siteOf('a'), []) !== undefined);
+          const result = await ExpectedNestCall.of(site, [])?.run(async () => covers());
           return [result, covers()];
         }),
     };
@@ -49,34 +49,44 @@ describe('a run of a handler', () => {
 
   it('covers another try after an error, and no more once the error has gone out', async () => {
     const site = siteOf('a');
-    const handlerRun = new HandlerRun(callOf(site), undefined);
+    const handlerRun = new LockedHandlerRun(callOf(site), undefined);
     const fail = async (): Promise<never> => {
       throw new Error('once more');
     };
     const next: CallHandler = {
       handle: () =>
         defer(async () => {
-          await Promise.resolve(ExpectedCall.of(site, [])?.run(fail)).catch(() => undefined);
-          return ExpectedCall.of(site, [])?.run(fail);
+          await Promise.resolve(ExpectedNestCall.of(site, [])?.run(fail)).catch(() => undefined);
+          return ExpectedNestCall.of(site, [])?.run(fail);
         }),
     };
-    const after = toHandler(handlerRun, next).pipe(catchError(() => of(ExpectedCall.of(site, []))));
+    const after = toHandler(handlerRun, next).pipe(catchError(() => of(ExpectedNestCall.of(site, []))));
     expect(await lastValueFrom(after)).toBeUndefined();
   });
 
-  it('is not seen by the handler, and runs until its promise has settled', async () => {
-    const handlerRun = new HandlerRun(callOf(siteOf('a')), undefined);
-    const result = handlerRun.enter(() => handlerRun.start(async () => activationOfFlow(), nothing));
-    expect(handlerRun.isRunning).toBe(true);
+  it('is not seen by the handler, which holds the lock until its promise has settled', async () => {
+    const log: string[] = [];
+    const underLock = {
+      addPart: () => {
+        log.push('started');
+        return () => log.push('ended');
+      },
+      streams: () => undefined,
+      hold: (it: unknown) => it,
+    };
+    const handlerRun = new LockedHandlerRun(callOf(siteOf('a')), undefined, underLock);
+    const result = handlerRun.enter(() => handlerRun.start(async () => handlerRunOfFlow(), nothing));
+    handlerRun.close();
+    expect(log).toEqual(['started']);
     expect(await result).toBeUndefined();
-    expect(handlerRun.isRunning).toBe(false);
+    expect(log).toEqual(['started', 'ended']);
   });
 
   it('asks a lazy thenable for its value only once', async () => {
     let asked = 0;
     // oxlint-disable-next-line unicorn/no-thenable -- query builders are such
     const lazy = { then: (resolve: (value: string) => void) => resolve(`asked ${(asked += 1)}`) };
-    const handlerRun = new HandlerRun(callOf(siteOf('a')), undefined);
+    const handlerRun = new LockedHandlerRun(callOf(siteOf('a')), undefined);
     const result = handlerRun.start(() => lazy, nothing);
     expect([await result, await result]).toEqual(['asked 1', 'asked 1']);
   });
@@ -84,20 +94,20 @@ describe('a run of a handler', () => {
   it('does not lead to its request once it is closed', () => {
     const call = callOf(siteOf('a'));
     const { context } = call;
-    const holder = {
+    const underLock = {
       context,
-      releaseIfDone: () => undefined,
+      addPart: () => nothing,
       streams: () => undefined,
       hold: (it: unknown) => it,
     };
-    const handlerRun = new HandlerRun(call, undefined, holder);
+    const handlerRun = new LockedHandlerRun(call, undefined, underLock);
     expect(reachableFrom(handlerRun)).toContain(context);
     handlerRun.close();
     expect(reachableFrom(handlerRun)).not.toContain(context);
   });
 
   it('starts no handler once it is closed', async () => {
-    const handlerRun = new HandlerRun(callOf(siteOf('a')), undefined);
+    const handlerRun = new LockedHandlerRun(callOf(siteOf('a')), undefined);
     handlerRun.close();
     await expect(handlerRun.start(() => 'ran', nothing)).rejects.toThrow(LockNotHeldError);
   });

@@ -1,12 +1,187 @@
+// One call of a locked handler by Nest, from the grant to the release. Three parts, from the outside in: `UnderLock` holds the
+// lock, `LockedHandlerRun` is the run of the interceptors and the handler, `ExpectedNestCall` is Nest's own call of the handler.
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
-import { isObservable, Observable } from 'rxjs';
+import { isObservable, Observable, Subscription, tap, type Observer, type Subscriber } from 'rxjs';
+import { inBackground } from '../async-context/in-background.js';
 import { isPromiseLike } from '../async-context/maybe-promise.js';
+import { handlerRunOfFlow, runFor, runHolding } from '../lock/core/async-context.js';
 import type { HeldLock } from '../lock/core/held-lock.js';
-import { activationOfFlow, runFor, runHolding } from '../lock/core/async-context.js';
-import { LockNotHeldError } from '../port/lock.errors.js';
+import { holdStream, type StreamOrigin } from '../lock/streams/held-stream.js';
+import { LockNotHeldError, type LockLostError } from '../port/lock.errors.js';
+import type { Answer } from './answers.js';
 import type { KeyPlan, RequestParts } from './key-plan.js';
-import type { LockedSite } from './locked-site.js';
-import type { UnderLock } from './under-lock.js';
+import type { LockedSite } from './site.js';
+
+/**
+ * Runs work under a lock that was granted already. Releases the lock when the Observable of the work has ended *and* no part
+ * of the work runs any more: no handler, no stream that went out as a value, no answer that the work sends itself.
+ *
+ * Unsubscribing stops a stream. Other work runs on under the lock until it ends by itself. The subscriber gets a loss at once
+ * unless `onLost` is `'ignore'`. An error of the work that comes first wins.
+ */
+export class UnderLock<T> implements Observer<T> {
+  private readonly running = new Subscription();
+  private readonly values: T[] = [];
+  private readonly streamsOut: unknown[] = [];
+  private isStream = false;
+  private hasLeft = false;
+  private hasEnded = false;
+  /** How many parts of the work still hold the lock, besides its Observable. */
+  private parts = 0;
+  private run: Pick<LockedHandlerRun, 'close'> | undefined;
+
+  constructor(
+    private readonly out: Subscriber<T>,
+    private readonly lock: HeldLock,
+    private readonly options: UnderLockOptions,
+  ) {}
+
+  /**
+   * @param subscribe starts the work in the context of the lock
+   * @param run is closed when the work has ended, so that nothing starts under the lock from then on
+   */
+  start(subscribe: (observer: Observer<T>) => Subscription, run?: Pick<LockedHandlerRun, 'close'>): void {
+    this.run = run;
+    try {
+      this.lock.assertHeld();
+      if (this.options.onLost === 'throw') this.running.add(this.lock.onLoss((loss) => this.onLoss(loss)));
+      this.running.add(subscribe(this));
+    } catch (error) {
+      this.error(error);
+    }
+  }
+
+  /** Unsubscribing ends the work from now on, because its result is a stream. */
+  streams(): void {
+    this.isStream = true;
+    if (this.hasLeft) this.stop();
+  }
+
+  leave(): void {
+    this.hasLeft = true;
+    if (this.isStream) this.stop();
+  }
+
+  /** Lets one more part of the work hold the lock. @returns ends the part; called once */
+  addPart(): () => void {
+    this.parts += 1;
+    return () => this.endPart();
+  }
+
+  private endPart(): void {
+    this.parts -= 1;
+    this.releaseIfDone();
+  }
+
+  /**
+   * Lets a value that goes on producing hold the lock until it has ended.
+   *
+   * @returns the value that goes out in its place
+   * @throws LockConfigurationError for a stream that cannot be held
+   */
+  hold(value: unknown): unknown {
+    const { streams, answer, onLost, lossFor } = this.options;
+    if (!streams || this.streamsOut.includes(value)) return value;
+    const onEnd = (): void => this.endPart();
+    const held = holdStream(value, this.lock, { ...streams, onLost, lossFor, onEnd });
+    if (!held) return value;
+    this.parts += 1;
+    this.streamsOut.push(held.value);
+    answer?.whenOver(() => held.stop());
+    return held.value;
+  }
+
+  /** Passes a value on at the end of the turn, so that a release of the same turn is ahead of the next request of the client. */
+  next(value: T): void {
+    try {
+      const out = this.hold(value) as T;
+      if (this.isStream) this.out.next(out);
+      else if (this.values.push(out) === 1) queueMicrotask(() => this.flush());
+    } catch (error) {
+      this.error(error);
+    }
+  }
+
+  /** An error of the work wins over a loss, so it need not wait until the store has said whether there is one. */
+  error(cause: unknown): void {
+    this.end('at once', () => this.out.error(cause));
+  }
+
+  complete(): void {
+    this.end('when sure', (loss) => {
+      if (loss) return this.out.error(this.errorFor(loss));
+      this.flush();
+      this.out.complete();
+    });
+  }
+
+  private flush(): void {
+    for (const value of this.values.splice(0)) this.out.next(value);
+  }
+
+  private stop(): void {
+    this.running.unsubscribe();
+    this.end('when sure', () => undefined);
+  }
+
+  private end(when: 'at once' | 'when sure', settle: (loss: LockLostError | undefined) => void): void {
+    if (this.hasEnded) return;
+    // 1. An answer that the work has begun, or is going to send, holds the lock until it is over.
+    const answer = this.ownAnswer();
+    answer?.whenOver(this.addPart());
+    // 2. Nothing starts under the lock from now on.
+    this.hasEnded = true;
+    this.run?.close();
+    // 3. Work that has succeeded waits until the store has said whether the lock was still held.
+    const finish = (): void => this.finish(settle, answer);
+    if (when === 'at once' || !this.lock.isInDoubt()) return finish();
+    inBackground(this.lock.whenSure().then(finish), (error) => this.out.error(error));
+  }
+
+  private finish(settle: (loss: LockLostError | undefined) => void, answer: Answer | undefined): void {
+    const isThrown = this.options.onLost === 'throw';
+    const loss = isThrown ? this.lock.noticeLoss() : undefined;
+    // 4. The lock goes back before the subscriber learns of the result.
+    this.releaseIfDone();
+    settle(loss);
+    this.running.unsubscribe();
+    // 5. A loss while the answer is still being sent breaks it off.
+    if (answer && isThrown && !loss)
+      answer.whenOver(this.lock.onLoss((later) => answer.breakOff(this.errorFor(later))));
+  }
+
+  private releaseIfDone(): void {
+    if (this.hasEnded && this.parts === 0) this.lock.releaseInBackground();
+  }
+
+  private onLoss(loss: LockLostError): void {
+    this.run?.close();
+    const answer = this.ownAnswer();
+    // Nest would end the answer, and the client would take the part that was sent for the whole.
+    if (answer?.isBegun) answer.breakOff(this.errorFor(loss));
+    this.out.error(this.errorFor(loss));
+  }
+
+  private ownAnswer(): Answer | undefined {
+    const { answer, sendsItself } = this.options;
+    return answer && sendsItself?.(answer) ? answer : undefined;
+  }
+
+  private errorFor(loss: LockLostError): unknown {
+    return this.options.lossFor?.(loss) ?? loss;
+  }
+}
+
+interface UnderLockOptions {
+  readonly onLost: 'throw' | 'ignore';
+  /** The error that subscribers get for a loss; default: the loss itself. */
+  readonly lossFor?: (loss: unknown) => unknown;
+  /** Who reads streams that go out as values. Without it they are passed on as they are. */
+  readonly streams?: StreamOrigin;
+  readonly answer?: Answer | undefined;
+  /** Whether the work sends the answer itself, perhaps after its end. */
+  readonly sendsItself?: (answer: Answer) => boolean;
+}
 
 /** One call of a locked handler by Nest. */
 export interface HandlerRequest {
@@ -15,52 +190,46 @@ export interface HandlerRequest {
   readonly context: ExecutionContext;
 }
 
-const SHARED = Symbol.for('nestjs-distributed-lock/activation');
+const SHARED = Symbol.for('nestjs-distributed-lock/handler-run');
 /** A context leads to its run, and not the other way round. */
-type Covered = ExecutionContext & { [SHARED]?: HandlerRun };
+type ContextOfRun = ExecutionContext & { [SHARED]?: LockedHandlerRun };
 
 /**
  * One run of a locked handler, from the grant to the end of the interceptors inside. The interceptors run in a flow that
- * has the lock and this run; behind the last of them the flow has an `ExpectedCall`; the handler's own flow has neither.
+ * has the lock and this run. Behind the last of them the flow has an `ExpectedNestCall`. The handler's own flow has neither.
  *
- * The handler may start more than once (an inner `retry()`). It does not start once the run is closed.
+ * The handler may start more than once (an inner `retry()`). It does not start after the run is closed.
  */
-export class HandlerRun {
+export class LockedHandlerRun {
   readonly site: LockedSite;
   private readonly plan: KeyPlan;
   private readonly parts: RequestParts;
   private isOpen = true;
-  private running = 0;
 
   /**
-   * Must not lead to the request once it is closed. Promises of this flow lead to the run, and one that reaches the old
+   * Must not lead to the request after it is closed. Promises of this flow lead to the run, and one that reaches the old
    * generation would keep the request, and all that comes after it, until the next full collection.
    */
   constructor(
     { site, plan, context }: HandlerRequest,
     /** `undefined` when this call needs no lock. */
     readonly lock: HeldLock | undefined,
-    private holder?: Pick<UnderLock<unknown>, 'releaseIfDone' | 'streams' | 'hold'>,
+    private underLock?: Pick<UnderLock<unknown>, 'addPart' | 'streams' | 'hold'>,
   ) {
     this.site = site;
     this.plan = plan;
     this.parts = plan.partsOf(context);
-    (context as Covered)[SHARED] = this;
+    (context as ContextOfRun)[SHARED] = this;
   }
 
   /** The run of this call, if this flow is one of its interceptors. */
-  static passing({ [SHARED]: run }: Covered, site: LockedSite): HandlerRun | undefined {
-    return run?.site === site && run === activationOfFlow() ? run : undefined;
+  static passing({ [SHARED]: run }: ContextOfRun, site: LockedSite): LockedHandlerRun | undefined {
+    return run?.site === site && run === handlerRunOfFlow() ? run : undefined;
   }
 
   /** The open run of this call, from any flow: an interceptor may go on in the flow of another request. */
-  static of({ [SHARED]: run }: Covered): HandlerRun | undefined {
+  static of({ [SHARED]: run }: ContextOfRun): LockedHandlerRun | undefined {
     return run?.isOpen ? run : undefined;
-  }
-
-  /** True while the handler has started and not settled. */
-  get isRunning(): boolean {
-    return this.running > 0;
   }
 
   /**
@@ -75,13 +244,13 @@ export class HandlerRun {
   /** Runs `work` as a flow that has the lock. */
   enter<T>(work: () => T, as: object = this): T {
     const { lock } = this;
-    return lock && activationOfFlow() !== this ? runHolding(lock, work, as) : runFor(as, work);
+    return lock && handlerRunOfFlow() !== this ? runHolding(lock, work, as) : runFor(as, work);
   }
 
-  /** Refuses to start the handler from now on. Handlers that run are still followed. */
+  /** Refuses to start the handler from now on. A handler that runs still holds the lock. */
   close(): void {
     this.isOpen = false;
-    this.holder = undefined;
+    this.underLock = undefined;
   }
 
   /**
@@ -90,32 +259,28 @@ export class HandlerRun {
    * @returns its result; a promise that rejects with LockNotHeldError or LockLostError if it would run without the lock
    */
   start(handler: (lock: HeldLock | undefined) => unknown, onSuccess: () => void): unknown {
-    const { holder, lock } = this;
+    const { underLock, lock } = this;
     const refusal = this.isOpen ? lock?.noticeLoss() : answeredError(lock);
     if (refusal) return Promise.reject(refusal);
     const result = runFor(undefined, () => handler(lock));
     const pass = (value: unknown): unknown => {
       onSuccess();
-      if (isObservable(value)) holder?.streams();
-      return holder ? holder.hold(value) : value;
+      if (isObservable(value)) underLock?.streams();
+      return underLock ? underLock.hold(value) : value;
     };
     if (!isPromiseLike(result)) return pass(result);
-    this.running += 1;
-    const end = (): void => {
-      this.running -= 1;
-      holder?.releaseIfDone();
-    };
+    const end = underLock?.addPart();
     // Listens before Nest does, so that the lock is released before Nest passes the result on.
     return Promise.resolve(result).then(
       (value) => {
         try {
           return pass(value);
         } finally {
-          end();
+          end?.();
         }
       },
       (error: unknown) => {
-        end();
+        end?.();
         throw error;
       },
     );
@@ -128,16 +293,16 @@ export class HandlerRun {
  * Every other call of the same method acquires for itself. A call by an interceptor comes from another flow, or after the
  * result. A call by a pipe comes from this flow, so the arguments must also name the key that is locked.
  */
-export class ExpectedCall {
+export class ExpectedNestCall {
   private isOpen = true;
 
-  constructor(private readonly handlerRun: HandlerRun) {}
+  constructor(private readonly handlerRun: LockedHandlerRun) {}
 
   /** @returns the call that Nest makes in this flow, if it is a call of this site with these arguments */
-  static of(site: LockedSite, args: readonly unknown[]): ExpectedCall | undefined {
+  static of(site: LockedSite, args: readonly unknown[]): ExpectedNestCall | undefined {
     // Not by `instanceof`: an application may load both builds of this package.
-    const call = activationOfFlow() as Partial<ExpectedCall> | undefined;
-    return call?.is?.(site, args) ? (call as ExpectedCall) : undefined;
+    const call = handlerRunOfFlow() as Partial<ExpectedNestCall> | undefined;
+    return call?.is?.(site, args) ? (call as ExpectedNestCall) : undefined;
   }
 
   is(site: LockedSite, args: readonly unknown[]): boolean {
@@ -155,24 +320,15 @@ export class ExpectedCall {
 }
 
 /**
- * The step behind the last interceptor: only pipes and Nest's own call of the handler follow. The call is over before the
- * rest of the flow goes on with its result.
+ * The step behind the last interceptor: only pipes and Nest's own call of the handler follow. Stops expecting that call before
+ * outer interceptors see the result, so that an interceptor that calls the method again takes its own lock.
  */
-export function toHandler(handlerRun: HandlerRun, next: CallHandler): Observable<unknown> {
+export function toHandler(handlerRun: LockedHandlerRun, next: CallHandler): Observable<unknown> {
   return new Observable((out) => {
-    const call = new ExpectedCall(handlerRun);
-    const closeFirst =
-      <A extends readonly unknown[]>(goOn: (...args: A) => void) =>
-      (...args: A): void => {
-        call.close();
-        goOn(...args);
-      };
-    const observer = {
-      next: closeFirst((value: unknown) => out.next(value)),
-      error: closeFirst((error: unknown) => out.error(error)),
-      complete: closeFirst(() => out.complete()),
-    };
-    return handlerRun.enter(() => next.handle().subscribe(observer), call);
+    const call = new ExpectedNestCall(handlerRun);
+    const close = (): void => call.close();
+    const closing = tap<unknown>({ next: close, error: close, complete: close });
+    return handlerRun.enter(() => next.handle().pipe(closing).subscribe(out), call);
   });
 }
 
@@ -182,7 +338,7 @@ export function toHandler(handlerRun: HandlerRun, next: CallHandler): Observable
  */
 export const lastInterceptor: NestInterceptor = {
   intercept(context, next) {
-    const handlerRun = HandlerRun.of(context);
+    const handlerRun = LockedHandlerRun.of(context);
     return handlerRun ? toHandler(handlerRun, next) : next.handle();
   },
 };
@@ -190,9 +346,4 @@ export const lastInterceptor: NestInterceptor = {
 function answeredError(lock: HeldLock | undefined): LockNotHeldError {
   const message = `"${lock?.key}" is not held any more: the request was answered before its handler could start.`;
   return new LockNotHeldError(message, lock?.key);
-}
-
-/** Runs `work` as a flow that no handler runs in: for a method that is none. */
-export function outsideOfHandlers<T>(work: () => T): T {
-  return activationOfFlow() ? runFor(undefined, work) : work();
 }

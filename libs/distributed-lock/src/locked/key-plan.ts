@@ -1,14 +1,13 @@
 import type { ExecutionContext } from '@nestjs/common';
 import { LockConfigurationError, LockKeyError, isLockError } from '../port/lock.errors.js';
 import type { CallOptions, Keys, Lock } from '../lock/lock.js';
-import { readSource, type HandlerValues } from './handler-values.js';
+import type { HandlerValues } from './handler-values.js';
 import { andThen, readAll, type MaybePromise } from '../async-context/maybe-promise.js';
-import { originOf, partNameOf, type Origin } from './key-origin.js';
-import { follow, type Placeholder } from './key-template.js';
-import { type AnyClass, type AnyFunction, ROUTE_PARAMETER } from '../nest/metadata.js';
-import { optionsOf, type LockedSite } from './locked-site.js';
-import { callOptions, checkLockedOptions, type LockedOptions } from './locked.options.js';
-import { checkHandler, isHandler, shapeOf, type MethodShape } from './method-shape.js';
+import { checkHandler, shapeOf, sourceOf, type MethodShape, type ValueSource } from './key-source.js';
+import type { Placeholder } from './key-template.js';
+import { type AnyClass, ROUTE_PARAMETER } from '../nest/metadata.js';
+import { callOptions, checkLockedOptions, optionsOf, type LockedOptions } from './locked.options.js';
+import type { LockedSite } from './site.js';
 
 const NO_PARTS: RequestParts = new Map();
 
@@ -19,9 +18,12 @@ export class KeyPlan {
   readonly options: LockedOptions;
   /** The options that the service gets at each call. */
   readonly call: CallOptions;
-  private readonly shape: MethodShape;
-  private readonly origins = new Map<Placeholder, Origin>();
+  readonly shape: MethodShape;
+  readonly where: string;
+  private readonly sources = new Map<Placeholder, ValueSource>();
   private readonly parts = new WeakMap<ExecutionContext, RequestParts>();
+  /** True if clients send nothing that an error without a `part` may be about: a key function may read anything it is given. */
+  private readonly isKeyOfServer: boolean;
   private readonly serverMistakes = new WeakSet<object>();
 
   /** @throws LockConfigurationError for a name that the method does not have, or options that do not fit it */
@@ -29,15 +31,21 @@ export class KeyPlan {
     cls: AnyClass,
     private readonly site: LockedSite,
   ) {
-    this.options = optionsOf(cls, site);
+    const { key } = site;
+    this.options = optionsOf(cls, site.options);
     this.shape = shapeOf(cls, site);
-    this.call = callOptions(this.options, this.shape.where);
+    this.where = this.shape.where;
+    this.call = callOptions(this.options, this.where);
     // Options of the method and of its class may contradict each other.
-    checkLockedOptions(`@Locked on ${this.shape.where}`, this.options);
-    for (const template of typeof site.key === 'function' ? [] : site.key) {
-      for (const p of template.placeholders) this.origins.set(p, originOf(p, template, this.shape));
+    checkLockedOptions(`@Locked on ${this.where}`, this.options);
+    const templates = typeof key === 'function' ? [] : key;
+    for (const template of templates) {
+      for (const p of template.placeholders) this.sources.set(p, sourceOf(p, template, this.shape));
     }
-    if (isHandler(this.shape)) checkHandler(this.shape, site, this.options);
+    this.isKeyOfServer =
+      typeof key !== 'function' ||
+      this.shape.decorated.every(({ index, type }) => index >= key.length || type === undefined);
+    if (this.shape.kind) checkHandler(this.shape, site, this.options);
   }
 
   static of(cls: AnyClass, site: LockedSite): KeyPlan {
@@ -48,23 +56,15 @@ export class KeyPlan {
     return plan;
   }
 
-  get where(): string {
-    return this.shape.where;
-  }
-
-  get answersItself(): boolean {
-    return this.shape.answersItself;
-  }
-
   /**
-   * For a key that is the same for every request although the handler reads a parameter of its route. `undefined` for a
-   * key function, and for a key that several may hold.
+   * A warning for a key that is the same for every request although the handler reads a parameter of its route. `undefined`
+   * for a key function, and for a key that several may hold.
    */
   get warning(): string | undefined {
     const { key } = this.site;
     const { kind, where, decorated } = this.shape;
     const { mode, permits } = this.call;
-    if (kind !== 'http' || typeof key === 'function' || this.origins.size > 0) return undefined;
+    if (kind !== 'http' || typeof key === 'function' || this.sources.size > 0) return undefined;
     if (mode === 'shared' || permits !== undefined) return undefined;
     const parameter = decorated.find(
       ({ type, data }) => type === ROUTE_PARAMETER && typeof data === 'string',
@@ -77,10 +77,50 @@ export class KeyPlan {
   /** The keys of a plain call. @throws LockKeyError */
   keysOfCall(args: readonly unknown[]): Keys {
     const { key } = this.site;
-    if (typeof key === 'function') return this.checked(Reflect.apply(key, undefined, args));
+    if (typeof key === 'function') return this.callKey(args);
     return key.flatMap((template) =>
-      template.render(template.placeholders.map((p) => this.valueInCall(p, args))),
+      template.render(template.placeholders.map((p) => this.valueInArguments(p, args))),
     );
+  }
+
+  /** The keys of a call that Nest is about to make. @throws LockKeyError, or the error of a pipe */
+  keysOfRequest(context: ExecutionContext, values: HandlerValues): MaybePromise<Keys> {
+    const { key } = this.site;
+    if (typeof key === 'function') {
+      return andThen(this.argumentsOf(key.length, context, values), (args) => {
+        this.parts.set(context, new Map(args.entries()));
+        return this.noting(() => this.callKey(args));
+      });
+    }
+    const sources = [...this.sources];
+    const read = readAll(sources, ([, source]) => source.inRequest(context, values));
+    return andThen(read, (list) => {
+      const byPlaceholder = new Map(sources.map(([p], i) => [p, list[i]]));
+      const parts = sources.flatMap(([p, { inArguments }], i) =>
+        inArguments ? [] : [[p, list[i]] as const],
+      );
+      if (parts.length > 0) this.parts.set(context, new Map(parts));
+      return this.noting(() =>
+        key.flatMap((template) =>
+          template.render(
+            template.placeholders.map((p) => byPlaceholder.get(p)),
+            (p) => this.sources.get(p)?.part,
+          ),
+        ),
+      );
+    });
+  }
+
+  /** The first `count` arguments that Nest is about to give to the handler. */
+  argumentsOf(
+    count: number,
+    context: ExecutionContext,
+    values: HandlerValues,
+  ): MaybePromise<readonly unknown[]> {
+    const parameters = Array.from({ length: count }, (_, index) =>
+      this.shape.decorated.find((it) => it.index === index),
+    );
+    return readAll(parameters, (it) => it && values.read(it, context));
   }
 
   /** The parts of the request that the key of this call was made of. */
@@ -118,114 +158,50 @@ export class KeyPlan {
     return isNeeded instanceof Promise || !isNeeded;
   }
 
-  /** The keys of a call that Nest is about to make. @throws LockKeyError, or the error of a pipe */
-  keysOfRequest(context: ExecutionContext, values: HandlerValues): MaybePromise<Keys> {
-    const { key } = this.site;
-    if (typeof key === 'function') {
-      return andThen(this.argumentsOf(key.length, context, values), (args) => {
-        this.parts.set(context, new Map(args.entries()));
-        return this.noting(
-          () => this.checked(Reflect.apply(key, undefined, args)),
-          this.takesFromServer(key),
-        );
-      });
-    }
-    const read = readAll([...this.origins.keys()], (p) => this.valueInRequest(p, context, values));
-    return andThen(read, (list) => {
-      const values = new Map([...this.origins.keys()].map((p, i) => [p, list[i]]));
-      const parts = new Map([...values].filter(([p]) => this.isPart(p)));
-      if (parts.size > 0) this.parts.set(context, parts);
-      return this.noting(
-        () =>
-          key.flatMap((it) =>
-            it.render(
-              it.placeholders.map((p) => values.get(p)),
-              (p) => this.partName(p),
-            ),
-          ),
-        true,
-      );
-    });
-  }
-
-  private keysByArguments(args: readonly unknown[], parts: RequestParts): readonly string[] {
-    const { key } = this.site;
-    if (typeof key !== 'function') {
-      return key
-        .filter(({ placeholders }) => placeholders.every((p) => !this.isPart(p) || parts.has(p)))
-        .flatMap((template) =>
-          template.render(template.placeholders.map((p) => parts.get(p) ?? this.valueInCall(p, args))),
-        );
-    }
-    const own = args.slice(0, key.length);
-    return isGivenAgain(own, parts) ? [] : [this.checked(Reflect.apply(key, undefined, own))].flat();
-  }
-
-  /** @param isOfServer whether the server gives each value that an error without a `part` may be about */
-  private noting<T>(make: () => T, isOfServer: boolean): T {
-    try {
-      return make();
-    } catch (error) {
-      if (isOfServer && isLockError(error) && !('part' in error && error.part))
-        this.serverMistakes.add(error);
-      throw error;
-    }
-  }
-
-  /** True for a key function that reads decorators of the application alone, such as `@CurrentUser()`. */
-  private takesFromServer(key: AnyFunction): boolean {
-    const read = this.shape.decorated.filter(({ index }) => index < key.length);
-    return read.every(({ type }) => type === undefined);
-  }
-
   /** True for an error about a value that no client sends, such as `<user.tenant>`. */
   isServerMistake(error: object): boolean {
     return this.serverMistakes.has(error);
   }
 
-  private partName(p: Placeholder): string | undefined {
-    const { kind } = this.shape;
-    return kind && partNameOf(this.origins.get(p) as Origin, kind);
+  private keysByArguments(args: readonly unknown[], parts: RequestParts): readonly string[] {
+    const { key } = this.site;
+    if (typeof key !== 'function') {
+      // A part that was not read for this context is the same for the handler, whatever pipes do.
+      const isKnown = (p: Placeholder) => parts.has(p) || this.sources.get(p)?.inArguments;
+      return key
+        .filter(({ placeholders }) => placeholders.every(isKnown))
+        .flatMap((template) =>
+          template.render(template.placeholders.map((p) => parts.get(p) ?? this.valueInArguments(p, args))),
+        );
+    }
+    const own = args.slice(0, key.length);
+    // An object may have changed since the key function had it.
+    const isSame = own.every((it, i) => Object(it) !== it && parts.has(i) && parts.get(i) === it);
+    return isSame ? [] : [this.callKey(own)].flat();
   }
 
-  private isPart(p: Placeholder): boolean {
-    return 'source' in (this.origins.get(p) as Origin);
+  /** Runs `make`, and remembers an error about a value that the server itself has to give. */
+  private noting<T>(make: () => T): T {
+    try {
+      return make();
+    } catch (error) {
+      if (this.isKeyOfServer && isLockError(error) && !('part' in error && error.part))
+        this.serverMistakes.add(error);
+      throw error;
+    }
   }
 
-  /** The first `count` arguments that Nest is about to give to the handler. */
-  argumentsOf(
-    count: number,
-    context: ExecutionContext,
-    values: HandlerValues,
-  ): MaybePromise<readonly unknown[]> {
-    const parameters = Array.from({ length: count }, (_, index) =>
-      this.shape.decorated.find((it) => it.index === index),
-    );
-    return readAll(parameters, (it) => it && values.read(it, context));
-  }
-
-  private valueInCall(p: Placeholder, args: readonly unknown[]): unknown {
-    const origin = this.origins.get(p) as Origin;
-    if ('argument' in origin) return follow(args[origin.argument], origin.rest);
+  private valueInArguments(p: Placeholder, args: readonly unknown[]): unknown {
+    const read = this.sources.get(p)?.inArguments;
+    if (read) return read(args);
     const message = `No key for ${this.where}: ${p.text} is a part of a request, and this is a plain call of the method.`;
     throw new LockKeyError(message, undefined);
   }
 
-  private valueInRequest(
-    p: Placeholder,
-    context: ExecutionContext,
-    values: HandlerValues,
-  ): MaybePromise<unknown> {
-    const origin = this.origins.get(p) as Origin;
-    if ('source' in origin) return follow(readSource(origin.source, context), origin.rest);
-    return andThen(origin.parameter && values.read(origin.parameter, context), (it) =>
-      follow(it, origin.rest),
-    );
-  }
-
-  /** Checks the result of a key function, which may be plain JavaScript. */
-  private checked(keys: Keys): Keys {
-    if (typeof keys === 'string' || Array.isArray(keys)) return keys;
+  /** Calls the key function, which may be plain JavaScript, and checks its result. */
+  private callKey(args: readonly unknown[]): Keys {
+    const keys: unknown = Reflect.apply(this.site.key as () => Keys, undefined, args);
+    if (typeof keys === 'string' || Array.isArray(keys)) return keys as Keys;
     throw new LockKeyError(
       `The key function of @Locked on ${this.where} gave no string and no list.`,
       undefined,
@@ -235,8 +211,3 @@ export class KeyPlan {
 
 /** The values of those placeholders that no argument of the handler has. For a key function: its arguments by position. */
 export type RequestParts = ReadonlyMap<Placeholder | number, unknown>;
-
-/** True for the arguments that a key function had. False if one is an object, which may have changed since. */
-function isGivenAgain(args: readonly unknown[], parts: RequestParts): boolean {
-  return args.every((it, position) => Object(it) !== it && parts.has(position) && parts.get(position) === it);
-}

@@ -2,14 +2,14 @@ import { injectLockService } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { refuseStandard } from '../options/standard-decorators.js';
 import { fillSlots } from './current-lock.decorator.js';
-import { ExpectedCall } from './handler-run.js';
-import { callLocked, type MethodCall } from './locked-call.js';
+import { callLocked, type MethodCall } from './call.js';
+import { ExpectedNestCall } from './handler-run.js';
 import { LockedInterceptor } from './locked.interceptor.js';
 import { type AnyFunction, INTERCEPTORS, putInFront } from '../nest/metadata.js';
-import { keySource, putSite, siteOf, type LockedSite } from './locked-site.js';
+import { keySource, putSite, siteOf, type LockedSite } from './site.js';
 import { checkLockedOptions, type LockedOptions, type LockPredicate } from './locked.options.js';
 import type { CheckedOptions, LockedDecorator, LockedKey, OnBusy } from './locked.types.js';
-import { signatureOf } from './parameter-names.js';
+import { signatureOf } from '../nest/parameter-names.js';
 import { declaringClass } from '../nest/parameter-slots.js';
 import { wrapMethod } from '../nest/wrap-method.js';
 
@@ -77,13 +77,13 @@ export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecor
     if (isStatic) return;
     // First in the list is outermost. @UseInterceptors appends, above or below @Locked, and so stays inside.
     putInFront(INTERCEPTORS, LockedInterceptor, wrapped);
-    injectLockService(target, options.service);
+    injectLockService(target, options.name);
   };
 }
 
 function callSite(call: MethodCall): unknown {
   const { site, original, self, args } = call;
-  const expected = ExpectedCall.of(site, args);
+  const expected = ExpectedNestCall.of(site, args);
   if (!expected) return callLocked(call);
   return expected.run((lock) => Reflect.apply(original, self, fillSlots(site, args, lock)) as unknown);
 }

@@ -10,7 +10,7 @@ import { beginFlows, MessageGuard } from './handler-flow.js';
 import { lastInterceptor } from './handler-run.js';
 import { KeyPlan } from './key-plan.js';
 import { LockErrorGatewayFilter } from './lock-error.filter.js';
-import { siteOf } from './locked-site.js';
+import { siteOf } from './site.js';
 import { LockedInterceptor } from './locked.interceptor.js';
 
 const MESSAGES: readonly unknown[] = ['rpc', 'ws'];
@@ -81,13 +81,13 @@ export class LockedExplorer implements OnModuleInit {
         `@Locked on ${where}: a subscription goes on when its resolver has returned and its lock is released; acquire inside its generator.`,
       );
     }
-    const registration = options.service ?? 'default';
+    const registration = options.name ?? 'default';
     const service = getLockServiceToken(registration);
     const count = tokens.filter((token) => token === service).length;
     if (count !== 1) {
       const found =
         count === 0
-          ? `no DistributedLockModule has the name "${registration}". Import ${importOf(options.service)}, or correct the option service.`
+          ? `no DistributedLockModule has the name "${registration}". Import ${importOf(options.name)}, or correct the option name.`
           : `${count} DistributedLockModules have the name "${registration}". Import it once, in the root module, or give each a name of its own: forRoot({ name: 'jobs', … }).`;
       throw new LockConfigurationError(`@Locked on ${where}: ${found}`);
     }

@@ -5,6 +5,7 @@ import { catchError, finalize, Observable, of, type Subscriber, type TeardownLog
 import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
 import {
   assertGenuine,
+  findProvider,
   getLockHttpToken,
   getLockServiceToken,
   importOf,
@@ -14,19 +15,18 @@ import { warn, warnOnce } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
 import { INTERCEPTORS, boundTo, isSse } from '../nest/metadata.js';
 import { LockConfigurationError, isLockError, type LockError } from '../port/lock.errors.js';
-import { acquireOrFallBack, keepAcquired, takeAcquired, whenAcquired } from './acquire.js';
+import { acquireOrFallBack, keepAcquired, takeAcquired, WaitCancellation, whenAcquired } from './acquire.js';
 import type { Acquired, LockedCall } from './acquire.js';
-import { answerTo, grpcCallOf, type Answer } from './answers.js';
-import { Departure } from './departure.js';
+import { answerTo, grpcCallOf } from './answers.js';
 import { hasAppConfig, isInOwnFlow, locksLeftOut, runInOwnFlow } from './handler-flow.js';
-import { HandlerRun, lastInterceptor, toHandler, type HandlerRequest } from './handler-run.js';
+import { lastInterceptor, LockedHandlerRun, toHandler, UnderLock } from './handler-run.js';
+import type { HandlerRequest } from './handler-run.js';
 import { HandlerValues } from './handler-values.js';
 import { KeyPlan } from './key-plan.js';
 import { ClientLeftError, resolveLockHttp, retryAfterSeconds, toHttpException } from './lock-http.js';
 import type { LockHttpStatus } from './lock-http.js';
-import { siteOf } from './locked-site.js';
+import { siteOf } from './site.js';
 import { answerCall, prepareTransport, toTransportError } from './transport-error.js';
-import { UnderLock } from './under-lock.js';
 
 /**
  * Acquires the lock of a `@Locked` handler before the interceptors inside it and the handler run, and holds it until
@@ -41,8 +41,9 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   private readonly values: HandlerValues;
   /** The services by registration. They are kept, because Nest walks over all modules to find one. */
   private readonly services = new Map<string | undefined, LockService>();
-  /** Whose key lacked a value that the server itself has to give. It is told once for each. */
+  /** Whose key lacked a value that the server itself has to give. The log says so once for each. */
   private readonly warned = new Set<KeyPlan>();
+  private readonly logger = new Logger('DistributedLock');
 
   constructor(
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
@@ -56,16 +57,23 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const site = siteOf(context.getHandler());
     if (!site) return next.handle();
-    const passing = HandlerRun.passing(context, site);
+    // 1. Where an outer binding of this interceptor has acquired, go on. Behind the last one the handler starts.
+    const passing = LockedHandlerRun.passing(context, site);
     if (passing) return this.isLast(context) ? toHandler(passing, next) : next.handle();
-    const call = { site, plan: KeyPlan.of(context.getClass(), site), context, next };
+    const call = { site, plan: KeyPlan.of(context.getClass(), site), context };
     const results = whenAcquired<unknown>(
-      (departure) => takeAcquired(context) ?? this.acquire(call, departure),
-      (lock, out) => this.run(call, lock, out),
+      // 2. On subscription make the keys of the request and wait for the lock, unless the guard has done so.
+      (cancellation) => takeAcquired(context) ?? this.acquire(call, cancellation),
+      // 3. Run the inner interceptors and the handler under the lock. It goes back when all of them have ended.
+      (lock, out) => this.run(call, next, lock, out),
+      // 4. A lock error becomes what the client of this transport understands.
       (error) => this.errorFor(error, call),
     );
-    const own = call.plan.answersItself ? grpcCallOf(context.getArgs()) : undefined;
-    const answered = own ? results.pipe(catchError((error: unknown) => of(answerCall(own, error)))) : results;
+    const grpcCall = call.plan.shape.answersItself ? grpcCallOf(context.getArgs()) : undefined;
+    const answered = grpcCall
+      ? results.pipe(catchError((error: unknown) => of(answerCall(grpcCall, error))))
+      : results;
+    // 5. All of this happens without the locks of another caller in whose async context Nest calls the handler.
     return isInOwnFlow(context)
       ? answered
       : new Observable((out) => this.inOwnFlow(call, () => answered.subscribe(out)));
@@ -75,18 +83,17 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const site = siteOf(context.getHandler());
     if (!site) return true;
-    const departure = new Departure();
+    const cancellation = new WaitCancellation();
     const call = { site, plan: KeyPlan.of(context.getClass(), site), context };
+    const acquire = () => this.acquire(call, cancellation);
     try {
-      const outcome = isInOwnFlow(context)
-        ? this.acquire(call, departure)
-        : this.inOwnFlow(call, () => this.acquire(call, departure));
-      keepAcquired(context, await outcome);
+      const acquired = isInOwnFlow(context) ? acquire() : this.inOwnFlow(call, acquire);
+      keepAcquired(context, await acquired);
       return true;
     } catch (error) {
       throw this.errorFor(error, call);
     } finally {
-      departure.end();
+      cancellation.end();
     }
   }
 
@@ -106,125 +113,108 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   /** True where only the handler follows. A global interceptor has the interceptor of the method after it. */
   private isLast(context: ExecutionContext): boolean {
     if (boundTo(INTERCEPTORS, context.getHandler()).at(-1) === lastInterceptor) return false;
-    if (HandlerRun.of(context) || !hasAppConfig(context)) return true;
+    if (LockedHandlerRun.of(context) || !hasAppConfig(context)) return true;
     return !this.config.getGlobalInterceptors().some((it) => it instanceof LockedInterceptor);
   }
 
-  private acquire({ plan, context }: HandlerRequest, departure: Departure): MaybePromise<Acquired> {
-    leaveWithClient(answerTo(context), departure);
+  private acquire({ plan, context }: HandlerRequest, cancellation: WaitCancellation): MaybePromise<Acquired> {
+    // The call leaves the queue when its client has gone. Nest itself tears down gateways and Observables.
+    const answer = answerTo(context);
+    if (answer) {
+      cancellation.whenOver(
+        answer.whenOver(() => answer.wasLeft && cancellation.cancel(new ClientLeftError())),
+      );
+    }
     const argsFor = (count: number) => plan.argumentsOf(count, context, this.values);
-    const keys = () => plan.keysOfRequest(context, this.values);
-    const service = () => this.serviceOf(plan);
-    const fallBack: LockedCall['fallBack'] = async (onBusy, busy) => {
-      const args = await argsFor(Math.max(0, onBusy.length - 1));
-      return Reflect.apply(onBusy, await this.values.handlerOf(context), [busy, ...args]) as unknown;
+    const call: LockedCall = {
+      plan,
+      argsFor,
+      fallBack: async (onBusy, busy) => {
+        const args = await argsFor(Math.max(0, onBusy.length - 1));
+        return Reflect.apply(onBusy, await this.values.handlerOf(context), [busy, ...args]) as unknown;
+      },
+      keys: () => plan.keysOfRequest(context, this.values),
+      service: () => this.serviceOf(plan),
     };
-    const acquire = () => acquireOrFallBack({ plan, argsFor, fallBack, keys, service }, departure);
-    return andThen(prepareTransport(context.getType()), acquire);
+    return andThen(prepareTransport(context.getType()), () => acquireOrFallBack(call, cancellation));
   }
 
   private run(
-    call: HandlerRequest & { readonly next: CallHandler },
+    call: HandlerRequest,
+    next: CallHandler,
     lock: HeldLock | undefined,
     out: Subscriber<unknown>,
   ): TeardownLogic {
-    const { plan, context, next } = call;
+    const { plan, context } = call;
     const isLast = this.isLast(context);
     // Nest keeps the async context of handle() for the handler, and that of subscribe() for the handler's Observable.
-    const inside = (handlerRun: HandlerRun): Observable<unknown> =>
+    const inside = (handlerRun: LockedHandlerRun): Observable<unknown> =>
       isLast ? toHandler(handlerRun, next) : next.handle();
     if (!lock) {
-      const free = new HandlerRun(call, undefined);
+      const free = new LockedHandlerRun(call, undefined);
       const whole = () => inside(free).pipe(finalize(() => free.close()));
       return free.enter(() => whole().subscribe(out));
     }
     const type = context.getType<string>();
-    const answer = answerTo(context);
     const underLock = new UnderLock(out, lock, {
       onLost: plan.options.onLost ?? 'throw',
       lossFor: (error) => this.errorFor(error, call),
-      streams: {
-        where: plan.where,
-        readBy: type === 'rpc' || type === 'ws' ? 'nobody' : 'nest',
-        whenLeft: (stop) => answer?.whenOver(stop),
-      },
-      ownAnswer: () => (answer && isOwn(answer, call) ? answer : undefined),
+      streams: { where: plan.where, readBy: type === 'rpc' || type === 'ws' ? 'nobody' : 'nest' },
+      answer: answerTo(context),
+      // Also where Nest does not know: by `hijack()`, or by `response.write()`.
+      sendsItself: ({ isBegun }) =>
+        plan.shape.answersItself || (isBegun && type === 'http' && !isSse(context.getHandler())),
     });
-    const handlerRun = new HandlerRun(call, lock, underLock);
+    const handlerRun = new LockedHandlerRun(call, lock, underLock);
     underLock.start((observer) => handlerRun.enter(() => inside(handlerRun).subscribe(observer)), handlerRun);
     return () => underLock.leave();
   }
 
   /** The error for the client. Called for errors of the lock itself, not for errors of the handler. */
   private errorFor(error: unknown, { plan, context }: HandlerRequest): unknown {
-    const { options } = plan;
+    const { name, http, leaseMs } = plan.options;
     const type = context.getType<string>();
     if (isLockError(error) && error.code === 'LOCK_KEY') this.logKeyError(error, plan, context);
     if (type !== 'http') return toTransportError(error, type, context.getArgs());
-    const seconds = retryAfterSeconds(error, options.leaseMs);
+    const seconds = retryAfterSeconds(error, leaseMs);
     if (seconds !== undefined) {
       const response: unknown = context.switchToHttp().getResponse();
       this.adapterHost.httpAdapter.setHeader(response, 'Retry-After', String(seconds));
     }
-    const status = this.find<LockHttpStatus>(getLockHttpToken(options.service), plan);
-    return toHttpException(error, resolveLockHttp(options.http, status));
+    const status = findProvider<LockHttpStatus>(this.moduleRef, getLockHttpToken(name));
+    return toHttpException(error, resolveLockHttp(http, status));
   }
 
   /** The log has the class, the method and the template, which the client does not learn. The message repeats no value. */
   private logKeyError(error: LockError, plan: KeyPlan, context: ExecutionContext): void {
-    if (!plan.isServerMistake(error)) return logClientMistake(error, plan, context);
-    if (this.warned.has(plan)) return;
-    this.warned.add(plan);
-    warn(
-      this.serviceOf(plan),
-      `@Locked on ${plan.where}: ${error.message} No client sends it: look for a guard that is missing here or runs later, for a claim that the token lacks, and for a decorator that gives nothing. Clients are answered 400, and later ones without a word here.`,
-    );
+    const text = `@Locked on ${plan.where}: ${error.message}`;
+    if (!plan.isServerMistake(error)) {
+      const { headers } = Object(context.getArgByIndex(0)) as { headers?: Readonly<Record<string, unknown>> };
+      const isForm = String(headers?.['content-type']).startsWith('multipart/');
+      const advice =
+        ' The fields of a multipart form are read by an interceptor inside of the lock: lock a service method.';
+      this.logger.debug(isForm ? text + advice : text);
+    } else if (!this.warned.has(plan)) {
+      this.warned.add(plan);
+      warn(
+        this.serviceOf(plan),
+        `${text} No client sends it: look for a guard that is missing here or runs later, for a claim that the token lacks, and for a decorator that gives nothing. Clients are answered 400, and later ones without a word here.`,
+      );
+    }
   }
 
-  private serviceOf(plan: KeyPlan): LockService {
-    const registration = plan.options.service;
-    let service = this.services.get(registration);
+  private serviceOf({ where, options: { name } }: KeyPlan): LockService {
+    const known = this.services.get(name);
+    if (known) return known;
+    const service = findProvider<LockService>(this.moduleRef, getLockServiceToken(name));
     if (!service) {
-      service = this.find<LockService>(getLockServiceToken(registration), plan);
-      assertGenuine(service, registration, `@Locked on ${plan.where}`);
-      this.services.set(registration, service);
+      const named = name === undefined ? '' : ` with the name "${name}"`;
+      throw new LockConfigurationError(
+        `@Locked on ${where}: there is no DistributedLockModule${named} in this application. Import ${importOf(name)} in its root module.`,
+      );
     }
+    assertGenuine(service, name, `@Locked on ${where}`);
+    this.services.set(name, service);
     return service;
   }
-
-  private find<T>(token: symbol, { where, options }: KeyPlan): T {
-    try {
-      return this.moduleRef.get<T>(token, { strict: false });
-    } catch (cause) {
-      const name = options.service === undefined ? '' : ` with the name "${options.service}"`;
-      const text = `@Locked on ${where}: there is no DistributedLockModule${name} in this application. Import ${importOf(options.service)} in its root module.`;
-      throw new LockConfigurationError(text, { cause });
-    }
-  }
-}
-
-/** Leaves the queue when the client has gone. Nest itself tears down gateways and Observables. */
-function leaveWithClient(answer: Answer | undefined, departure: Departure): void {
-  if (!answer) return;
-  const stop = answer.whenOver(() => {
-    if (answer.wasLeft) departure.leave(new ClientLeftError());
-  });
-  departure.whenOver(stop);
-}
-
-/** True if the handler sends the answer itself, also where Nest does not know: by `hijack()`, or by `response.write()`. */
-function isOwn(answer: Answer, { plan, context }: HandlerRequest): boolean {
-  return (
-    plan.answersItself || (answer.isBegun && !isSse(context.getHandler()) && context.getType() === 'http')
-  );
-}
-
-const logger = new Logger('DistributedLock');
-
-function logClientMistake({ message }: LockError, { where }: KeyPlan, context: ExecutionContext): void {
-  const { headers } = Object(context.getArgByIndex(0)) as { headers?: Readonly<Record<string, unknown>> };
-  const isForm = String(headers?.['content-type']).startsWith('multipart/');
-  const advice =
-    ' The fields of a multipart form are read by an interceptor inside of the lock: lock a service method.';
-  logger.debug(`@Locked on ${where}: ${message}${isForm ? advice : ''}`);
 }

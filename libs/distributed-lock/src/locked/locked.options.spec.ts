@@ -5,9 +5,11 @@ describe('the options of @Locked that the service gets', () => {
   it('are all options of a call, mode and permits included, and no others', () => {
     const { signal } = new AbortController();
     const call = { waitMs: 1, leaseMs: 20, permits: 3, weight: 2, fair: true, holdAtLeastMs: 10, signal };
-    expect(
-      callOptions({ ...call, onBusy: 'skip', onLost: 'ignore', service: 'other' }, 'Orders.pay'),
-    ).toEqual({ ...call, onBusy: 'throw', site: 'Orders.pay' });
+    expect(callOptions({ ...call, onBusy: 'skip', onLost: 'ignore', name: 'other' }, 'Orders.pay')).toEqual({
+      ...call,
+      onBusy: 'throw',
+      site: 'Orders.pay',
+    });
     expect(callOptions({ mode: 'shared', site: 'import' }, 'Orders.pay')).toEqual({
       mode: 'shared',
       site: 'import',

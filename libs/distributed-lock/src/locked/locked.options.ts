@@ -3,15 +3,15 @@ import { describeGiven } from '../options/describe-given.js';
 import { LockConfigurationError, type LockWaitTimeoutError } from '../port/lock.errors.js';
 import { CALL_NAMES, checkCallOptions, checkOnLost, WITH_LOCK_NAMES } from '../lock/request/lock-options.js';
 import { MAX_TEXT } from '../lock/request/this-process.js';
-import { checkOptionNames, type OptionNames } from '../options/option-names.js';
+import { checkOptionNames, overlay, type OptionNames } from '../options/option-names.js';
 import type { CallOptions, WithLockOptions } from '../lock/lock.js';
 import { refuseStandard } from '../options/standard-decorators.js';
 import { resolveLockHttp, type LockHttpOptions } from './lock-http.js';
 
 /** Options of `@Locked` and `@LockDefaults`. Options that are left out come from the module. */
 export interface LockedOptions extends Omit<WithLockOptions, 'onBusy'> {
-  /** The registration to use; default: the one without a name. */
-  readonly service?: string;
+  /** The name of the registration to use, as `forRoot` has it; default: the registration without a name. */
+  readonly name?: string;
   /**
    * What a call does when the key is not free within `waitMs`.
    *
@@ -50,7 +50,7 @@ export type LockPredicate = (...args: never[]) => boolean | Promise<boolean>;
 
 export const OPTION_NAMES: OptionNames<LockedOptions> = {
   ...WITH_LOCK_NAMES,
-  service: true,
+  name: true,
   onBusy: true,
   when: true,
   stream: true,
@@ -68,12 +68,15 @@ export function LockDefaults(options: LockedOptions): ClassDecorator {
     }
     checkLockedOptions(`@LockDefaults on ${target.name}`, options);
     Reflect.defineMetadata(LOCK_DEFAULTS, options, target);
-    if (options.service !== undefined) injectLockService(target.prototype as object, options.service);
+    if (options.name !== undefined) injectLockService(target.prototype as object, options.name);
   };
 }
 
-export function lockDefaultsOf(cls: object): LockedOptions {
-  return (Reflect.getMetadata(LOCK_DEFAULTS, cls) as LockedOptions | undefined) ?? {};
+/** The options of one method of a concrete class: those of its `@Locked` over those of `@LockDefaults`. */
+export function optionsOf(cls: object, own: LockedOptions): LockedOptions {
+  const defaults = (Reflect.getMetadata(LOCK_DEFAULTS, cls) as LockedOptions | undefined) ?? {};
+  const options: LockedOptions = overlay(defaults, own);
+  return options.onBusy === 'skip' ? overlay({ waitMs: 0 }, options) : options;
 }
 
 /**
@@ -92,7 +95,7 @@ export function checkLockedOptions(where: string, options: LockedOptions): void 
 }
 
 function checkValues(options: LockedOptions): void {
-  const { onBusy = 'throw', when, http, service, stream } = options;
+  const { onBusy = 'throw', when, http, name, stream } = options;
   if (typeof onBusy !== 'function' && !BUSY.includes(onBusy)) {
     throw new LockConfigurationError(
       `onBusy must be 'throw', 'skip', 'takeover' or a function; it is ${String(onBusy)}.`,
@@ -101,9 +104,9 @@ function checkValues(options: LockedOptions): void {
   checkCallOptions({ ...options, onBusy: busyOfCall(onBusy) });
   checkOnLost(options.onLost);
   resolveLockHttp(http);
-  if (service !== undefined && (typeof service !== 'string' || service === '')) {
+  if (name !== undefined && (typeof name !== 'string' || name === '')) {
     throw new LockConfigurationError(
-      `service must be the name of a registration; it is ${describeGiven(service)}.`,
+      `name must be the name of a registration; it is ${describeGiven(name)}.`,
     );
   }
   if (stream !== undefined && typeof stream !== 'boolean') {

@@ -2,9 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import { Observable, Subject, type Subscription } from 'rxjs';
 import { LockLostError } from '../port/lock.errors.js';
 import type { HeldLock } from '../lock/core/held-lock.js';
-import type { Departure } from './departure.js';
-import { whenAcquired } from './acquire.js';
-import { UnderLock } from './under-lock.js';
+import { whenAcquired, type WaitCancellation } from './acquire.js';
+import { UnderLock } from './handler-run.js';
 
 const lost = new LockLostError('a', 1, 'expired', 'for a test');
 
@@ -14,7 +13,6 @@ class Scene {
   readonly inner = new Subject<string>();
   private readonly lossListeners = new Set<(loss: LockLostError) => void>();
   isLost = false;
-  isRunning = false;
   /** The store is asked, and says that the lock is lost. */
   isInDoubt = false;
   readonly lock = {
@@ -71,11 +69,10 @@ describe('work under a lock', () => {
 
   it('that has ended while something of it still runs answers at once and releases when that is over', () => {
     const scene = new Scene();
-    scene.isRunning = true;
+    const end = scene.underLock.addPart();
     scene.inner.error(new Error());
     expect(scene.log).toEqual(['closed', 'Error']);
-    scene.isRunning = false;
-    scene.underLock.releaseIfDone();
+    end();
     expect(scene.log.at(-1)).toBe('released');
   });
 
@@ -106,7 +103,7 @@ describe('work under a lock', () => {
 
   it('is not told of a loss after its end, although something of it still runs', () => {
     const scene = new Scene();
-    scene.isRunning = true;
+    scene.underLock.addPart();
     scene.inner.complete();
     scene.lose();
     expect(scene.log).toEqual(['closed', 'complete']);
@@ -175,10 +172,10 @@ describe('acquiring for a subscriber', () => {
   });
 
   it('ends with the wait: who leaves later aborts nothing', async () => {
-    const departures: Departure[] = [];
+    const cancellations: WaitCancellation[] = [];
     const results = whenAcquired(
-      async (departure) => {
-        departures.push(departure);
+      async (cancellation) => {
+        cancellations.push(cancellation);
         return { answer: 'answer' };
       },
       () => undefined,
@@ -186,6 +183,6 @@ describe('acquiring for a subscriber', () => {
     const subscription = results.subscribe();
     await nextTurn();
     subscription.unsubscribe();
-    expect(departures.map(({ aborted }) => aborted)).toEqual([false]);
+    expect(cancellations.map(({ aborted }) => aborted)).toEqual([false]);
   });
 });

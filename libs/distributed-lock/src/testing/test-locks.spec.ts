@@ -21,7 +21,7 @@ class Orders {
     return `paid ${id}`;
   }
 
-  @Locked('report', { service: 'reports' })
+  @Locked('report', { name: 'reports' })
   async report(): Promise<string> {
     return 'report';
   }

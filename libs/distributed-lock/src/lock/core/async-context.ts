@@ -12,8 +12,8 @@ interface FlowLock extends Lock {
 class Frame {
   constructor(
     readonly lock: FlowLock | undefined,
-    /** The run of a `@Locked` handler: a `HandlerRun`, or the `ExpectedCall` behind its interceptors. */
-    readonly activation: object | undefined,
+    /** The run of a `@Locked` handler: a `LockedHandlerRun`, or the `ExpectedNestCall` behind its interceptors. */
+    readonly handlerRun: object | undefined,
     readonly outer: Flow,
     /** The request with which the flow began; `undefined` for a flow whose beginning nobody has marked. */
     readonly origin: FlowOrigin | undefined,
@@ -39,16 +39,16 @@ const storage = (shared[SHARED] ??= new AsyncLocalStorage<Frame | undefined>());
 const NO_HOLDS: readonly Hold[] = [];
 
 /** Runs `work` as a flow that has `lock` on top of the locks of the present flow. */
-export function runHolding<T>(lock: FlowLock, work: () => T, activation?: object): T {
+export function runHolding<T>(lock: FlowLock, work: () => T, handlerRun?: object): T {
   const around = storage.getStore();
-  const frame = new Frame(lock, activation ?? around?.activation, innermostLive(around), around?.origin);
+  const frame = new Frame(lock, handlerRun ?? around?.handlerRun, innermostLive(around), around?.origin);
   return storage.run(frame, work);
 }
 
-/** Runs `work` as a flow that has the locks of the present flow, and runs for `activation` alone. */
-export function runFor<T>(activation: object | undefined, work: () => T): T {
+/** Runs `work` as a flow that has the locks of the present flow, and runs for `handlerRun` alone. */
+export function runFor<T>(handlerRun: object | undefined, work: () => T): T {
   return storage.run(
-    new Frame(undefined, activation, innermostLive(storage.getStore()), originOfFlow()),
+    new Frame(undefined, handlerRun, innermostLive(storage.getStore()), originOfFlow()),
     work,
   );
 }
@@ -83,12 +83,12 @@ export function runWithLocksSince<T>(entry: Flow, work: () => T): T {
   const inside = (frame: Flow): Flow =>
     !frame || outside.has(frame)
       ? undefined
-      : new Frame(frame.lock, frame.activation, inside(frame.outer), undefined);
+      : new Frame(frame.lock, frame.handlerRun, inside(frame.outer), undefined);
   return storage.run(inside(storage.getStore()), work);
 }
 
-export function activationOfFlow(): object | undefined {
-  return storage.getStore()?.activation;
+export function handlerRunOfFlow(): object | undefined {
+  return storage.getStore()?.handlerRun;
 }
 
 /**

@@ -1,3 +1,4 @@
+// Calls of locked methods that no interceptor has acquired for: by other code, by schedulers and by workers.
 import { isObservable, throwError, type Observable } from 'rxjs';
 import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
 import { promiseOf } from '../async-context/promise-of.js';
@@ -7,17 +8,17 @@ import type { Keys, Lock } from '../lock/lock.js';
 import type { HeldLock } from '../lock/core/held-lock.js';
 import { assertHoldable, holdStream } from '../lock/streams/held-stream.js';
 import type { LockService } from '../lock/lock.service.js';
-import { runHolding } from '../lock/core/async-context.js';
-import { outsideOfHandlers } from './handler-run.js';
-import { acquireOrFallBack, busyAnswer, isNeeded, whenAcquired, type LockedCall } from './acquire.js';
+import { handlerRunOfFlow, runFor, runHolding } from '../lock/core/async-context.js';
+import { acquireOrFallBack, busyAnswer, isNeeded, WaitCancellation, whenAcquired } from './acquire.js';
+import type { LockedCall } from './acquire.js';
 import { fillSlots } from './current-lock.decorator.js';
-import { Departure } from './departure.js';
 import { runAsCalled } from './handler-flow.js';
+import { UnderLock } from './handler-run.js';
 import { KeyPlan } from './key-plan.js';
 import { serviceOf } from './live-services.js';
 import type { AnyClass, AnyFunction } from '../nest/metadata.js';
-import { optionsOf, type LockedSite } from './locked-site.js';
-import { UnderLock } from './under-lock.js';
+import { optionsOf } from './locked.options.js';
+import type { LockedSite } from './site.js';
 
 /** One call of a method that is wrapped. */
 export interface MethodCall {
@@ -28,8 +29,7 @@ export interface MethodCall {
   readonly args: readonly unknown[];
 }
 
-/** One call of a locked method that no interceptor has acquired for. */
-interface Call extends LockedCall {
+interface PlainCall extends LockedCall {
   readonly plan: KeyPlan;
   readonly keys: () => Keys;
   /** Runs the method itself. */
@@ -42,33 +42,41 @@ interface Call extends LockedCall {
  * Returns a Promise, an Observable under `stream: true`, or an async generator for a method that is one. A stream that
  * the method returns holds the lock until it has ended.
  */
-export function callLocked({
-  site,
-  original,
-  self,
-  args,
-}: MethodCall): Promise<unknown> | Observable<unknown> | AsyncGenerator<unknown, unknown> {
-  const callOf = (): Call => {
-    const plan = KeyPlan.of(classOf(self, site), site);
-    const run = (lock: Lock | undefined): unknown =>
-      outsideOfHandlers(() => Reflect.apply(original, self, fillSlots(site, args, lock)));
-    const service = serviceFor(self, plan);
-    const [argsFor, keys] = [() => args, () => plan.keysOfCall(args)];
-    const fallBack: Call['fallBack'] = (onBusy, busy) => Reflect.apply(onBusy, self, [busy, ...args]);
-    return { plan, service: () => service, argsFor, fallBack, keys, run };
-  };
-  if (site.isGenerator) return generated(callOf);
+export function callLocked(
+  call: MethodCall,
+): Promise<unknown> | Observable<unknown> | AsyncGenerator<unknown, unknown> {
+  const { site, self } = call;
+  if (site.isGenerator) return generated(call);
+  const cls = classOf(self, site);
   try {
-    const call = callOf();
-    if (call.plan.options.stream) return streamed(call);
-    return runAsCalled({ self, site, where: call.plan.call.site }, () => promised(call));
+    const plain = plainCall(call, cls);
+    if (plain.plan.options.stream) return streamed(plain);
+    return runAsCalled({ self, site, where: plain.plan.call.site }, () => promised(plain));
   } catch (error) {
-    const { stream } = optionsOf(classOf(self, site), site);
+    const { stream } = optionsOf(cls, site.options);
     return stream ? throwError(() => error) : Promise.reject(error as Error);
   }
 }
 
-function promised({ plan, service, argsFor, fallBack, keys, run }: Call): Promise<unknown> {
+function plainCall({ site, original, self, args }: MethodCall, cls = classOf(self, site)): PlainCall {
+  const plan = KeyPlan.of(cls, site);
+  const service = serviceFor(self, plan);
+  const run = (lock: Lock | undefined): unknown => {
+    const work = () => Reflect.apply(original, self, fillSlots(site, args, lock)) as unknown;
+    // A call of a handler inside of this method is none that Nest makes.
+    return handlerRunOfFlow() ? runFor(undefined, work) : work();
+  };
+  return {
+    plan,
+    service: () => service,
+    argsFor: () => args,
+    fallBack: (onBusy, busy) => Reflect.apply(onBusy, self, [busy, ...args]) as unknown,
+    keys: () => plan.keysOfCall(args),
+    run,
+  };
+}
+
+function promised({ plan, service, argsFor, fallBack, keys, run }: PlainCall): Promise<unknown> {
   const { options, where } = plan;
   const check = (result: unknown): unknown => {
     assertHoldable(result, { where, readBy: 'caller' });
@@ -80,7 +88,7 @@ function promised({ plan, service, argsFor, fallBack, keys, run }: Call): Promis
     return andThen(run(lock), check);
   };
   const onResult = (result: unknown): unknown => {
-    if (!hasStarted) throw mockError(options.service, `@Locked on ${where}`, 'did not run the method');
+    if (!hasStarted) throw mockError(options.name, `@Locked on ${where}`, 'did not run the method');
     return result;
   };
   const onError = (error: unknown): MaybePromise<unknown> => {
@@ -96,15 +104,21 @@ function promised({ plan, service, argsFor, fallBack, keys, run }: Call): Promis
   );
 }
 
-function streamed(call: Call): Observable<unknown> {
-  const { plan, run } = call;
+function streamed(call: PlainCall): Observable<unknown> {
+  const { run } = call;
+  const { options, where } = call.plan;
+  const start = (lock: Lock | undefined): Observable<unknown> => {
+    const result = run(lock);
+    if (isObservable(result)) return result;
+    throw new LockConfigurationError(`${where} returned no Observable: leave out stream of @Locked.`);
+  };
   return whenAcquired(
-    (departure) => acquireOrFallBack(call, departure),
+    (cancellation) => acquireOrFallBack(call, cancellation),
     (lock, out) => {
-      if (!lock) return streamOf(plan, run(undefined)).subscribe(out);
-      const underLock = new UnderLock(out, lock, { onLost: plan.options.onLost ?? 'throw' });
+      if (!lock) return start(undefined).subscribe(out);
+      const underLock = new UnderLock(out, lock, { onLost: options.onLost ?? 'throw' });
       underLock.streams();
-      underLock.start((observer) => runHolding(lock, () => streamOf(plan, run(lock)).subscribe(observer)));
+      underLock.start((observer) => runHolding(lock, () => start(lock).subscribe(observer)));
       return () => underLock.leave();
     },
   );
@@ -114,35 +128,39 @@ function streamed(call: Call): Observable<unknown> {
 const RETURNED = Symbol('returned');
 
 /** Acquires when the first value is asked for, so that a generator that is never read holds nothing. */
-function generated(callOf: () => Call): AsyncGenerator<unknown, unknown> {
-  const departure = new Departure();
-  const steps = stepsOf(callOf, departure);
+function generated(call: MethodCall): AsyncGenerator<unknown, unknown> {
+  const cancellation = new WaitCancellation();
+  const steps = stepsOf(call, cancellation);
   const end = steps.return.bind(steps);
   return Object.assign(steps, {
     return(value: unknown) {
       // A generator that waits for the lock could otherwise not end before the grant.
-      departure.leave(RETURNED);
+      cancellation.cancel(RETURNED);
       return end(value);
     },
   });
 }
 
-async function* stepsOf(callOf: () => Call, departure: Departure): AsyncGenerator<unknown, unknown> {
-  const call = callOf();
-  const outcome = await promiseOf(() => acquireOrFallBack(call, departure)).catch((error: unknown) => {
-    if (departure.reason === RETURNED) return undefined;
+async function* stepsOf(
+  methodCall: MethodCall,
+  cancellation: WaitCancellation,
+): AsyncGenerator<unknown, unknown> {
+  const call = plainCall(methodCall);
+  const { plan, run } = call;
+  const acquired = await promiseOf(() => acquireOrFallBack(call, cancellation)).catch((error: unknown) => {
+    if (cancellation.reason === RETURNED) return undefined;
     throw error;
   });
-  departure.end();
-  if (!outcome) return undefined;
-  if ('answer' in outcome) return yield* itemsOf(call, outcome.answer);
-  const { lock } = outcome;
-  if (!lock) return yield* call.run(undefined) as AsyncGenerator<unknown, unknown>;
-  if (departure.reason === RETURNED) return lock.releaseInBackground();
+  cancellation.end();
+  if (!acquired) return undefined;
+  if ('answer' in acquired) return yield* itemsOf(plan, acquired.answer);
+  const { lock } = acquired;
+  if (!lock) return yield* run(undefined) as AsyncGenerator<unknown, unknown>;
+  if (cancellation.reason === RETURNED) return lock.releaseInBackground();
   return yield* itemsUnder(lock, call);
 }
 
-function itemsUnder(lock: HeldLock, { plan, run }: Call): AsyncIterable<unknown> {
+function itemsUnder(lock: HeldLock, { plan, run }: PlainCall): AsyncIterable<unknown> {
   try {
     lock.assertHeld();
     const held = holdStream(run(lock), lock, {
@@ -159,19 +177,14 @@ function itemsUnder(lock: HeldLock, { plan, run }: Call): AsyncIterable<unknown>
 }
 
 /** The answer of `onBusy` in place of an async generator: another one, a list, or nothing. */
-function itemsOf({ plan }: Call, answer: unknown): AsyncIterable<unknown> | Iterable<unknown> {
+function itemsOf({ where }: KeyPlan, answer: unknown): AsyncIterable<unknown> | Iterable<unknown> {
   if (answer === undefined) return [];
   if (typeof answer === 'object' && answer !== null) {
     if (Symbol.asyncIterator in answer || Symbol.iterator in answer) return answer as Iterable<unknown>;
   }
   throw new LockConfigurationError(
-    `${plan.where}: its onBusy answers for an async generator, so it must give something to iterate.`,
+    `${where}: its onBusy answers for an async generator, so it must give something to iterate.`,
   );
-}
-
-function streamOf({ where }: KeyPlan, result: unknown): Observable<unknown> {
-  if (isObservable(result)) return result;
-  throw new LockConfigurationError(`${where} returned no Observable: leave out stream of @Locked.`);
 }
 
 function classOf(self: unknown, { declaredIn }: LockedSite): AnyClass {
@@ -180,7 +193,7 @@ function classOf(self: unknown, { declaredIn }: LockedSite): AnyClass {
 }
 
 /** The service that Nest has injected; otherwise that of the application of the object. */
-function serviceFor(self: unknown, { options: { service: name }, where }: KeyPlan): LockService {
+function serviceFor(self: unknown, { options: { name }, where }: KeyPlan): LockService {
   const injected = (self as Readonly<Record<symbol, LockService | undefined>> | undefined)?.[
     injectedProperty(name)
   ];

@@ -1,4 +1,4 @@
-import type { AnyFunction } from '../nest/metadata.js';
+import type { AnyFunction } from './metadata.js';
 
 /** The parameters of a function, as far as its source text can be read for certain. */
 export interface Signature {

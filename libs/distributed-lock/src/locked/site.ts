@@ -1,11 +1,10 @@
 import { describeGiven } from '../options/describe-given.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import type { Keys } from '../lock/lock.js';
-import { overlay } from '../options/option-names.js';
 import { KeyTemplate } from './key-template.js';
-import { lockDefaultsOf, type LockedOptions } from './locked.options.js';
+import type { LockedOptions } from './locked.options.js';
 import type { AnyClass, AnyFunction } from '../nest/metadata.js';
-import type { Signature } from './parameter-names.js';
+import type { Signature } from '../nest/parameter-names.js';
 
 /** One `@Locked` as it is written. Frozen. Its identity tells a call of its own method from calls of others. */
 export interface LockedSite {
@@ -39,23 +38,13 @@ export function siteOf(fn: unknown): LockedSite | undefined {
 
 export function keySource(key: string | readonly string[] | ((...args: never[]) => Keys)): KeySource {
   if (typeof key === 'function') return key;
-  const texts = typeof key === 'string' ? [key] : key;
-  if (!isListOfTexts(texts)) {
+  const texts: unknown = typeof key === 'string' ? [key] : key;
+  if (!Array.isArray(texts) || texts.some((text) => typeof text !== 'string')) {
     const given = Array.isArray(texts) ? 'a list with something else in it' : describeGiven(texts);
     throw new LockConfigurationError(
       `@Locked takes a key template, a list of them or a function of the arguments; it was given ${given}. Write @Locked('order:<id>').`,
     );
   }
   if (texts.length === 0) throw new LockConfigurationError('@Locked needs at least one key.');
-  return texts.map((text) => KeyTemplate.compile(text));
-}
-
-function isListOfTexts(given: unknown): given is readonly string[] {
-  return Array.isArray(given) && given.every((text) => typeof text === 'string');
-}
-
-/** Options of one method of a concrete class: those of `@Locked` over those of `@LockDefaults`. */
-export function optionsOf(cls: AnyClass, site: LockedSite): LockedOptions {
-  const options: LockedOptions = overlay(lockDefaultsOf(cls), site.options);
-  return options.onBusy === 'skip' ? overlay({ waitMs: 0 }, options) : options;
+  return texts.map((text: string) => KeyTemplate.compile(text));
 }

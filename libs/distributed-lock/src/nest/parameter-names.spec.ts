@@ -1,7 +1,7 @@
 import { Script } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import type { AnyFunction } from '../nest/metadata.js';
+import type { AnyFunction } from './metadata.js';
 import { signatureOf } from './parameter-names.js';
 
 /** A piece of source text, and whether all of it can be read for certain. */

@@ -1,0 +1,227 @@
+// Runs at boot only: what a locked method declares, and where the values of its key come from.
+import type { ExecutionContext } from '@nestjs/common';
+import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import {
+  answersItself,
+  handlerKind,
+  handlerParameters,
+  isPiped,
+  ROUTE_PARAMETER,
+  wildcardsOf,
+  type AnyClass,
+  type AnyFunction,
+  type HandlerKind,
+  type HandlerParameter,
+} from '../nest/metadata.js';
+import { signatureOf, type Signature } from '../nest/parameter-names.js';
+import { isReadable, readSource, type HandlerValues } from './handler-values.js';
+import { EACH, follow, type KeyTemplate, type Placeholder } from './key-template.js';
+import type { LockedOptions } from './locked.options.js';
+import type { LockedSite } from './site.js';
+
+/** What one locked method of one concrete class declares. */
+export interface MethodShape {
+  /** `GoodsController.purchase`, for messages. */
+  readonly where: string;
+  /** The transport over which Nest calls the method; `undefined` for a method that only other code calls. */
+  readonly kind: HandlerKind | undefined;
+  /** The parameters that Nest fills in; empty for a method that is no handler. */
+  readonly decorated: readonly HandlerParameter[];
+  /** The parameters in its source text. */
+  readonly signature: Signature;
+  /** Route parameters that come as lists, if no pipe of the method or its class changes them. */
+  readonly wildcards: readonly string[];
+  /** True for a handler that sends its answer itself, perhaps after it has returned. */
+  readonly answersItself: boolean;
+}
+
+/** Reads the value of one placeholder. */
+export interface ValueSource {
+  /** Reads it from the arguments of the method; `undefined` for a part of the request that no argument has. */
+  readonly inArguments?: (args: readonly unknown[]) => unknown;
+  /** Reads it from a request, before Nest calls the handler. */
+  readonly inRequest: (context: ExecutionContext, values: HandlerValues) => MaybePromise<unknown>;
+  /** The name that clients have for the value: `header x-tenant`, `body.sku`. `undefined` for a value that no client sends. */
+  readonly part: string | undefined;
+}
+
+/** The sources that a placeholder can name in each kind of handler, with Nest's number of the decorator that reads the same. */
+const SOURCES: Readonly<Record<HandlerKind, Readonly<Record<string, number | undefined>>>> = {
+  http: { params: ROUTE_PARAMETER, query: 4, body: 3, headers: 6, user: undefined },
+  rpc: { data: 3 },
+  ws: { data: 3 },
+  other: { args: 3, user: undefined },
+};
+
+const POSITION = /^\d+$/;
+
+export function shapeOf(cls: AnyClass, { method, isStatic, signature }: LockedSite): MethodShape {
+  const methods = cls.prototype as Readonly<Record<string | symbol, AnyFunction>> | undefined;
+  const fn = isStatic ? undefined : methods?.[method];
+  const kind = fn && handlerKind(cls, method, fn);
+  return {
+    where: `${cls.name}.${String(method)}`,
+    kind,
+    decorated: kind ? handlerParameters(cls, method) : [],
+    signature,
+    wildcards: fn && kind === 'http' && !isPiped(cls, fn) ? wildcardsOf(cls, fn) : [],
+    answersItself: fn !== undefined && answersItself(cls, method, fn),
+  };
+}
+
+/** @throws LockConfigurationError for a name that the method does not have, with the names that it has */
+export function sourceOf(p: Placeholder, template: KeyTemplate, shape: MethodShape): ValueSource {
+  const place = `${p.text} in "${template.text}" at position ${p.position}`;
+  const source = shape.kind ? inHandler(p, place, shape, shape.kind) : inMethod(p, shape);
+  if (source) return source;
+  throw shapeError(shape, `unknown ${place}; ${offerOf(shape)}.`);
+}
+
+function inMethod(
+  { path: [name = '', ...rest] }: Placeholder,
+  { signature: { parameters, gap } }: MethodShape,
+): ValueSource | undefined {
+  const isPosition = POSITION.test(name);
+  // Of two with one name in a script that is not strict, the code reads the last.
+  const index = isPosition ? Number(name) : parameters.findLastIndex((it) => it.name === name);
+  const isOpen = gap !== undefined || parameters.some(({ kind }) => kind === 'open');
+  if (index < 0 || (index >= parameters.length && !isOpen)) return undefined;
+  return {
+    inArguments: (args) => follow(args[index], rest),
+    inRequest: () => undefined,
+    part: undefined,
+  };
+}
+
+function inHandler(
+  p: Placeholder,
+  place: string,
+  shape: MethodShape,
+  kind: HandlerKind,
+): ValueSource | undefined {
+  const { decorated } = shape;
+  const [name = '', field, ...deeper] = p.path;
+  /** Refuses a wildcard that is read as a whole. One element, or each element, can make a key. */
+  const refuseWildcard = ([route = '', ...rest]: readonly string[]): void => {
+    if (p.isList || rest.length > 0 || !shape.wildcards.includes(route)) return;
+    throw shapeError(
+      shape,
+      `${place} is a wildcard of the route, which Express gives as a list of its segments. Give a key function, (path: string[]) => lockKey\`…\${path.join('/')}\`, or @Param a pipe that joins them.`,
+    );
+  };
+  const ofParameter = (declared: HandlerParameter, rest: readonly string[]): ValueSource => {
+    const { index, type, data, pipes } = declared;
+    if (type === ROUTE_PARAMETER && pipes.length === 0) refuseWildcard([String(data), ...rest]);
+    const source = decoratorSource(declared, kind);
+    return {
+      inArguments: (args) => follow(args[index], rest),
+      inRequest: (context, values) => andThen(values.read(declared, context), (it) => follow(it, rest)),
+      part: source && partName([source, ...(typeof data === 'string' ? [data] : []), ...rest]),
+    };
+  };
+  if (field !== undefined && Object.hasOwn(SOURCES[kind], name)) {
+    // A field that the handler declares is read over its pipes.
+    const type = SOURCES[kind][name];
+    const declared = decorated.find((it) => type !== undefined && it.type === type && it.data === field);
+    if (declared) return ofParameter(declared, deeper);
+    const path = [name === 'headers' ? field.toLowerCase() : field, ...deeper];
+    if (name === 'params') refuseWildcard(path);
+    return {
+      inRequest: (context) => follow(readSource(name, context), path),
+      part: partName([name, ...path]),
+    };
+  }
+  const named = decorated.filter((it) =>
+    POSITION.test(name) ? it.index === Number(name) : it.data === name,
+  );
+  const [parameter, another] = named.filter((it) => isReadable(it, kind));
+  if (!another) return parameter && ofParameter(parameter, p.path.slice(1));
+  const choices = named.map((it) => {
+    const source = decoratorSource(it, kind);
+    return `<${source ? `${source}.${name}` : it.index}>`;
+  });
+  throw shapeError(
+    shape,
+    `${place} may be one of ${named.length} parameters; write ${choices.join(' or ')}.`,
+  );
+}
+
+/** The source that a decorated parameter reads; `undefined` for a decorator of the application. */
+function decoratorSource({ type }: HandlerParameter, kind: HandlerKind): string | undefined {
+  return Object.entries(SOURCES[kind]).find(([, number]) => number !== undefined && number === type)?.[0];
+}
+
+function partName([source = '', ...path]: readonly string[]): string | undefined {
+  if (source === 'user') return undefined;
+  const name = path.join('.').replaceAll(`.${EACH}`, EACH);
+  if (source === 'headers') return `header ${name}`;
+  return name === '' ? source : `${source}.${name}`;
+}
+
+function offerOf({ kind, decorated, signature: { parameters, gap } }: MethodShape): string {
+  if (kind) {
+    const names = decorated
+      .filter((it) => isReadable(it, kind))
+      .flatMap(({ data }) => (typeof data === 'string' ? [data] : []));
+    return names.length > 0 ? `the handler reads: ${names.join(', ')}` : 'the handler reads nothing by name';
+  }
+  const names = parameters.flatMap(({ name }) => name ?? []);
+  const known = names.length > 0 ? `the method's arguments are: ${names.join(', ')}` : undefined;
+  if (gap === undefined) return known ?? 'the method has no arguments with a name';
+  return [known, gap].filter(Boolean).join('; ');
+}
+
+function shapeError({ where }: MethodShape, text: string): LockConfigurationError {
+  return new LockConfigurationError(`@Locked on ${where}: ${text}`);
+}
+
+/** @throws LockConfigurationError for what a plain method can have and a handler cannot */
+export function checkHandler(shape: MethodShape, site: LockedSite, { onBusy, when }: LockedOptions): void {
+  if (site.inner) {
+    throw shapeError(
+      shape,
+      `there are two on one handler, and only the upper one is around its pipes and interceptors. Write one for both keys: ${bothKeys(site)}.`,
+    );
+  }
+  if (onBusy === 'skip' && shape.kind === 'http') {
+    throw shapeError(
+      shape,
+      `onBusy 'skip' would answer 200 with nothing; give a function that makes the answer.`,
+    );
+  }
+  if (typeof site.key === 'function') checkArguments(shape, 'key', site.key);
+  // `onBusy` gets the error first.
+  if (typeof onBusy === 'function') checkArguments(shape, 'onBusy', onBusy, onBusy.length - 1);
+  if (when) checkArguments(shape, 'when', when);
+}
+
+function bothKeys(site: LockedSite): string {
+  const keys = [site.key, site.inner?.key].map((key) =>
+    typeof key === 'object' ? key.map(({ text }) => `'${text}'`).join(', ') : undefined,
+  );
+  return keys.includes(undefined) ? 'a key function that returns a list' : `@Locked([${keys.join(', ')}])`;
+}
+
+/** Checks that `fn` declares all arguments that it uses, because the library reads no other ones for it. */
+function checkArguments(shape: MethodShape, role: string, fn: AnyFunction, count = fn.length): void {
+  const { parameters, gap } = signatureOf(fn);
+  if (parameters.some(({ kind }) => kind === 'open')) {
+    throw shapeError(
+      shape,
+      `the ${role} function has a default or a rest parameter; a handler's must name each argument plainly.`,
+    );
+  }
+  if (gap !== undefined) {
+    throw shapeError(
+      shape,
+      `it cannot be read which arguments the ${role} function takes, as it is bound, wrapped, or has a "/" between its parentheses. Write a plain function around it that names each of them.`,
+    );
+  }
+  const missing = shape.decorated.find((it) => it.index < count && shape.kind && !isReadable(it, shape.kind));
+  if (!missing) return;
+  throw shapeError(
+    shape,
+    `argument ${missing.index} of the handler is not there yet when the ${role} function is called.`,
+  );
+}
