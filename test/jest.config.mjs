@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { ENTRY_POINTS } from '../scripts/entry-points.mjs';
+import { ENTRY_POINTS } from '../tools/entry-points.mjs';
 import { SLOW_LANE, TOGETHER } from './lanes.mjs';
 
 const swc = {

@@ -290,7 +290,7 @@ describe.each(ADAPTERS)('the events on %s', (adapter) => {
 });
 
 const ROOT = new URL('../../', import.meta.url);
-const embedding = (await import(new URL('scripts/embed-admin-page.mjs', ROOT).href)) as {
+const embedding = (await import(new URL('tools/embed-admin-page.mjs', ROOT).href)) as {
   embedAdminPage(): string;
 };
 

@@ -11,7 +11,7 @@ describe('the API reference', () => {
   let generated: Readonly<Record<string, string>>;
 
   beforeAll(() => {
-    const script = spawnSync(process.execPath, ['scripts/api-reference.mjs', '--print'], {
+    const script = spawnSync(process.execPath, ['tools/api-reference.mjs', '--print'], {
       cwd: ROOT,
       encoding: 'utf8',
       maxBuffer: 2 ** 24,

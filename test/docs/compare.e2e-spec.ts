@@ -30,7 +30,8 @@ const written = (name: string) =>
   tableIn(page.split(`<!-- ${name}: `)[1]?.split(`<!-- end of ${name} -->`)[0] ?? '');
 
 /** What a script of the comparison exports. Its path is no literal, since it has no types. */
-const script = async (path: string) => (await import(`${ROOT}bench/compare/${path}`)) as Record<string, any>;
+const script = async (path: string) =>
+  (await import(`${ROOT}verification/bench/compare/${path}`)) as Record<string, any>;
 
 /** `[name]: target 'title'`: where the evidence of a cell is. */
 const definitions = [...page.matchAll(/^\[([\w-]+)\]: (\S+)(?: ['"](.+)['"])?$/gm)].map(
@@ -74,7 +75,7 @@ describe('the comparison', () => {
   it.each(['staleReleaseInMemory', 'reentrant', 'severalKeys', 'permits'])(
     'gives the answer that this library gives: %s',
     async (check) => {
-      const args = [`${ROOT}bench/compare/runs/run-check.mjs`, 'this library', check];
+      const args = [`${ROOT}verification/bench/compare/runs/run-check.mjs`, 'this library', check];
       const { stdout } = await promisify(execFile)(process.execPath, args);
       expect(JSON.parse(stdout)).toEqual({ answer: 'yes' });
     },
@@ -82,9 +83,9 @@ describe('the comparison', () => {
   );
 
   it('names the versions that are run', () => {
-    const { dependencies } = JSON.parse(readPage('bench/peers/package.json'));
+    const { dependencies } = JSON.parse(readPage('verification/bench/peers/package.json'));
     const redisson = /<artifactId>redisson<\/artifactId>\s*<version>([\d.]+)/.exec(
-      readPage('interop/pom.xml'),
+      readPage('verification/interop/pom.xml'),
     )?.[1];
     const text = page.replaceAll(/\s+/g, ' ');
     for (const library of ['redlock', 'redis-semaphore', 'murlock', 'redlock-universal']) {

@@ -93,7 +93,7 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
   redisKeys: [[LIFE, `KEYS = ${redisKeys('goods:42', 'lock', false).join(' ')}`]],
   watchdogTimeoutMs: [
     ['README.md', `\`watchdogTimeoutMs\`, ${watchdog} by default`],
-    ['README.zh-CN.md', `\`watchdogTimeoutMs\`（默认 ${defaults.watchdogTimeoutMs / 1000} 秒）`],
+    ['docs/zh/README.md', `\`watchdogTimeoutMs\`（默认 ${defaults.watchdogTimeoutMs / 1000} 秒）`],
     [GUARANTEES, `within ${watchdog}: [liveness]`, `(${watchdog} without renewal)`],
     [RECIPES, `| \`watchdogTimeoutMs\` | ${thousands(defaults.watchdogTimeoutMs)} |`],
     ['docs/redisson.md', `\`watchdogTimeoutMs\`: ${watchdog} in both`],
@@ -105,7 +105,7 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...sentences: st
   ],
   waitMs: [
     ['README.md', `\`waitMs\` (${wait} by default)`],
-    ['README.zh-CN.md', `\`waitMs\`（默认 ${defaults.waitMs / 1000} 秒）`],
+    ['docs/zh/README.md', `\`waitMs\`（默认 ${defaults.waitMs / 1000} 秒）`],
     [RECIPES, `| \`waitMs\` | ${thousands(defaults.waitMs)} |`],
     [
       'docs/prometheus/alerts.yml',
@@ -245,7 +245,7 @@ describe('a figure of the code', () => {
 describe('the figures of the benchmark in the README', () => {
   const rows = [...textOf('docs/benchmarks.md').matchAll(/\| \*\*([^|]+?)\|([^|]+)\| ([\d .]+?)( ms)?:/g)];
 
-  it.each(['README.md', 'README.zh-CN.md'])('are those of its page, in %s', (page) => {
+  it.each(['README.md', 'docs/zh/README.md'])('are those of its page, in %s', (page) => {
     const hot = rows.slice(0, 3).map(([, , own = '', other]) => [/[\d .]*\d/.exec(own)?.[0].trim(), other]);
     expect(hot).toHaveLength(3);
     const text = textOf(page);
@@ -288,7 +288,7 @@ describe('the section on times', () => {
 
   it('has a picture of the same defaults; if not: npm run docs:pictures', () => {
     const program =
-      "import('./scripts/pictures/times.mjs').then(({ drawTimes }) => process.stdout.write(drawTimes(JSON.parse(process.argv[1]))))";
+      "import('./tools/pictures/times.mjs').then(({ drawTimes }) => process.stdout.write(drawTimes(JSON.parse(process.argv[1]))))";
     const times = { ...defaults, commandTimeoutMs: REDIS_DEFAULTS.commandTimeoutMs };
     const drawn = spawnSync(process.execPath, ['-e', program, JSON.stringify(times)], {
       cwd: root,

@@ -7,7 +7,7 @@ import { RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/core/le
 import { RECHECK_MS } from '../../libs/distributed-lock/src/port/recheck-interval.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const FOLDERS = ['docs', 'bench/results'];
+const FOLDERS = ['docs', 'verification/bench/results'];
 const svgs = FOLDERS.flatMap((folder) =>
   readdirSync(`${ROOT}/${folder}/images`)
     .filter((file) => file.endsWith('.svg'))
@@ -17,7 +17,7 @@ const textOf = (file: string) => readFileSync(`${ROOT}/${file}`, 'utf8');
 
 /** What the script exports, by a program of its own: Jest does not load it. */
 function run<T>(file: string, expression: string): T {
-  const program = `import('./scripts/${file}').then((it) => process.stdout.write(JSON.stringify(${expression})))`;
+  const program = `import('./tools/${file}').then((it) => process.stdout.write(JSON.stringify(${expression})))`;
   const { stdout, stderr } = spawnSync(process.execPath, ['-e', program], { cwd: ROOT, encoding: 'utf8' });
   expect(stderr).toBe('');
   return JSON.parse(stdout) as T;

@@ -19,7 +19,7 @@ interface Behaviour {
   readonly here: string;
 }
 const behaviours = JSON.parse(
-  readFileSync(`${ROOT}/interop/redisson-tests.json`, 'utf8'),
+  readFileSync(`${ROOT}/verification/interop/redisson-tests.json`, 'utf8'),
 ) as readonly Behaviour[];
 
 const testsIn = (text: string) =>

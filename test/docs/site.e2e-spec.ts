@@ -1,22 +1,21 @@
 import { existsSync } from 'node:fs';
 import { posix } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { decisionFiles, mapLinks, SIDEBAR, withParts } from '../../site/index.mjs';
+import { decisionFiles, mapLinks, SIDEBAR, withParts } from '../../tools/site/index.mjs';
 import { anchorOf, headingsOf, pagesBelow, readPage, withoutCode } from '../support/pages.js';
 
 const listed = (locale: 'root' | 'zh'): string[] => Object.values(SIDEBAR[locale]).flatMap(Object.keys);
-const isChinese = (page: string): boolean => page.startsWith('docs/zh/') || page === 'README.zh-CN.md';
+const isChinese = (page: string): boolean => page.startsWith('docs/zh/');
 const ROOT_PAGES = [
   'README.md',
-  'README.zh-CN.md',
   'CHANGELOG.md',
   'CONTRIBUTING.md',
-  'SECURITY.md',
-  'TRACK-RECORD.md',
+  '.github/SECURITY.md',
+  'verification/TRACK-RECORD.md',
 ];
 const pages = [...ROOT_PAGES, ...pagesBelow('docs').filter((page) => !decisionFiles().includes(page))];
 
-const HOMES = ['site/home.md', 'site/home.zh.md'];
+const HOMES = ['tools/site/home.md', 'tools/site/home.zh.md'];
 
 describe('the sidebar of the site', () => {
   it('has each English page once', () => {

@@ -23,9 +23,7 @@ interface Snippet {
   readonly code: string;
 }
 
-const pages = ['README.md', 'README.zh-CN.md', 'CONTRIBUTING.md', 'libs/distributed-lock/README.md'].concat(
-  pagesBelow('docs'),
-);
+const pages = ['README.md', 'CONTRIBUTING.md', 'libs/distributed-lock/README.md'].concat(pagesBelow('docs'));
 /** `translations.e2e-spec.ts` shows that the Chinese pages have the same blocks. */
 const pagesWithCode = pages.filter((page) => !page.startsWith('docs/zh/'));
 
@@ -104,7 +102,7 @@ function tableOf(page: string): Snippet {
   );
   const blocks = statements.map((code) => `{ ${/^lock\.\w+$/.test(code) ? `void ${code}` : code}; }`);
   const code = [TABLE_PRELUDE, 'export class Table {', ...methods, '}', ...blocks];
-  return { name: `${page}.table.ts`, code: code.join('\n') };
+  return { name: `${page.replaceAll('/', '_')}.table.ts`, code: code.join('\n') };
 }
 
 /** The examples in the comments of the sources. One that begins with an import is a whole file. */
@@ -151,7 +149,7 @@ describe('the documentation', () => {
   it('shows only TypeScript that compiles, also in the tables of README and in the comments of the sources, and would be caught if it did not', () => {
     const snippets = pagesWithCode.flatMap(snippetsOf).filter(({ code }) => !isCompiledElsewhere(code));
     expect(snippets.length).toBeGreaterThan(2);
-    const tables = ['README.md', 'README.zh-CN.md'].map(tableOf);
+    const tables = ['README.md', 'docs/zh/README.md'].map(tableOf);
     for (const table of tables) expect(table.code.match(/@Locked/g)?.length).toBeGreaterThan(5);
     const examples = sources.flatMap(examplesOf);
     const shown = examples.map(({ code }) => code.split('\n').slice(1).join('\n')).join('\n');

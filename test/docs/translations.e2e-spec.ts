@@ -2,9 +2,9 @@ import { posix } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { anchorOf, headingsOf, pagesBelow, readPage, withoutCode } from '../support/pages.js';
 
-const chinese = ['README.zh-CN.md', ...pagesBelow('docs/zh')];
+const chinese = pagesBelow('docs/zh');
 const originalOf = (page: string): string =>
-  page.replace('README.zh-CN.md', 'README.md').replace(/^docs\/zh\//, 'docs/');
+  page.replace('docs/zh/README.md', 'README.md').replace(/^docs\/zh\//, 'docs/');
 const translationOf = (page: string): string | undefined =>
   chinese.find((candidate) => originalOf(candidate) === page);
 

@@ -3,10 +3,10 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { startRedisServer } from '#redis-server';
-import type { JavaService } from '../../interop/index.mjs';
+import type { JavaService } from '../../verification/interop/index.mjs';
 import { ownServer } from '../support/own-server.js';
 
-const BENCH = new URL('../../bench/src/', import.meta.url);
+const BENCH = new URL('../../verification/bench/src/', import.meta.url);
 /** The second one would work for seconds at code that runs for a part of one. */
 const FIRST_COMPILER_ALONE = '-XX:TieredStopAtLevel=1';
 const MAIN = fileURLToPath(new URL('main.mjs', BENCH));
@@ -100,7 +100,7 @@ describeWithJava('Redisson in the benchmark', () => {
   });
 });
 
-/** Of bench/src/measure/worker-process.mjs. */
+/** Of verification/bench/src/measure/worker-process.mjs. */
 interface Worker {
   ask(task: string, details?: object): Promise<any>;
   kill(): void;

@@ -10,7 +10,7 @@ import { until } from '#until';
 import { ownServer } from '../support/own-server.js';
 import { clusterTargetOf, LIBRARIES } from '../support/redis-library.js';
 
-const page = readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../.github/SECURITY.md', import.meta.url), 'utf8');
 const [single = [], more = []] = [...page.matchAll(/^ACL SETUSER locks (.+)$/gm)].map(([, words = '']) =>
   words.split(' '),
 );

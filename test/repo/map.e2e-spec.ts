@@ -43,7 +43,13 @@ describe('the page on tests', () => {
       readdirSync(join(ROOT, top)).map((name) => `${top}/${name}/src`),
     );
     expect(sources).toEqual(
-      expect.arrayContaining([...folders, 'bench', 'chaos', 'interop', 'tools', 'scripts']),
+      expect.arrayContaining([
+        ...folders,
+        'verification/bench',
+        'verification/chaos',
+        'verification/interop',
+        'tools',
+      ]),
     );
   });
 

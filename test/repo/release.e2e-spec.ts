@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { releaseProblems } from '../../scripts/check-release.mjs';
+import { releaseProblems } from '../../tools/check-release.mjs';
 
 const right = {
   tag: 'v1.2.3',

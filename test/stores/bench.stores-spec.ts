@@ -9,7 +9,7 @@ import { startZookeeperServer } from '#zookeeper-server';
 import { ownServer } from '../support/own-server.js';
 import { describeWith } from './support/describe-with.js';
 
-const MAIN = fileURLToPath(new URL('../../bench/src/main.mjs', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../verification/bench/src/main.mjs', import.meta.url));
 
 const STORES = [
   {
@@ -38,7 +38,7 @@ for (const { store, product, sent, floor, hop } of STORES) {
       const what = ['--store', store, '--only', 'serial,hop', '--peers', 'floor'];
       const how = ['--seconds', '0.1', '--rounds', '1', '--out', out];
       await promisify(execFile)(process.execPath, [MAIN, ...what, ...how]);
-      page = readFileSync(join(out, 'bench/results', `${store}.md`), 'utf8');
+      page = readFileSync(join(out, 'verification/bench/results', `${store}.md`), 'utf8');
     }, 120_000);
     afterAll(() => rmSync(out, { recursive: true, force: true }));
 
@@ -74,7 +74,9 @@ for (const { store, product, sent, floor, hop } of STORES) {
       expect(page.startsWith(head)).toBe(true);
       const images = [...page.matchAll(/\]\((images\/.*?\.svg)\)/g)].map(([, image]) => image as string);
       expect(images).toEqual([`images/bench-${store}-serial.svg`, `images/bench-${store}-hop.svg`]);
-      expect(images.filter((image) => !existsSync(join(out, 'bench/results', image)))).toEqual([]);
+      expect(images.filter((image) => !existsSync(join(out, 'verification/bench/results', image)))).toEqual(
+        [],
+      );
     });
   });
 }
@@ -84,7 +86,7 @@ describeWith('zookeeper')('the floor of the benchmark on ZooKeeper', () => {
 
   it('makes a znode as soon as it is there, sees it and removes it', async () => {
     const { connectZookeeper } = await import(
-      new URL('../../bench/contestants/session/zookeeper-api.mjs', import.meta.url).href
+      new URL('../../verification/bench/contestants/session/zookeeper-api.mjs', import.meta.url).href
     );
     const connection = await connectZookeeper(`zookeeper://${server.url}`);
     try {

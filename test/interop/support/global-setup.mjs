@@ -1,4 +1,4 @@
-import { javaService } from '../../../interop/index.mjs';
+import { javaService } from '../../../verification/interop/index.mjs';
 
 /** Says how the tests start Java, or that they are skipped; in continuous integration a skip is a failure. */
 export default function globalSetup() {

@@ -1,4 +1,4 @@
-// A Nest application with the built package in it, by the same remote control as the Java service (interop/README.md).
+// A Nest application with the built package in it, by the same remote control as the Java service (verification/interop/README.md).
 import 'reflect-metadata';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { JavaService } from '../../../interop/index.mjs';
+import type { JavaService } from '../../../verification/interop/index.mjs';
 
 const NEST_PROCESS = fileURLToPath(new URL('nest-process.mjs', import.meta.url));
 const ANSWER_MS = 120_000;
@@ -23,7 +23,7 @@ export interface PeerOptions {
   readonly sharded?: 'AUTO' | 'ON' | 'OFF';
 }
 
-/** An answer; which fields it has depends on the order (interop/README.md). */
+/** An answer; which fields it has depends on the order (verification/interop/README.md). */
 export interface Answer {
   readonly held?: boolean;
   readonly owner?: string;

@@ -12,7 +12,7 @@ const LEASE_MS = 1500;
 /** A thread of Java. */
 const HOLDER = '0f4a17c6-7d0a-4a6e-9b0c-0d6cf8a2a001:1';
 
-/** What Redisson's tests check and no other test of ours does; the numbers are those of interop/redisson-tests.json. */
+/** What Redisson's tests check and no other test of ours does; the numbers are those of verification/interop/redisson-tests.json. */
 describe('as Redisson', () => {
   const redis = ownRedis('as-redisson');
 

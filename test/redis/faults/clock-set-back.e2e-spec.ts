@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { ClockShift, missingShift } from '../../../chaos/index.mjs';
+import { ClockShift, missingShift } from '../../../verification/chaos/index.mjs';
 import { ownRedis } from '../../support/own-redis.js';
 import { elapsed, openService } from '../../support/lock-services.js';
 import { until } from '#until';

@@ -6,7 +6,7 @@ import { eventsOf } from '../../support/events.js';
 import { failureOf, openService } from '../../support/lock-services.js';
 import { until } from '#until';
 
-const page = readFileSync(new URL('../../../SECURITY.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../../.github/SECURITY.md', import.meta.url), 'utf8');
 const [, line = ''] = /^ACL SETUSER locks (.+)$/m.exec(page) ?? [];
 const all = line.split(' ');
 const needed = all.filter((word) => /^[~&+]/.test(word));

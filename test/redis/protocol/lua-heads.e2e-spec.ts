@@ -268,7 +268,7 @@ describe('the time of the server', () => {
 
 describe('the embedded scripts', () => {
   it('are what the .lua files say: otherwise run npm run lua', async () => {
-    const tool = '../../../scripts/embed-lua.mjs';
+    const tool = '../../../tools/embed-lua.mjs';
     const scripts = (await import(tool)) as { embedLua(): string };
     expect(read('lua.generated.ts')).toBe(scripts.embedLua());
   });

@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 
 const SHORT = 'docs/benchmarks.md';
-const TABLES = 'bench/results/redis.md';
-const MAIN = fileURLToPath(new URL('../../../bench/src/main.mjs', import.meta.url));
+const TABLES = 'verification/bench/results/redis.md';
+const MAIN = fileURLToPath(new URL('../../../verification/bench/src/main.mjs', import.meta.url));
 
 /** Without the peers, which nothing but `npm run bench` installs, and without Java, which one of them needs. */
 describe('the benchmark', () => {
@@ -72,7 +72,7 @@ describe('the benchmark', () => {
     const page = pageOf(TABLES);
     expect(page).toContain(`Node ${process.versions.node}`);
     expect(page).toMatch(/\| floor: two bare commands +\|/);
-    expect(pageOf('bench/results/images/bench-serial.svg')).toContain('two bare commands');
+    expect(pageOf('verification/bench/results/images/bench-serial.svg')).toContain('two bare commands');
   });
 
   it('writes a short page, and no figure there beside which no other library has run', () => {
@@ -84,7 +84,7 @@ describe('the benchmark', () => {
 
   it('has a row for the store on the short page', () => {
     expect(pageOf(SHORT)).toMatch(
-      /\| \[Redis\]\(\.\.\/bench\/results\/redis\.md\) \| .*\|\n\n## What is not covered/,
+      /\| \[Redis\]\(\.\.\/verification\/bench\/results\/redis\.md\) \| .*\|\n\n## What is not covered/,
     );
   });
 

@@ -1,6 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
-import { checkHistory, growth, kindsOf, MUTANTS, mutate, type HistoryRecord } from '../../../chaos/index.mjs';
+import {
+  checkHistory,
+  growth,
+  kindsOf,
+  MUTANTS,
+  mutate,
+  type HistoryRecord,
+} from '../../../verification/chaos/index.mjs';
 import { goodHistory, type Story } from './stories.js';
 
 const LEASE_MS = 1500;

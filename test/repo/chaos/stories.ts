@@ -1,4 +1,4 @@
-import type { HistoryRecord } from '../../../chaos/index.mjs';
+import type { HistoryRecord } from '../../../verification/chaos/index.mjs';
 
 /** `a` of the call `a.1`. */
 const appOf = (call: string): string => call.split('.')[0]!;

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { runTrial, type Kind } from '../../../chaos/index.mjs';
+import { runTrial, type Kind } from '../../../verification/chaos/index.mjs';
 
 const NEVER_LOCKS: Kind = { name: 'never-locks', says: 'grants everything', topology: 'none' };
 

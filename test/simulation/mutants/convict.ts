@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Mutant } from './mutant.js';
 
 const ROOT = new URL('../../../../../', import.meta.url);
-const PRELOAD = new URL('chaos/mutants/preload.mjs', ROOT).href;
+const PRELOAD = new URL('verification/chaos/mutants/preload.mjs', ROOT).href;
 /** A simulation that takes so many times its minutes hangs: in one turn of its event loop. */
 const LONGEST = 2;
 /** Where the system does not tell the CPU time of another process. A busy machine takes longer, too. */

@@ -9,7 +9,7 @@ import { Summary } from './summary.js';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const MAIN = 'dist/simulation/test/simulation/main.js';
-const PRELOAD = './chaos/mutants/preload.mjs';
+const PRELOAD = './verification/chaos/mutants/preload.mjs';
 /** Every history breaks a promise. */
 const MUTANT = {
   file: 'test/simulation/checker/check.js',

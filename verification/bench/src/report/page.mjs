@@ -1,0 +1,133 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpus, release, totalmem, type } from 'node:os';
+import { join } from 'node:path';
+import { formatMarkdown } from '#markdown';
+import { EACH_STORE, fillEachStore } from './each-store.mjs';
+import { overview } from './overview.mjs';
+import { hotWaits, pictures } from './pictures.mjs';
+import { digits } from './targets.mjs';
+
+/** The store of the short page, too, and whose pictures have plain names. */
+const MAIN = 'redis';
+
+const SHORT = 'docs';
+const TABLES = 'verification/bench/results';
+
+/**
+ * Writes the tables of the store, verification/bench/results/<id>.md, with their pictures. Of Redis also the short page, docs/benchmarks.md,
+ * which has a row for each store.
+ *
+ * @param {string} root @param {any[]} results of runScenario
+ * @param {{ store: import('../stores/store.d.mts').BenchedStore, version: string, load: number, minutes: number, options: { ms: number, rounds: number } }} run
+ */
+export async function writeReport(root, results, run) {
+  const { id, name, how } = run.store;
+  const [suffix, args] = id === MAIN ? ['', ''] : [`-${id}`, ` -- --store ${id}`];
+  const imageOf = (scenario) => `images/bench${suffix}-${scenario}.svg`;
+  const drawn = pictures(results);
+  const tables = join(root, TABLES);
+  const short = join(root, SHORT, 'benchmarks.md');
+  for (const folder of [SHORT, TABLES]) mkdirSync(join(root, folder, 'images'), { recursive: true });
+  for (const [scenario, svg] of drawn) writeFileSync(join(tables, imageOf(scenario)), svg);
+  const page = [
+    `# Benchmarks on ${name}`,
+    `Made by \`npm run bench${args}\`; do not edit. Compare only figures of one run, in which all libraries took turns on one machine.`,
+    'In short, and the other stores: [Benchmarks](../../../docs/benchmarks.md).',
+    machine(run),
+    '## Figures to reach',
+    figuresToReach(results),
+    ...results.flatMap((result) =>
+      section(result, drawn.has(result.scenario.id) && imageOf(result.scenario.id)),
+    ),
+    drawn.has('scaling')
+      ? `## Growth\n\n![What one costs as they become more, as lines: the values are in the tables above](${imageOf('scaling')})`
+      : '',
+    how,
+  ];
+  const write = async (file, parts) => writeFileSync(file, await formatMarkdown(parts.join('\n\n')));
+  await write(join(tables, `${id}.md`), page);
+  if (id === MAIN) {
+    const picture = hotWaits(results);
+    if (picture) writeFileSync(join(root, SHORT, imageOf(HOT_WAITS)), picture);
+    await write(short, shortPage(results, machine(run), picture && imageOf(HOT_WAITS)));
+  }
+  if (existsSync(short)) await fillEachStore(short, tables);
+}
+
+const HOT_WAITS = 'hot-waits';
+
+const NOT_COVERED = `- **Distance.** Servers, libraries and callers share one machine. Only the scenario \`network\`, on Redis, delays what clients send, by 1 ms.
+- **More cores.** The server and up to four processes of callers share those of the machine above.
+- **Clusters.** Each store is one server. Redis Cluster, Sentinel, a quorum, three members of etcd or ZooKeeper, and replicas that must
+  answer are not measured.
+- **Stores without a row.** \`npm run bench -- --store mysql\` measures MySQL, and \`mariadb\` and \`sqlite\` those two. No run of them is recorded.`;
+
+/** @param {any[]} results @param {string} machine @param {string | undefined} image */
+function shortPage(results, machine, image) {
+  const { compared, figures, asFast } = overview(results);
+  return [
+    '# Benchmarks',
+    'Made by `npm run bench`; do not edit. All tables, the limits and how each figure is measured: [verification/bench/results](../verification/bench/results/redis.md).',
+    '## What was compared',
+    `One run measured this library and the following ones in turn, each with the defaults that it documents: ${compared}. Redis, the libraries and the callers share one machine:`,
+    machine,
+    '## Four figures',
+    figures,
+    'The work under the lock is empty in the first three rows, so they show the lock alone. This library hands a hot lock off to the next caller of the same process without asking Redis, and to the other processes in turn. Most others ask Redis again and again until the lock is free.',
+    image
+      ? `![How long 99 in 100 callers wait at most for a key that all ask for, as bars: the values are in the table of hot4, column p99 wait](${image})`
+      : '',
+    '## Where others are as fast',
+    asFast,
+    `${EACH_STORE}\n`,
+    '## What is not covered',
+    NOT_COVERED,
+  ];
+}
+
+/** A load from which on the figures are those of other programs, too. */
+const SHARED = 0.5;
+
+function machine({ store, version, load, minutes, options }) {
+  const [{ model }, ...more] = cpus();
+  const memory = Math.round(totalmem() / 2 ** 30);
+  return [
+    `| Measured | ${new Date().toISOString().slice(0, 10)} |`,
+    '| --- | --- |',
+    `| Machine | ${more.length + 1} × ${model.trim()}, ${memory} GiB, ${type()} ${release()} |`,
+    `| Versions | Node ${process.versions.node}, ${store.name} ${version} on the same machine |`,
+    `| Load average before | ${load.toFixed(1)}${load > SHARED ? ', by other programs: the machine was shared, and all figures are too slow' : ''} |`,
+    `| Runs | ${options.ms / 1000} s each, median of ${options.rounds}; ${Math.ceil(minutes)} minutes in all |`,
+  ].join('\n');
+}
+
+function figuresToReach(results) {
+  const lines = results.flatMap(({ scenario, verdicts }) =>
+    verdicts.map(
+      ({ claim, value, limit, outcome }) =>
+        `| ${scenario.id} | ${claim} | ${digits(value)} | ${limit} | ${outcome === 'not reached' ? '**not reached**' : outcome} |`,
+    ),
+  );
+  return [
+    '| Scenario | Figure | Measured | To reach | |',
+    '| --- | --- | ---: | ---: | --- |',
+    ...lines,
+  ].join('\n');
+}
+
+/** @param {any} result of runScenario @param {string | false} image */
+function section({ scenario, rows }, image) {
+  const { id, title, note, columns, plot } = scenario;
+  const head = `| | ${columns.map((column) => column.title).join(' | ')} |`;
+  const lines = rows
+    .filter(({ figures }) => figures)
+    .map(({ name, figures }) => `| ${name} | ${columns.map(({ of }) => of(figures)).join(' | ')} |`);
+  const skipped = rows.filter((row) => row.skipped).map((row) => `${row.name}: ${row.skipped}.`);
+  return [
+    `## ${title}`,
+    `Scenario \`${id}\`. ${note ?? ''}`,
+    image ? `![${title}. ${plot.title}, as bars: the values are in the table below](${image})` : '',
+    [head, `| --- | ${columns.map(() => '---:').join(' | ')} |`, ...lines].join('\n'),
+    skipped.join(' '),
+  ];
+}
