@@ -72,6 +72,8 @@ function fingerprint() {
 
 function build() {
   console.log('Building the library and the flash sale: some seconds, and only after a change …');
+  // Before the build, so that one that fails or is killed is not taken for done.
+  rmSync(BUILT, { force: true });
   const shell = process.platform === 'win32';
   const { status } = spawnSync('npm', ['run', '--silent', 'build'], { cwd: ROOT, stdio: 'inherit', shell });
   if (status === 0) writeFileSync(BUILT, fingerprint());
