@@ -76,8 +76,13 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
     ['a session that is over counts as alive', "ended.has(each) ? 'onEnd' : 'onAlive'", "'onAlive'"],
     [
       'a free document is deleted although tokens beyond its revision were reserved',
-      'isFree(next) && lastToken <= expected.ticks',
+      'isFree(next) && lastToken <= this.lastReplyRevision',
       'isFree(next)',
+    ],
+    [
+      'a free document is deleted although only a revision from before a restore is larger than its tokens',
+      'lastToken <= this.lastReplyRevision',
+      'lastToken <= this.revision',
     ],
     [
       'an emptied document is taken without a look at the tokens that were reserved',

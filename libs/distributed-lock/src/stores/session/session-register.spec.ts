@@ -13,7 +13,7 @@ class Answers {
   readonly commandTimeoutMs = 100;
   readonly swaps: SessionSwap[] = [];
   readonly introduced: (string | undefined)[] = [];
-  readonly row: DocumentRow = {
+  row: DocumentRow = {
     name: 'k',
     version: 700,
     writtenAt: 700,
@@ -78,6 +78,20 @@ describe('a register of sessions', () => {
     const swap = register.swap({ ...write, notified: [], mayBeForgotten: true, notAfter: () => 0 });
     await expect(swap).rejects.toMatchObject({ reason: 'unready', key: 'k' });
     expect(answers.swaps).toEqual([]);
+  });
+
+  it('deletes a free document only if the next one gets a larger token, also after an older state was restored', async () => {
+    const mayDelete = async (lastToken: number): Promise<boolean | undefined> => {
+      const expected = await register.read('k');
+      const write = { name: 'k', expected, next: FREE, lastToken, isExact: true };
+      await register.swap({ ...write, notified: [], mayBeForgotten: true, notAfter: () => 0 });
+      return answers.swaps.at(-1)?.mayDelete;
+    };
+    expect(await mayDelete(711)).toBe(false);
+    expect(await mayDelete(710)).toBe(true);
+    answers.row = { ...answers.row, version: 12, writtenAt: 12, revision: 13 };
+    expect(await mayDelete(710)).toBe(false);
+    expect(await mayDelete(13)).toBe(true);
   });
 
   it('gives no message to its listener before it has a session, and none that it cannot read', async () => {

@@ -42,6 +42,8 @@ export class SessionRegister implements Register {
   private session: Session | undefined;
   /** The newest revision that this client has seen: the next write has a larger one, unless an older state was restored. */
   private revision = 0;
+  /** The revision of the last reply. Smaller than `revision` after an older state was restored. */
+  private lastReplyRevision = 0;
   private listener: RegisterListener | undefined;
   private sessionEnds = 0;
   private cancelIntroduction = (): void => undefined;
@@ -97,8 +99,9 @@ export class SessionRegister implements Register {
     swap.notAfter();
     const text = documentTextUnder(next, lastToken, session.id);
     const { notesRead, notes, nextTicket } = expected;
-    // A document that is made anew takes its token from the revision of that write. The revision must be larger than `lastToken`.
-    const mayDelete = isFree(next) && lastToken <= expected.ticks;
+    // A document that is made anew takes its token from the revision of that write. The revision must be larger than `lastToken`,
+    // so compare with one that the back end has now: those from before a restore may come again only much later.
+    const mayDelete = isFree(next) && lastToken <= this.lastReplyRevision;
     const message = { name, text, notesRead, notes: [], nextTicket };
     const { isDone, row } = await this.backend.swap({
       name,
@@ -199,6 +202,7 @@ export class SessionRegister implements Register {
   private readingOf(row: DocumentRow, session: Session, isMessage = false): Reading {
     const { name, version } = row;
     const revision = (this.revision = Math.max(this.revision, row.revision));
+    if (!isMessage) this.lastReplyRevision = row.revision;
     const content = row.text === null ? NO_CONTENT : contentOf(row.text, row.writtenAt, name);
     const { document } = content;
     const notes = row.notes.map((note) => noteIn(note, name));
