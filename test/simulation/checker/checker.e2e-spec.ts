@@ -12,6 +12,7 @@ import {
   type HoldRecord,
   type Sample,
 } from '../history/history.js';
+import { checkDrained } from '../history/drains.js';
 import type { Loss } from '../history/loss.js';
 import { mustBeTold } from '../history/told.js';
 import { Dice } from '../kernel/dice.js';
@@ -537,6 +538,20 @@ describe('the checker of a history', () => {
     expect([brokenBy({ endedAt: 1800 }), brokenBy({ endedAt: 1900 })]).toEqual([1, 0]);
     expect(brokenBy({ endedAt: 99_000 }, Infinity)).toBe(1);
     expect([brokenBy({ endedAt: 1800, isShutDown: false }), brokenBy({ process: 'P1' })]).toEqual([0, 0]);
+  });
+
+  it('finds a drain without a grace that goes on when nobody holds, which is later where one of several keys was lost', () => {
+    const isBroken = (now: number, other: Partial<HoldRecord>) => {
+      const history = historyOf({ holds: [hold({ end: 'lost', ...other })] });
+      const drain = { process: 'P0', at: 1400, graceUntil: Infinity, graceMs: Infinity };
+      checkDrained(history, drain, { now, commandTimeoutMs: 100 });
+      return history.violations.length > 0;
+    };
+    expect([isBroken(2200, {}), isBroken(2300, {})]).toEqual([false, true]);
+    expect([isBroken(5200, { workEndedAt: 5000 }), isBroken(5300, { workEndedAt: 5000 })]).toEqual([
+      false,
+      true,
+    ]);
   });
 
   it('lets calls fail with documented errors only', () => {

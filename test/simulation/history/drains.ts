@@ -1,7 +1,6 @@
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
-import type { Plan } from '../plan/plan.js';
-import type { Drain } from './history.js';
-import type { Actor, Parts } from './stage.js';
+import type { Drain, History } from './history.js';
+import type { Actor } from './stage.js';
 
 /** Timers are late by a little, and clocks differ by less than 1 %. */
 const SLACK_MS = 50;
@@ -21,19 +20,19 @@ export function drainOf(actor: Actor): Drain {
 /**
  * docs/guarantees.md: a drain takes its grace and the time of two commands at most. A grace without an end is over when nobody holds
  * any more.
+ *
+ * @param now the true time at which the drain has ended
  */
 export function checkDrained(
-  { history }: Parts,
-  { store, storeOptions }: Plan,
-  { process: { name, trueNow } }: Actor,
-  { at, graceMs }: Drain,
+  history: History,
+  { process, at, graceMs }: Drain,
+  { now, commandTimeoutMs }: { readonly now: number; readonly commandTimeoutMs: number },
 ): void {
-  const ends = history.holds.filter((it) => it.process === name).map(({ endedAt = trueNow }) => endedAt);
+  const own = history.holds.filter((it) => it.process === process);
+  const ends = own.map(({ workEndedAt, endedAt = now }) => workEndedAt ?? endedAt);
   const from = graceMs === Infinity ? Math.max(at, ...ends) : at + graceMs;
-  // A command of a quorum may ask a node twice.
-  const commandTimeoutMs = (store === 'quorum' ? 2 : 1) * storeOptions.commandTimeoutMs;
   const mostMs = 2 * commandTimeoutMs + SLACK_MS;
-  const hasPaused = history.pauses.some((it) => it.process === name && it.to >= at);
-  if (trueNow - from <= mostMs || hasPaused) return;
-  history.violate('lateness', `drain() of ${name} took ${Math.round(trueNow - at)} ms`);
+  const hasPaused = history.pauses.some((it) => it.process === process && it.to >= at);
+  if (now - from <= mostMs || hasPaused) return;
+  history.violate('lateness', `drain() of ${process} took ${Math.round(now - at)} ms`);
 }

@@ -52,8 +52,13 @@ export class Faults {
     const { parts } = this.stage;
     const drain = drainOf(actor);
     parts.history.drains.push(drain);
+    const { store, storeOptions } = this.plan;
+    // A command of a quorum may ask a node twice.
+    const commandTimeoutMs = (store === 'quorum' ? 2 : 1) * storeOptions.commandTimeoutMs;
+    const drained = (): void =>
+      checkDrained(parts.history, drain, { now: actor.process.trueNow, commandTimeoutMs });
     for (const service of actor.services) {
-      if (how === 'drain') void service.drain().then(() => checkDrained(parts, this.plan, actor, drain));
+      if (how === 'drain') void service.drain().then(drained);
       else void service.close();
     }
     this.checkDismissed(actor);

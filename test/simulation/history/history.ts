@@ -45,6 +45,8 @@ export interface HoldRecord {
   readonly samples: Sample[];
   endedAt?: number;
   end?: 'released' | 'lost' | 'crashed' | 'downgraded';
+  /** The work under it has ended. Of several keys, one of which is lost, the others stay locked until then. */
+  workEndedAt?: number;
   /** The reader of its Observable has left. A nested call that had begun to share the lock goes on with it. */
   isLeft?: true;
   /** It was told of a takeover, and the end of its grace by its monotonic clock and by its uptime. */

@@ -159,6 +159,7 @@ export class Stage {
     const now = held.actor.process.trueNow;
     if (end !== 'crashed') this.checkNoticed(held);
     for (const record of held.records) {
+      if (end !== 'lost' && held.lock.keys.length > 1) record.workEndedAt = now;
       if (record.endedAt !== undefined) continue;
       record.endedAt = now;
       if (end) record.end = end;
