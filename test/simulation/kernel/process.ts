@@ -16,7 +16,7 @@ const NEXT: Readonly<Record<Phase, Phase>> = { poll: 'check', check: 'timers', t
 
 /**
  * One Node process: an event loop in Node's order (what has arrived, immediates, timers), with timers in whole ms of a time
- * that the loop reads once a turn.
+ * that the loop reads in each phase and for each new timer.
  */
 export class SimProcess implements Runner {
   phase: Phase = 'timers';
@@ -71,6 +71,8 @@ export class SimProcess implements Runner {
   }
 
   setTimeout(ms: number, task: Task): () => void {
+    // Node reads the time for each timer, so that a callback which has blocked the loop before does not shorten it.
+    this.loopNow = Math.floor(this.monotonic);
     const whole = ms >= 1 && ms <= 2 ** 31 - 1 ? Math.trunc(ms) : 1;
     const timer: Timer = {
       dueAt: this.loopNow + whole,
