@@ -173,6 +173,22 @@ describe('two leaders in one application', () => {
 });
 
 describe('a method with @OnElected or @OnDemoted', () => {
+  it('is called under a symbol for a name', async () => {
+    const secret = Symbol('secret');
+    @Injectable()
+    class Secret {
+      readonly terms: Term[] = [];
+
+      @OnElected('poller')
+      [secret](term: Term): void {
+        this.terms.push(term);
+      }
+    }
+    const { app, leader } = await startInstance({ providers: [Secret] });
+    await until(() => leader.isLeader);
+    expect(app.get(Secret).terms.map(({ name }) => name)).toEqual(['poller']);
+  });
+
   it.each([Scope.REQUEST, Scope.TRANSIENT])(
     'stops the boot in a class of which there is no single object: scope %i',
     async (scope) => {

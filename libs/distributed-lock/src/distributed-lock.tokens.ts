@@ -1,4 +1,4 @@
-import { Inject, Optional } from '@nestjs/common';
+import { Inject, Optional, type Type } from '@nestjs/common';
 import type { ModuleRef } from '@nestjs/core';
 import { isLockService } from './lock/events/service-internals.js';
 import type { LockService } from './lock/lock.service.js';
@@ -63,10 +63,14 @@ export function findLockService(
   return service;
 }
 
-/** The provider of a token in any module of the application; `undefined` if there is none. */
-export function findProvider<T>(moduleRef: ModuleRef, token: symbol): T | undefined {
+/** The provider of a token, of any module of the application unless `strict`; `undefined` if there is none for all requests. */
+export function findProvider<T>(
+  moduleRef: ModuleRef,
+  token: symbol | Type<T>,
+  strict = false,
+): T | undefined {
   try {
-    return moduleRef.get<T>(token, { strict: false });
+    return moduleRef.get<T>(token, { strict });
   } catch {
     return undefined;
   }

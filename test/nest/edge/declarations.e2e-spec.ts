@@ -113,6 +113,41 @@ describe('a static method beside a handler of the same name', () => {
   });
 });
 
+describe('a method with a symbol for a name', () => {
+  const secret = Symbol('secret');
+
+  it('is checked when the application starts, also a static one', async () => {
+    class OfObjects {
+      @Locked('goods:<sku>')
+      async [secret](id: string): Promise<string> {
+        return id;
+      }
+    }
+    class Static {
+      @Locked('goods:<sku>')
+      static async [secret](id: string): Promise<string> {
+        return id;
+      }
+    }
+    for (const provider of [OfObjects, Static]) {
+      await expect(boot({ providers: [provider] })).rejects.toThrow(
+        `@Locked on ${provider.name}.Symbol(secret): unknown <sku> in "goods:<sku>"`,
+      );
+    }
+  });
+
+  it('needs @Locked for @CurrentLock', async () => {
+    class Unlocked {
+      async [secret](@CurrentLock() lock?: Lock): Promise<string | undefined> {
+        return lock?.key;
+      }
+    }
+    await expect(boot({ providers: [Unlocked] })).rejects.toThrow(
+      '@CurrentLock or @LockSignal on Unlocked.Symbol(secret): the method has no @Locked.',
+    );
+  });
+});
+
 describe('an argument behind a default value with a slash', () => {
   const after = (separator: RegExp): string => separator.source;
 

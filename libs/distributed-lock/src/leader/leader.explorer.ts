@@ -18,10 +18,10 @@ export function findHandlers(discovery: DiscoveryService): readonly FoundHandler
   /** An alias has the object of another provider. */
   const seen = new Set<unknown>();
   return discoveredClasses(discovery).flatMap(({ cls, wrapper }) => {
-    const instance = wrapper.instance as Record<string, (term: LeaderTerm) => unknown>;
+    const instance = wrapper.instance as Record<string | symbol, (term: LeaderTerm) => unknown>;
     const found = methodsOf(cls).flatMap(([method, fn]) =>
       marksOf(fn).map((mark): FoundHandler => {
-        const where = `${mark.decorator} on ${cls.name}.${method}`;
+        const where = `${mark.decorator} on ${cls.name}.${String(method)}`;
         return { ...mark, where, call: (term) => instance[method]?.(term) };
       }),
     );
@@ -59,11 +59,14 @@ export function findStrangers(
 }
 
 /** @throws LockConfigurationError if a parameter of the method waits for a term, and nothing passes one */
-function checkTerm({ name, prototype }: AnyClass & { readonly prototype: object }, method: string): void {
+function checkTerm(
+  { name, prototype }: AnyClass & { readonly prototype: object },
+  method: string | symbol,
+): void {
   let owner = prototype;
   while (!Object.hasOwn(owner, method)) owner = Object.getPrototypeOf(owner) as object;
   if (!TERM_SLOTS.has(owner, method) || isOnlyLeader(owner, method)) return;
   throw new LockConfigurationError(
-    `@CurrentTerm on ${name}.${method}: only @OnlyLeader passes the term. Put @OnlyLeader() on the method. A method with @OnElected gets the term as its first argument.`,
+    `@CurrentTerm on ${name}.${String(method)}: only @OnlyLeader passes the term. Put @OnlyLeader() on the method. A method with @OnElected gets the term as its first argument.`,
   );
 }

@@ -85,7 +85,7 @@ export function onlyLeaderSiteOf(fn: unknown): OnlyLeaderSite | undefined {
 }
 
 /** @param prototype the object that declares the method, which other decorators may have replaced */
-export function isOnlyLeader(prototype: object, method: string): boolean {
+export function isOnlyLeader(prototype: object, method: string | symbol): boolean {
   return Reflect.hasOwnMetadata(SITE, prototype, method);
 }
 

@@ -2,6 +2,7 @@ import type { ArgumentMetadata, ExecutionContext, PipeTransform, Type } from '@n
 import { ContextIdFactory, type ApplicationConfig, type ContextId, type ModuleRef } from '@nestjs/core';
 import { promiseOf } from '../async-context/promise-of.js';
 import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
+import { findProvider } from '../distributed-lock.tokens.js';
 import { hasAppConfig } from './handler-flow.js';
 import { boundTo, PIPES, type HandlerKind, type HandlerParameter } from '../nest/metadata.js';
 
@@ -106,32 +107,17 @@ export class HandlerValues {
     return bound;
   }
 
-  /** The instance for all requests, or the one that Nest has built for the handler's module, or for the request. */
+  /** The instance for all requests. For a request-scoped class, or one of another module: the one that Nest builds for the request. */
   private instanceOf<T>(token: Type<T>, context: ExecutionContext): MaybePromise<T> {
-    return this.lasting(token) ?? this.resolve(token, context);
-  }
-
-  /** The instance for all requests; `undefined` for a request-scoped class, and for a class of another module. */
-  private lasting<T>(token: Type<T>): T | undefined {
-    if (this.built.has(token)) return this.built.get(token) as T | undefined;
-    let instance: T | undefined;
-    try {
-      instance = this.moduleRef.get(token, { strict: true });
-    } catch {
-      instance = undefined;
-    }
-    this.built.set(token, instance);
-    return instance;
+    if (!this.built.has(token)) this.built.set(token, findProvider(this.moduleRef, token, true));
+    return (this.built.get(token) as T | undefined) ?? this.resolve(token, context);
   }
 
   private async resolve<T>(token: Type<T>, context: ExecutionContext): Promise<T> {
     const contextId = this.contextIdOf(context);
-    try {
-      return await this.moduleRef.resolve(token, contextId, { strict: true });
-    } catch {
-      // A global interceptor is in another module than the handler.
-      return await this.moduleRef.resolve(token, contextId, { strict: false });
-    }
+    const resolveIn = (strict: boolean): Promise<T> => this.moduleRef.resolve(token, contextId, { strict });
+    // A global interceptor is in another module than the handler.
+    return resolveIn(true).catch(() => resolveIn(false));
   }
 }
 

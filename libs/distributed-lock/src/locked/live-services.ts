@@ -42,32 +42,31 @@ export function serviceOf(object: unknown, name: string, where: string): LockSer
   const registrations = all().filter(({ service }) => service.name === name);
   const owner = registrations.find((it) => it.owns(object));
   if (owner) return owner.service;
-  const [running, another] = registrations.filter((it) => it.isRunning);
-  if (running && !another) return running.service;
-  throw new LockConfigurationError(
-    `@Locked on ${where}: ${whyNone(object, name, { isRunning: running !== undefined, isKnown: registrations.length > 0 })}`,
-  );
-}
-
-/** Why the object has no locks, and what to do. */
-function whyNone(
-  object: unknown,
-  name: string,
-  { isRunning, isKnown }: { readonly isRunning: boolean; readonly isKnown: boolean },
-): string {
+  const running = registrations.filter((it) => it.isRunning);
+  const [only] = running;
+  if (only && running.length === 1) return only.service;
   const options = name === 'default' ? '' : `{ name: '${name}' }`;
   const cls = underConstruction(object);
+  const fail = (why: string): never => {
+    throw new LockConfigurationError(`@Locked on ${where}: ${why}`);
+  };
   if (cls !== undefined) {
-    return `it is called in the constructor of ${cls}, and Nest injects the locks after that. Call it in onModuleInit() or later. In a unit test without a module write new TestLocks(${options}).injectInto(${cls}.prototype) before; TestLocks is in nestjs-distributed-lock/testing.`;
+    return fail(
+      `it is called in the constructor of ${cls}, and Nest injects the locks after that. Call it in onModuleInit() or later. In a unit test without a module write new TestLocks(${options}).injectInto(${cls}.prototype) before; TestLocks is in nestjs-distributed-lock/testing.`,
+    );
   }
-  if (isRunning) {
-    return 'several applications of this process offer locks, and this object is a provider of none of them. Make it a provider.';
+  if (only) {
+    return fail(
+      'several applications of this process offer locks, and this object is a provider of none of them. Make it a provider.',
+    );
   }
-  const inTests = `In a unit test without a module import TestLocks from nestjs-distributed-lock/testing, and write new TestLocks(${options}).injectInto(…) around the object.`;
-  const remedy = isKnown
-    ? 'The application that offers them has not started yet, or is closed, and this object is no provider of it. Make it a provider, or call it between the start and the end of the application.'
-    : `Import ${importOf(name)}, and call it between the start and the end of the application.`;
-  return `no running application offers locks. ${remedy} ${inTests}`;
+  const remedy =
+    registrations.length > 0
+      ? 'The application that offers them has not started yet, or is closed, and this object is no provider of it. Make it a provider, or call it between the start and the end of the application.'
+      : `Import ${importOf(name)}, and call it between the start and the end of the application.`;
+  return fail(
+    `no running application offers locks. ${remedy} In a unit test without a module import TestLocks from nestjs-distributed-lock/testing, and write new TestLocks(${options}).injectInto(…) around the object.`,
+  );
 }
 
 function all(): readonly Registration[] {

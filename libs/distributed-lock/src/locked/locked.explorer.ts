@@ -1,7 +1,7 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { ApplicationConfig, DiscoveryService, HttpAdapterHost } from '@nestjs/core';
 import { getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
-import { discoveredClasses, methodsOf } from '../nest/discovered-classes.js';
+import { discoveredClasses, methodsOf, ownFunctions } from '../nest/discovered-classes.js';
 import { boundTo, handlerKind, isSse, isSubscription, putInFront, putLast } from '../nest/metadata.js';
 import { FILTERS, GATEWAY, GUARDS, INTERCEPTORS, type AnyClass, type AnyFunction } from '../nest/metadata.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
@@ -56,7 +56,7 @@ export class LockedExplorer implements OnModuleInit {
     const tokens = this.discovery.getProviders().map(({ token }) => token as unknown);
     for (const cls of this.classes()) {
       for (const [name, fn] of methodsOf(cls)) this.check(cls, { name, fn, isStatic: false }, tokens);
-      for (const [name, fn] of staticMethods(cls)) this.check(cls, { name, fn, isStatic: true }, tokens);
+      for (const [name, fn] of ownFunctions(cls)) this.check(cls, { name, fn, isStatic: true }, tokens);
     }
   }
 
@@ -72,7 +72,7 @@ export class LockedExplorer implements OnModuleInit {
     if (!site) {
       if (!LOCK_SLOTS.has(isStatic ? cls : (cls.prototype as object), name)) return;
       throw new LockConfigurationError(
-        `@CurrentLock or @LockSignal on ${cls.name}.${name}: the method has no @Locked. Put one on it, or take the parameter away.`,
+        `@CurrentLock or @LockSignal on ${cls.name}.${String(name)}: the method has no @Locked. Put one on it, or take the parameter away.`,
       );
     }
     const { where, options, warning } = KeyPlan.of(cls, site);
@@ -100,13 +100,7 @@ export class LockedExplorer implements OnModuleInit {
 }
 
 interface Method {
-  readonly name: string;
+  readonly name: string | symbol;
   readonly fn: unknown;
   readonly isStatic: boolean;
-}
-
-/** Only methods of this very class. Calls no getter. */
-function staticMethods(cls: AnyClass): readonly (readonly [name: string, fn: unknown])[] {
-  const own = Object.entries(Object.getOwnPropertyDescriptors(cls));
-  return own.filter(([, { value }]) => typeof value === 'function').map(([name, { value }]) => [name, value]);
 }

@@ -1,7 +1,5 @@
-import { MetadataScanner, type DiscoveryService } from '@nestjs/core';
+import type { DiscoveryService } from '@nestjs/core';
 import type { AnyClass } from './metadata.js';
-
-const scanner = new MetadataScanner();
 
 export function discoveredClasses(discovery: DiscoveryService): readonly DiscoveredClass[] {
   const wrappers = [...discovery.getControllers(), ...discovery.getProviders()];
@@ -22,8 +20,26 @@ interface DiscoveredClass {
   readonly wrapper: ReturnType<DiscoveryService['getProviders']>[number];
 }
 
-/** The methods of the objects of a class, inherited ones included. Calls no getter. */
-export function methodsOf(cls: AnyClass): readonly (readonly [name: string, fn: unknown])[] {
-  const prototype = cls.prototype as Readonly<Record<string, unknown>>;
-  return scanner.getAllMethodNames(prototype).map((name) => [name, prototype[name]]);
+type Methods = readonly (readonly [name: string | symbol, fn: unknown])[];
+
+/** The methods of the objects of a class, inherited ones and those with a symbol for a name included. Calls no getter. */
+export function methodsOf(cls: AnyClass): Methods {
+  const methods = new Map<string | symbol, unknown>();
+  for (
+    let it = cls.prototype as object | null;
+    it && it !== Object.prototype;
+    it = Object.getPrototypeOf(it)
+  ) {
+    const inherited = ownFunctions(it).filter(([name]) => !methods.has(name) && name !== 'constructor');
+    for (const [name, fn] of inherited) methods.set(name, fn);
+  }
+  return [...methods];
+}
+
+/** The static methods of this very class, or the methods that an object itself has. Calls no getter. */
+export function ownFunctions(owner: object): Methods {
+  return Reflect.ownKeys(owner).flatMap((name) => {
+    const value: unknown = Object.getOwnPropertyDescriptor(owner, name)?.value;
+    return typeof value === 'function' ? [[name, value] as const] : [];
+  });
 }
