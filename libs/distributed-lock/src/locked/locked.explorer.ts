@@ -55,8 +55,8 @@ export class LockedExplorer implements OnModuleInit {
     beginFlows(this.adapterHost.httpAdapter?.getHttpServer());
     const tokens = this.discovery.getProviders().map(({ token }) => token as unknown);
     for (const cls of this.classes()) {
-      for (const [name, fn] of methodsOf(cls)) this.check(cls, { name, fn, isStatic: false }, tokens);
-      for (const [name, fn] of ownFunctions(cls)) this.check(cls, { name, fn, isStatic: true }, tokens);
+      for (const method of methodsOf(cls)) this.check(cls, cls.prototype as object, method, tokens);
+      for (const method of ownFunctions(cls)) this.check(cls, cls, method, tokens);
     }
   }
 
@@ -67,10 +67,16 @@ export class LockedExplorer implements OnModuleInit {
     return warnings;
   }
 
-  private check(cls: AnyClass, { name, fn, isStatic }: Method, tokens: readonly unknown[]): void {
+  /** @param owner the class for a static method, otherwise its prototype */
+  private check(
+    cls: AnyClass,
+    owner: object,
+    [name, fn]: ReturnType<typeof methodsOf>[number],
+    tokens: readonly unknown[],
+  ): void {
     const site = siteOf(fn);
     if (!site) {
-      if (!LOCK_SLOTS.has(isStatic ? cls : (cls.prototype as object), name)) return;
+      if (!LOCK_SLOTS.has(owner, name)) return;
       throw new LockConfigurationError(
         `@CurrentLock or @LockSignal on ${cls.name}.${String(name)}: the method has no @Locked. Put one on it, or take the parameter away.`,
       );
@@ -97,10 +103,4 @@ export class LockedExplorer implements OnModuleInit {
   private classes(): ReadonlySet<AnyClass> {
     return new Set(discoveredClasses(this.discovery).map(({ cls }) => cls));
   }
-}
-
-interface Method {
-  readonly name: string | symbol;
-  readonly fn: unknown;
-  readonly isStatic: boolean;
 }

@@ -43,7 +43,11 @@ export function prepareTransport(type: string): Promise<unknown> | undefined {
 export function toTransportError(error: unknown, type: string, args: readonly unknown[]): unknown {
   const Exception = exceptions.get(type);
   if (Exception && error instanceof ClientLeftError && grpcCallOf(args))
-    return translate(error, new Exception(CANCELLED));
+    // Nobody receives it.
+    return translate(
+      error,
+      new Exception({ status: 'error', code: GRPC.cancelled, message: 'The client has left.' }),
+    );
   if (!publicMessage(error)) return error;
   if (type === 'graphql') return new LockGraphqlError(error as LockError);
   return Exception ? translate(error, new Exception(payloadOf(error as LockError, args))) : error;
@@ -115,6 +119,3 @@ function grpcStatus(message: ReturnType<typeof publicMessage>, call: GrpcCall): 
   metadata.set('lock-code', code);
   return { status: 'error', code: STATUS[code] ?? GRPC.internal, message: message.message, metadata };
 }
-
-/** The status of a call whose client has gone. Nobody receives it. */
-const CANCELLED = { status: 'error', code: GRPC.cancelled, message: 'The client has left.' } as const;
