@@ -39,7 +39,7 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ['async-context/', TOOLS],
   ['time/', `(async-context|collections)/.*|${TOOLS}`],
   ['port/', `(redaction|time)/.*|${TOOLS}`],
-  ['options/', `port/.*|${TOOLS}`],
+  ['options/', `(async-context|port)/.*|${TOOLS}`],
   ['lock/request/', `lock/lock|${SHARED}|${TOOLS}`],
   ['lock/events/', `${SHARED}|${TOOLS}`],
   ['lock/core/', `lock/lock|lock/(request|events)/.*|${SHARED}|${TOOLS}`],

@@ -31,6 +31,7 @@ import { forceRequest } from './request/force-request.js';
 import { listRequest } from './request/list-request.js';
 import { checkGraces, checkKeys, LockRequests, type LockRequest } from './request/lock-request.js';
 import { inBackground } from '../async-context/in-background.js';
+import { isPromiseLike } from '../async-context/maybe-promise.js';
 import { cannotError } from '../port/capabilities.js';
 import type { LockClient } from '../port/lock-client.js';
 import { defaultApplication, thisProcess } from './request/this-process.js';
@@ -401,22 +402,25 @@ function noWork(given: unknown): LockConfigurationError {
 
 /** Settles as `work` does. Not async: synchronous work then needs no promise of ours, and other work one. */
 function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Work<T>): T | PromiseLike<T> {
-  const fail = (error: unknown): never => {
-    lock.releaseInBackground();
-    throw error;
-  };
   let result: T | PromiseLike<T>;
   try {
-    result = runHolding(lock, () => work(lock));
-    if (isThenable(result)) return Promise.resolve(result).then((value) => end(lock, onLost, value), fail);
+    result = runHolding(lock, work);
+    if (isPromiseLike(result)) {
+      return Promise.resolve(result).then(
+        (value) => end(lock, onLost, value),
+        (error) => fail(lock, error),
+      );
+    }
   } catch (error) {
-    return fail(error);
+    return fail(lock, error);
   }
   return end(lock, onLost, result);
 }
 
-function isThenable<T>(result: T | PromiseLike<T>): result is PromiseLike<T> {
-  return typeof (result as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
+/** The work has failed. Its error is the caller's, whatever becomes of the release. */
+function fail(lock: HeldLock, error: unknown): never {
+  lock.releaseInBackground();
+  throw error;
 }
 
 /** The work has ended with `result`. Asks the store first if it is in doubt whether the lock was lost by now. */

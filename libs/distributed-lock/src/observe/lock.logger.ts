@@ -30,12 +30,14 @@ export class LockLogger implements EventLog {
   private cancelFlush: (() => void) | undefined;
   /** The number of calls in a row without an answer of the store. */
   private unanswered = 0;
+  private readonly isDebug: boolean;
 
   private constructor(
     name: string,
     private readonly level: LockLogLevel,
     private readonly clock: Clock,
   ) {
+    this.isDebug = this.shows('debug');
     this.logger = new Logger(name === 'default' ? 'DistributedLock' : `DistributedLock ${name}`);
   }
 
@@ -51,10 +53,10 @@ export class LockLogger implements EventLog {
       case 'candidate':
         return false;
       case 'acquired':
-        return this.unanswered > 0 || this.shows('debug');
+        return this.unanswered > 0 || this.isDebug;
       case 'released':
       case 'contended':
-        return this.shows('debug');
+        return this.isDebug;
       default:
         return true;
     }

@@ -1,3 +1,5 @@
+import { isPromiseLike } from '../async-context/maybe-promise.js';
+
 /** Describes what stands where a number should. A number is no secret; a text may be one. */
 export function describeNumber(value: unknown): string {
   if (typeof value === 'number') return String(value);
@@ -21,7 +23,7 @@ export function describeGiven(value: unknown): string {
   if (value === '') return 'an empty string';
   if (Array.isArray(value)) return 'a list';
   if (typeof value !== 'object') return `a ${typeof value}`;
-  if (isPromise(value)) return 'a promise, which must be awaited';
+  if (isPromiseLike(value)) return 'a promise, which must be awaited';
   const { name = '' } = (Object.getPrototypeOf(value) as object | null)?.constructor ?? {};
   return name === '' || name === 'Object' ? 'an object' : `an object of class ${name}`;
 }
@@ -30,8 +32,4 @@ export function describeGiven(value: unknown): string {
 export function describeServer(value: unknown): string {
   const isMissing = value === undefined || value === '';
   return `${describeGiven(value)}${isMissing ? ': is its environment variable set?' : '.'}`;
-}
-
-export function isPromise(value: object): boolean {
-  return 'then' in value && typeof value.then === 'function';
 }

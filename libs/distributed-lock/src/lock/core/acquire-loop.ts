@@ -12,8 +12,11 @@ import { RECHECK_MS } from '../../port/recheck-interval.js';
 
 /** The longest `waitMs` sent to the store, which drops a waiter that is silent for three rechecks anyway. */
 const LONGEST_WAIT_PER_REQUEST_MS = 60_000;
-/** Tokens reserved for local hand-offs. More would let them run ahead of the store's clock (docs/decisions/0004). */
-export const TOKENS_FOR_HAND_OFFS = 1000;
+/**
+ * Tokens reserved for local hand-offs. Unused ones go back. With fewer of them, an owner would have to go back to the store within
+ * a millisecond; a crash leaves them ahead of the store's clock by this many microseconds (docs/decisions/0004).
+ */
+export const TOKENS_FOR_HAND_OFFS = 10_000;
 /** Tokens reserved for readers. Where several owners hold, unused tokens seldom go back. */
 export const TOKENS_FOR_READERS = 100;
 /** Delay before the request for a caller that has come since the last request, or whose deadline timer is late. */

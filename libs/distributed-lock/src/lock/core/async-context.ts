@@ -39,10 +39,10 @@ const storage = (shared[SHARED] ??= new AsyncLocalStorage<Frame | undefined>());
 const NO_HOLDS: readonly Hold[] = [];
 
 /** Runs `work` as a flow that has `lock` on top of the locks of the present flow. */
-export function runHolding<T>(lock: FlowLock, work: () => T, handlerRun?: object): T {
+export function runHolding<L extends FlowLock, T>(lock: L, work: (lock: L) => T, handlerRun?: object): T {
   const around = storage.getStore();
   const frame = new Frame(lock, handlerRun ?? around?.handlerRun, innermostLive(around), around?.origin);
-  return storage.run(frame, work);
+  return storage.run(frame, work, lock);
 }
 
 /** Runs `work` as a flow that has the locks of the present flow, and runs for `handlerRun` alone. */

@@ -149,7 +149,7 @@ export class HeldLock implements Lock {
 
   async run<T>(work: () => T | Promise<T>): Promise<T> {
     await this.assertSurelyHeld();
-    return runHolding(this, work);
+    return runHolding(this, () => work());
   }
 
   release(): Promise<ReleaseOutcome> {

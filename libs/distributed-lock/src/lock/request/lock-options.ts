@@ -1,4 +1,5 @@
-import { describeGiven, describeMs, describeNumber, isPromise } from '../../options/describe-given.js';
+import { isPromiseLike } from '../../async-context/maybe-promise.js';
+import { describeGiven, describeMs, describeNumber } from '../../options/describe-given.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { CallOptions, WithLockOptions } from '../lock.js';
 import type { LockStoreFactory } from '../../port/lock-store.js';
@@ -115,7 +116,7 @@ function checkDefaults(defaults: CallOptions): void {
 
 function howToGive(store: unknown): string {
   if (typeof store === 'function') return 'Call the function: memoryStore().';
-  return typeof store === 'object' && store !== null && isPromise(store)
+  return typeof store === 'object' && store !== null && isPromiseLike(store)
     ? 'Make the store in an async useFactory of forRootAsync.'
     : 'Write redisStore(…) around a URL or a client.';
 }

@@ -1,4 +1,5 @@
-import { describeServer, isPromise } from '../../../options/describe-given.js';
+import { isPromiseLike } from '../../../async-context/maybe-promise.js';
+import { describeServer } from '../../../options/describe-given.js';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 
 /** @param needed says what the store takes. Each message about its target begins with it */
@@ -9,7 +10,7 @@ export function refusedTarget(needed: string, given: unknown): LockConfiguration
 /** @throws LockConfigurationError unless the target is an object, be it a client or options */
 export function assertObject(needed: string, target: unknown): asserts target is object {
   const isObject = typeof target === 'object' && target !== null && !Array.isArray(target);
-  if (!isObject || isPromise(target)) throw refusedTarget(needed, target);
+  if (!isObject || isPromiseLike(target)) throw refusedTarget(needed, target);
 }
 
 /** True for an option that names nothing, such as one from an environment variable that is not set. */
