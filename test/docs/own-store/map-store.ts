@@ -98,7 +98,7 @@ class Entry {
     }
     if (mine) {
       mine.until = now + leaseMs;
-      mine.lastToken = Math.max(mine.lastToken, request.minLastToken ?? 0);
+      mine.lastToken = Math.max(mine.lastToken, mine.token + request.tokens - 1);
       this.lastToken = Math.max(this.lastToken, mine.lastToken);
       return this.grant(mine, validity(sentAt, leaseMs));
     }

@@ -79,7 +79,7 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
     ['an attempt has the name of the one before', 'this.id = this.nextId();', ''],
   ]),
   ...mutantsOf('quorum', 'stores/redis/scripts/lua.generated.js', [
-    ['a second round reserves no tokens', 'if min_last_token > last then', 'if false then'],
+    ['a second round reserves no tokens', 'if first + tokens - 1 > last then', 'if false then'],
   ]),
   ...mutantsOf('quorum', 'stores/redis/scripts/lua.generated.js', [
     ['a node without its data joins majorities at once', 'local left = open_from - now', 'local left = 0'],

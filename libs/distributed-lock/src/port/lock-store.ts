@@ -155,10 +155,8 @@ export interface AcquireRequest {
    * those that stores give out are positive. A takeover asks with a negative one, which is ahead of these.
    */
   readonly ticket: number;
-  /** How many fencing tokens to reserve for local hand-offs, at least 1. */
+  /** How many fencing tokens to reserve for local hand-offs, at least 1. An owner that holds with fewer of them reserves the rest. */
   readonly tokens: number;
-  /** A holder reserves further tokens up to this one. Only a quorum sends it. */
-  readonly minLastToken?: number;
   /**
    * The owner enters the queue only if fewer other owners wait there; otherwise the reply is `Busy`. An owner that is in the
    * queue stays there. With this field `Queued` and `Busy` tell how many wait, and `Infinity` asks for that number only.

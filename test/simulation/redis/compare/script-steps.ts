@@ -122,16 +122,16 @@ export async function takeStep(servers: Stepped, step: ScriptStep, i: number): P
 
   switch (step.do) {
     case 'acquire': {
-      const isPlain = kind === 'lock' && step.tokens === 1 && !step.sharedTokens;
+      const tokens = step.isOld ? step.tokens + 50 : step.tokens;
+      const isPlain = kind === 'lock' && tokens === 1 && !step.sharedTokens;
       const options = JSON.stringify({
         ...claim,
-        tokens: step.tokens,
+        tokens,
         wait: step.waitMs,
         ticket: step.isOld ? String(now * 1000 - 5) : '0',
         initial_lease: 1000,
         subscribed: step.subscribed,
         nonce: 'abc',
-        min_last_token: step.isOld ? String(now * 1000 + 50) : '0',
         ...(step.maxWaiting !== undefined && { max_waiting: step.maxWaiting }),
         ...PUBLISH,
       });

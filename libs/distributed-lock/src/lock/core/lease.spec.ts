@@ -108,7 +108,7 @@ class Stage {
         return;
       }
       case 'grant again':
-        return this.lease.onGrantedAgain(leaseValidity(0, LEASE_MS));
+        return this.lease.onGrantedAgain({ ...GRANT, validUntil: leaseValidity(0, LEASE_MS) });
       case 'pass':
         return this.clock.stall(step.ms);
     }

@@ -40,6 +40,7 @@ export class Lease extends Renewable {
   private validUntil: number;
   private renewAt: number;
   private nextToken: number;
+  private lastToken: number;
   /** How far the time of day was ahead of the monotonic clock when the request was sent that the store answered last. */
   private lead: number;
   /** Renewals without a reply so far. */
@@ -68,6 +69,7 @@ export class Lease extends Renewable {
     this.isConfirmed = grant.confirmed;
     this.leaseMs = owner.terms.leaseMs;
     this.nextToken = grant.token;
+    this.lastToken = grant.lastToken;
     this.validUntil = grant.validUntil;
     this.answeredAt = now;
     this.lead = lead;
@@ -119,7 +121,7 @@ export class Lease extends Renewable {
   }
 
   get hasToken(): boolean {
-    return this.nextToken <= this.grant.lastToken;
+    return this.nextToken <= this.lastToken;
   }
 
   takeToken(): number {
@@ -129,8 +131,8 @@ export class Lease extends Renewable {
   /** The last token that was used, for the store to take back the rest. */
   get used(): ReleaseRequest['used'] {
     const last = this.nextToken - 1;
-    if (this.hasAdmittedNobody || last >= this.grant.lastToken) return undefined;
-    return { token: last, lastToken: this.grant.lastToken };
+    if (this.hasAdmittedNobody || last >= this.lastToken) return undefined;
+    return { token: last, lastToken: this.lastToken };
   }
 
   /**
@@ -153,7 +155,7 @@ export class Lease extends Renewable {
   /** The caller sends the renewal at once, because the validity of its reply counts from now. */
   startRenewal(leaseMs = this.renewedMs): StartedRenewal {
     const { key, id: owner, claim } = this.owner;
-    const { token, lastToken } = this.grant;
+    const { token, lastToken } = this;
     const { now, lead } = this.readClocks();
     const asked = { sentAt: now, lead, resets: this.resets, endsAt: leaseValidity(now, leaseMs) };
     this.inFlight += 1;
@@ -171,8 +173,10 @@ export class Lease extends Renewable {
   }
 
   /** The store has granted the lock again under the same token, maybe before it was asked for another length. */
-  onGrantedAgain(granted: number): void {
-    const validUntil = Math.min(granted, this.fixedUntil, this.surelyUntil);
+  onGrantedAgain(grant: Grant): void {
+    // The request may have asked for more tokens than the one whose notification was here first.
+    this.lastToken = Math.max(this.lastToken, grant.lastToken);
+    const validUntil = Math.min(grant.validUntil, this.fixedUntil, this.surelyUntil);
     // The store keeps the lease for longer, by itself. Renewals go on as they are due.
     if (this.owner.isHeld && this.isConfirmed) this.validUntil = Math.max(this.validUntil, validUntil);
     else {

@@ -215,7 +215,7 @@ export class Owner {
   /** A second grant with the same token confirms the first. Another token means that the first grant was lost in between. */
   private onGrantAgain(lease: Lease, grant: Grant): void {
     if (grant.token !== lease.token) this.onLost('taken', 'it was lost and granted anew');
-    else if (grant.confirmed) lease.onGrantedAgain(grant.validUntil);
+    else if (grant.confirmed) lease.onGrantedAgain(grant);
   }
 
   /** No caller is left. The owner releases, unless the store cannot have it in its queue. */

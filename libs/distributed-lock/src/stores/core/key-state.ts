@@ -97,9 +97,9 @@ export class KeyState {
 
   /** @throws LockStoreError when the key is in use as the other kind of lock */
   acquire(request: AcquireRequest): AcquireOutcome {
-    const { owner, leaseMs, waitMs, claim, minLastToken = 0 } = request;
+    const { owner, leaseMs, waitMs, claim, tokens } = request;
     const mine = this.holderOf(owner);
-    if (mine) return this.giveWholeLease(mine, leaseMs, Math.max(mine.lastToken, minLastToken));
+    if (mine) return this.giveWholeLease(mine, leaseMs, Math.max(mine.lastToken, mine.token + tokens - 1));
     checkKind(request, this.usedAs);
     if (this.isOneTooMany(request)) return this.queuedOrBusy(request);
     // For an owner that is in the queue already, for example by its note, this alone needs no write.

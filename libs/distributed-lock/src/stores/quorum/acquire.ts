@@ -159,8 +159,10 @@ async function hold(
   const validUntil = leases.validUntil(granted);
   if (!leases.isConfirmedBy(granted) && !leases.hold(granted, token, tokens)) {
     // The nodes' counters are further apart than the spare tokens, so the nodes that are behind reserve up to the largest token.
-    const minLastToken = token + tokens - 1;
-    const asked = granted.map((node) => node.acquire({ ...request, ticket, minLastToken }));
+    const asked = granted.map((node) => {
+      const further = token - (node.lease?.token ?? token);
+      return node.acquire({ ...request, ticket, tokens: tokens + further });
+    });
     await gather(asked, (so) => answersOf(so).length >= context.majority);
     if (owner.hasLeft) throw ownerHasLeft(key);
     if (!leases.hold(granted, token, tokens)) {

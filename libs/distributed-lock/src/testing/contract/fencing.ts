@@ -84,14 +84,15 @@ export const fencing = {
   'a holder can reserve more tokens under the same grant, and they are nobody else’s': async (stage) => {
     const [holder, next] = stage.owners(2);
     const first = await holder.acquire();
-    const minLastToken = first.lastToken + 3_600_000_000;
-    const more = await holder.acquire({ minLastToken });
-    assert.deepEqual([more.token, more.lastToken], [first.token, minLastToken]);
-    assert.equal((await holder.acquire({ minLastToken: minLastToken - 1 })).lastToken, minLastToken);
+    const tokens = 3_600_000_000;
+    const lastToken = first.token + tokens - 1;
+    const more = await holder.acquire({ tokens });
+    assert.deepEqual([more.token, more.lastToken], [first.token, lastToken]);
+    assert.equal((await holder.acquire({ tokens: tokens - 1 })).lastToken, lastToken);
     await holder.expectRenewed({ grant: more });
     await holder.release();
     await next.acquire();
-    assert.ok(next.grant.token > minLastToken);
+    assert.ok(next.grant.token > lastToken);
   },
 } satisfies ContractGroup;
 

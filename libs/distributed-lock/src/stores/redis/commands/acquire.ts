@@ -56,7 +56,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   }
 
   protected args(): Arguments {
-    const { owner, claim, leaseMs, waitMs, ticket, tokens, minLastToken = 0, maxWaiting } = this.request;
+    const { owner, claim, leaseMs, waitMs, ticket, tokens, maxWaiting } = this.request;
     const { context } = this;
     const { notifications, guard } = this.store;
     const notAfter = this.onWrite();
@@ -69,7 +69,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
       maxWaiting === undefined ? '' : `"max_waiting":${Math.min(maxWaiting, Number.MAX_SAFE_INTEGER)},`;
     const options =
       `{${claimFields(claim)},"tokens":${tokens},"wait":${wait},"ticket":"${ticket}","initial_lease":${initialLease},` +
-      `"subscribed":${notifications.isSubscribed},"nonce":"${notifications.nonce}","min_last_token":"${minLastToken}",` +
+      `"subscribed":${notifications.isSubscribed},"nonce":"${notifications.nonce}",` +
       `${counted}${context.serverFields}}`;
     const isCommon =
       claim.kind === 'lock' && tokens === 1 && leaseMs <= LONGEST_PLAIN_MS && !context.sharesTokens;

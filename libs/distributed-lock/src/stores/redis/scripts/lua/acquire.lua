@@ -2,7 +2,7 @@
 --
 -- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel, with the restart guard 6 mark
 -- ARGV  1 owner  2 lease  3 notAfter  4 min_token  5 options, with the restart guard 6 longest
--- Options  kind, weight, permits, tokens, wait, ticket, initial_lease, subscribed, nonce, min_last_token, max_waiting, cluster, publish:
+-- Options  kind, weight, permits, tokens, wait, ticket, initial_lease, subscribed, nonce, max_waiting, cluster, publish:
 --          JSON after one digit, which is 1 where a free lock may be granted without reading them: kind "lock", one token, a lease of half a
 --          day at most, and no tokens shared with foreign clients
 -- Reply  now * 1000 + n                              granted, with this token, and nobody waits: the common case
@@ -15,9 +15,8 @@
 --
 -- Times are in ms. weight and permits are there for permits alone. A ticket that is not asked for again within wait is
 -- dropped; wait 0 does not enter the queue; ticket 0 is a new one. initial_lease is the lease of a grant by notification,
--- which repeats the nonce, so that nobody else can forge it. With min_last_token an owner that holds asks for tokens up to
--- this one at least. With max_waiting the owner is refused when so many others wait. ticket and min_last_token are strings, as
--- cjson writes 14 digits. remaining -1 is a lease without end.
+-- which repeats the nonce, so that nobody else can forge it. An owner that holds with fewer tokens reserves the rest. With max_waiting
+-- the owner is refused when so many others wait. ticket is a string, as cjson writes 14 digits. remaining -1 is a lease without end.
 
 local owner, min_token = ARGV[1], tonumber(ARGV[4])
 
@@ -47,7 +46,6 @@ end
 
 local options, lease = cjson.decode(string.sub(ARGV[5], 2)), tonumber(ARGV[2])
 local kind, weight, permits, tokens = options.kind, options.weight, options.permits, options.tokens
-local min_last_token = tonumber(options.min_last_token)
 local cluster, publish, max_waiting = options.cluster, options.publish, options.max_waiting
 options.max_waiting = nil -- What is left may become the note of a waiter, and this counts for the present request alone.
 
@@ -68,8 +66,8 @@ if holds(owner, kind) then
   local taken = is_alone(kind) and redis.call('GET', KEYS[4]) or redis.call('HGET', holders_key, owner)
   local first, last = first_and_last(taken or '')
   if not first then first, last = take_tokens(1, lease) end
-  if min_last_token > last then
-    last = min_last_token
+  if first + tokens - 1 > last then
+    last = first + tokens - 1
     local _, counted = first_and_last(redis.call('GET', KEYS[4]) or '')
     if is_alone(kind) or last > (counted or 0) then count_up(first, last, lease, 1) end
   end
