@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -75,14 +76,16 @@ function foldersOf(name, found = new Set(), from = `node_modules/${name}`) {
   return found;
 }
 
-function sizeOf({ root, name, manifest }) {
-  const folder = realpathSync(`${root}/node_modules/${name}`);
-  const own = manifest.files
-    ? [...manifest.files.map((it) => it.replace(/^!.*|\/\*.*$/g, '')), 'package.json']
-    : [''];
-  const parts = root === ROOT ? own.map((it) => `${folder}/${it}`) : [folder];
-  const others = [...dependenciesOf(name)].map((it) => `${PEERS}/${it}`);
-  return Math.round([...parts, ...others].reduce((sum, it) => sum + bytesOf(it), 0) / 1000);
+/** In kB. Of this library what npm would publish, of the others what it has installed. */
+function sizeOf({ root, name }) {
+  const own = root === ROOT ? publishedBytes(name) : bytesOf(realpathSync(`${root}/node_modules/${name}`));
+  const others = [...dependenciesOf(name)].map((it) => bytesOf(`${PEERS}/${it}`));
+  return Math.round(others.reduce((sum, it) => sum + it, own) / 1000);
+}
+
+function publishedBytes(name) {
+  const args = ['pack', '--dry-run', '--json', '--ignore-scripts', '-w', name];
+  return JSON.parse(execFileSync('npm', args, { cwd: ROOT, encoding: 'utf8' }))[0].unpackedSize;
 }
 
 function bytesOf(path) {
