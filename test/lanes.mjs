@@ -1,5 +1,5 @@
 /**
- * What `npm test` leaves to `npm run test:all`: what takes long, what kills, cuts and freezes real servers and processes, and
+ * What `npm test` leaves to `npm run test:slow`: what takes long, what kills, cuts and freezes real servers and processes, and
  * what a busy machine can make fail. Each is a part of a path below `test/`. A name on the command line runs in either lane.
  */
 export const SLOW_LANE = [

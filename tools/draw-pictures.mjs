@@ -1,4 +1,4 @@
-// Draws the pictures of the docs that are no plots of the benchmark: `npm run docs:pictures`.
+// Draws the pictures of the docs that are no plots of the benchmark: `npm run generate`.
 // Their figures are those of the code, of verification/bench/results/redis.md and of a recorded history of the simulation, and test/docs/pictures compares the files with them.
 import { writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';

@@ -25,7 +25,7 @@ export function embedAdminPage() {
     pageScript: script,
     pageTail: tail,
   }).map(([name, text]) => `export const ${name}: string = ${JSON.stringify(text)};\n`);
-  return `// Made from page/* by tools/embed-admin-page.mjs (npm run admin:page); a test compares them. Do not edit.\n\n${lines.join('\n')}`;
+  return `// Made from page/* by tools/embed-admin-page.mjs (npm run generate); a test compares them. Do not edit.\n\n${lines.join('\n')}`;
 }
 
 if (process.argv[1] === new URL(import.meta.url).pathname) {

@@ -31,7 +31,7 @@ export function embedLua() {
     const text = pieces.filter((piece) => piece !== '""').join(', ');
     return `export const ${camelCase(script)}: string = [${text}].join('\\n');\n`;
   });
-  return `// Made from lua/*.lua by tools/embed-lua.mjs (npm run lua); a test compares them. Do not edit.\n\n${[...included, ...scripts].join('\n')}`;
+  return `// Made from lua/*.lua by tools/embed-lua.mjs (npm run generate); a test compares them. Do not edit.\n\n${[...included, ...scripts].join('\n')}`;
 }
 
 if (process.argv[1] === new URL(import.meta.url).pathname) {

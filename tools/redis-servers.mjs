@@ -1,5 +1,5 @@
-// npm run servers: the Redis suites on each server that speaks Redis' protocol and can be had here. Writes what came out into the
-// table of docs/redis-servers.md. npm run servers -- "Redis 8.0" "Valkey 9.1": these alone; the other rows stay.
+// node tools/redis-servers.mjs: the Redis suites on each server that speaks Redis' protocol and can be had here. Writes what came out into the
+// table of docs/redis-servers.md. node tools/redis-servers.mjs "Redis 8.0" "Valkey 9.1": these alone; the other rows stay.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { formatMarkdown } from '#markdown';
 import { OTHER_REDIS_SERVERS, fetchRedisServer, findRedisServer } from '#redis-server';
 
 const PAGE = new URL('../docs/redis-servers.md', import.meta.url);
-const MARKS = { from: '<!-- npm run servers -->', to: '<!-- to here -->' };
+const MARKS = { from: '<!-- node tools/redis-servers.mjs -->', to: '<!-- to here -->' };
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /** Each column: a group of the contract of stores, or the suites in a folder of test/redis. */

@@ -1,5 +1,5 @@
-// npm run test:runtimes: suites of the core on newer versions of Node, and a sample of the package on Bun, each fetched from the
-// package registry. npm run test:runtimes -- "Node 24": that one alone.
+// node tools/runtimes.mjs: suites of the core on newer versions of Node, and a sample of the package on Bun, each fetched from the
+// package registry. node tools/runtimes.mjs "Node 24": that one alone.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import './build-once.mjs';

@@ -1,13 +1,18 @@
 // npm test: the fast lane. npm test -- test/redis/faults: the suites whose path matches, in either lane.
 // npm run test:slow: what the fast lane leaves out, as test/lanes.mjs lists it.
-// npm run test:stores: the stores on their real servers, built and compiled before.
+// npm run test:contract: the contract of stores, once on each real server.
+// npm run test:stores: all of the stores on their real servers, built and compiled before.
 // The suites in test/together run the specs beside the sources, and many suites, as parts. By path or by test:unit each part is a
 // suite of its own.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import './build-once.mjs';
 
-const LANES = { '--slow': ['test', 'slow'], '--stores': ['test/stores', 'stores'] };
+const LANES = {
+  '--slow': ['test', 'slow'],
+  '--contract': ['test/stores', 'contract'],
+  '--stores': ['test/stores', 'stores'],
+};
 const [first = '', ...rest] = process.argv.slice(2);
 const [folder, lane] = LANES[first] ?? ['test', 'e2e'];
 const given = first in LANES ? rest : process.argv.slice(2);
@@ -21,8 +26,14 @@ const options = [
   `${folder}/jest.config.mjs`,
   // Before the option, which takes every word that follows it for the name of a project.
   ...given,
-  ...(hasPaths ? [] : ['--selectProjects', lane]),
+  ...selected(),
 ];
+/** By path a suite runs once: the contract's suites are also those of a project that is there for `npm run test:contract`. */
+function selected() {
+  if (lane === 'contract' || !hasPaths) return ['--selectProjects', lane];
+  return folder === 'test/stores' ? ['--selectProjects', 'stores', 'parts'] : [];
+}
+
 const root = fileURLToPath(new URL('..', import.meta.url));
 const { status } = spawnSync(process.execPath, options, { cwd: root, stdio: 'inherit' });
 process.exitCode = status ?? 1;

@@ -295,7 +295,7 @@ const embedding = (await import(new URL('tools/embed-admin-page.mjs', ROOT).href
 };
 
 describe('the page for operators', () => {
-  it('is embedded as it is written: run npm run admin:page after a change', () => {
+  it('is embedded as it is written: run npm run generate after a change', () => {
     const embedded = readFileSync(new URL('libs/distributed-lock/src/admin/page.generated.ts', ROOT), 'utf8');
     expect(embedded).toBe(embedding.embedAdminPage());
   });

@@ -24,7 +24,7 @@ describe('the API reference', () => {
     expect(files.toSorted()).toEqual(Object.keys(generated).toSorted());
   });
 
-  it.each(files)('says what the code says; if not: npm run docs:api: %s', (file) => {
+  it.each(files)('says what the code says; if not: npm run generate: %s', (file) => {
     expect(read(file).split('\n')).toEqual(generated[file]?.split('\n'));
   });
 

@@ -286,7 +286,7 @@ describe('the section on times', () => {
     expect(section.replaceAll(/\s+/g, ' ')).toContain(`more renewals, one every ${part} of it`);
   });
 
-  it('has a picture of the same defaults; if not: npm run docs:pictures', () => {
+  it('has a picture of the same defaults; if not: npm run generate', () => {
     const program =
       "import('./tools/pictures/times.mjs').then(({ drawTimes }) => process.stdout.write(drawTimes(JSON.parse(process.argv[1]))))";
     const times = { ...defaults, commandTimeoutMs: REDIS_DEFAULTS.commandTimeoutMs };

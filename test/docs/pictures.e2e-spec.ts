@@ -24,7 +24,7 @@ function run<T>(file: string, expression: string): T {
 }
 
 describe('the pictures', () => {
-  it('are drawn from the code and from the benchmark as they are now; if not: npm run docs:pictures', () => {
+  it('are drawn from the code and from the benchmark as they are now; if not: npm run generate', () => {
     const drawn = run<Record<string, string>>('draw-pictures.mjs', 'it.pictures()');
     expect(
       Object.fromEntries(Object.keys(drawn).map((file) => [file, textOf(`docs/images/${file}`)])),

@@ -1,6 +1,6 @@
 // Packs the library as npm would publish it, installs it into fresh apps, builds them, runs their unit tests and them. Then
 // once more in apps that `nest new` makes, by `nest add` and by the commands that the README names.
-// Prints one line per app; exits with 1 when one of them fails. npm run test:package -- your-app: that one alone.
+// Prints one line per app; exits with 1 when one of them fails. node test/package/run.mjs your-app: that one alone.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// What a runtime other than Node must be able to do: run by npm run test:runtimes, on a Redis server of its own.
+// What a runtime other than Node must be able to do: run by node tools/runtimes.mjs, on a Redis server of its own.
 import 'reflect-metadata';
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';

@@ -11,6 +11,7 @@ export const HELP = `npm run simulate -- [options]
   --from N | tree   the first of these seeds, default 1; tree: one that follows from the commit
   --jobs N          splits them over so many processes, and prints one summary with what they did
   --every N, --report  what --jobs gives to its processes: every N-th seed, and reports as JSON
+  --safety          fails only where exclusion, tokens or belief are broken, and reports other broken promises with their command
   --all             goes on after a failure, and prints each in one line
   --plan FILE       runs a plan; may be given several times
   --json            with --plan: prints the history as data
@@ -31,6 +32,7 @@ export interface Options {
   readonly every: number;
   readonly report: boolean;
   readonly all: boolean;
+  readonly safety: boolean;
   readonly json: boolean;
   readonly words: boolean;
   readonly shrink: boolean;
@@ -40,7 +42,20 @@ export interface Options {
 /** @throws InputError for an option that is unknown, has a wrong value, or says nothing beside the others */
 export function optionsOf(args: readonly string[]): Options {
   const { values } = parsed(args);
-  const { store, seed, plan: plans = [], from, count, minutes, all, json, words, shrink, help } = values;
+  const {
+    store,
+    seed,
+    plan: plans = [],
+    from,
+    count,
+    minutes,
+    all,
+    safety,
+    json,
+    words,
+    shrink,
+    help,
+  } = values;
   const { jobs, every, report } = values;
   const one = [plans.length > 0 && '--plan', seed !== undefined && '--seed'].filter((it) => it !== false);
   const several = Object.entries({ from, count, minutes, jobs })
@@ -54,6 +69,8 @@ export function optionsOf(args: readonly string[]): Options {
   if ((json || words) && plans.length === 0) throw new InputError('--json and --words go with --plan.');
   if (shrink && one.length === 0) throw new InputError('--shrink goes with --seed or --plan.');
   if (all && one.length > 0) throw new InputError('--all goes with --count or --minutes.');
+  if (safety && (one.length > 0 || jobs !== undefined))
+    throw new InputError('--safety goes with --count or --minutes, and not with --jobs.');
   if (jobs !== undefined && count === undefined && minutes === undefined)
     throw new InputError('--jobs goes with --count or --minutes.');
   if (seed !== undefined) wholeOf('--seed', seed, 0);
@@ -68,6 +85,7 @@ export function optionsOf(args: readonly string[]): Options {
     every: wholeOf('--every', every, 1),
     report,
     all,
+    safety,
     json,
     words,
     shrink,
@@ -93,6 +111,7 @@ function parsed(args: readonly string[]) {
         words: { type: 'boolean', default: false },
         json: { type: 'boolean', default: false },
         all: { type: 'boolean', default: false },
+        safety: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
       },
     });

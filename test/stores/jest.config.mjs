@@ -13,6 +13,17 @@ export default {
       testMatch: ['<rootDir>/test/**/*.stores-spec.ts'],
       testPathIgnorePatterns: parts('stores'),
     },
+    // Once on each server, for those who have changed no store: .ci/run.
+    {
+      ...e2e,
+      displayName: 'contract',
+      testMatch: [
+        '<rootDir>/test/stores/*/contract.stores-spec.ts',
+        '<rootDir>/test/stores/sqlite/sqlite.stores-spec.ts',
+        '<rootDir>/test/redis/conformance/redis.e2e-spec.ts',
+      ],
+      testPathIgnorePatterns: [],
+    },
     { ...common, displayName: 'parts', testRegex: parts('stores'), testPathIgnorePatterns: [] },
   ],
 };

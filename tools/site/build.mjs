@@ -11,4 +11,4 @@ await build(fromRoot('tools/site'));
 writePlainText();
 const dead = deadLinks(SITE, SITE_URL);
 if (dead.length > 0) throw new Error(`Links that lead nowhere:\n${dead.join('\n')}`);
-console.log('The site is in tools/site/dist. To look at it: npm run docs:preview');
+console.log('The site is in tools/site/dist. To look at it: npm run docs -- preview');

@@ -1,4 +1,4 @@
-// Serves the site and follows changes of the Markdown: npm run docs:dev
+// Serves the site and follows changes of the Markdown: npm run docs -- dev
 import { watch } from 'node:fs';
 import { createServer } from 'vitepress';
 import { pageFiles } from './addresses.mjs';

@@ -1,4 +1,4 @@
-// Serves the site as it was built, and says where: npm run docs:preview
+// Serves the site as it was built, and says where: npm run docs -- preview
 import { serve } from 'vitepress';
 import { fromRoot } from './places.mjs';
 

@@ -6,7 +6,7 @@ import { growth } from './growth.mjs';
 import { lineOf, report } from './report.mjs';
 import { runTrial } from './trial.mjs';
 
-const HELP = `npm run soak -- [--store redis] [--minutes 10] [--seed 1]
+const HELP = `npm run chaos -- soak [--store redis] [--minutes 10] [--seed 1]
 
 All kinds mixed, on one server, and for Redis then on a quorum; what processes and servers use must not grow.`;
 

@@ -267,7 +267,7 @@ describe('the time of the server', () => {
 });
 
 describe('the embedded scripts', () => {
-  it('are what the .lua files say: otherwise run npm run lua', async () => {
+  it('are what the .lua files say: otherwise run npm run generate', async () => {
     const tool = '../../../tools/embed-lua.mjs';
     const scripts = (await import(tool)) as { embedLua(): string };
     expect(read('lua.generated.ts')).toBe(scripts.embedLua());

@@ -6,7 +6,7 @@ import { runTrial, type Kind } from '../../../verification/chaos/index.mjs';
 
 const NEVER_LOCKS: Kind = { name: 'never-locks', says: 'grants everything', topology: 'none' };
 
-/** `.ci/run` has the trials of the library, in which nothing must be found. */
+/** `npm run nightly -- faults` has the trials of the library, in which nothing must be found. */
 it('a trial with real processes convicts a lock that never locks, of every crime', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'chaos-'));
   try {

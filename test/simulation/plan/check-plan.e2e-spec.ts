@@ -172,6 +172,8 @@ describe('a command line', () => {
     ['--json', '--json and --words go with --plan.'],
     ['--shrink', '--shrink goes with --seed or --plan.'],
     ['--seed 7 --all', '--all goes with --count or --minutes.'],
+    ['--seed 7 --safety', '--safety goes with --count or --minutes, and not with --jobs.'],
+    ['--count 5 --jobs 2 --safety', '--safety goes with --count or --minutes, and not with --jobs.'],
   ])('is refused with what may stand there: %s', (line, refusal) => {
     expect(() => optionsOf(line.split(' '))).toThrow(InputError);
     expect(() => optionsOf(line.split(' '))).toThrow(refusal);

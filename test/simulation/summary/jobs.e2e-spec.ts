@@ -129,6 +129,29 @@ describe('a summary over several processes', () => {
   );
 
   it(
+    'with --safety says which seeds fail, and fails only where exclusion, tokens or belief are broken',
+    async () => {
+      const args = ['--import', PRELOAD, MAIN, '--from', '40', '--count', '2', '--all', '--safety'];
+      const breaking = (rule: string) => {
+        const mutant = { ...MUTANT, to: MUTANT.to.replace('planted', rule) };
+        return simulate(args, { CHAOS_MUTANT: JSON.stringify(mutant) }).ended;
+      };
+      const late = await breaking('lateness');
+      expect(late).toMatchObject({
+        code: 0,
+        output: expect.stringContaining('0 with broken promises, 2 reported'),
+      });
+      expect(late.output).toContain('Again: npm run simulate -- --store documents --seed 41 --shrink');
+      for (const rule of ['exclusion', 'tokens', 'belief'])
+        expect(await breaking(rule)).toMatchObject({
+          code: 1,
+          output: expect.stringContaining('2 with broken promises, 0 reported'),
+        });
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
     'ends its jobs when it is interrupted, prints the summary of what ran, and fails',
     async () => {
       const { child, ended } = simulate([MAIN, '--count', '100000', '--jobs', '2', '--all']);

@@ -11,6 +11,8 @@ export function describeWith(...needed: ServerName[]): typeof describe | typeof 
   if (process.env['CI'] === 'true') return describe;
   const missing = needed.map((name) => whyMissing(name)).find((why) => why !== undefined);
   if (missing === undefined) return describe;
-  process.stderr.write(`Tests are skipped: ${missing.split('. ', 1)[0]}. See npm run servers:fetch.\n`);
+  process.stderr.write(
+    `Tests are skipped: ${missing.split('. ', 1)[0]}. See node tools/fetch-servers.mjs.\n`,
+  );
   return describe.skip;
 }

@@ -1,4 +1,4 @@
-// npm run compare: writes the tables of docs/compare.md that programs can fill in (README.md).
+// npm run bench -- compare: writes the tables of docs/compare.md that programs can fill in (README.md).
 import { CHECKS } from './checks/index.mjs';
 import { LIBRARIES } from './libraries.mjs';
 import { PACKAGES, PACKAGE_ROWS } from './tables/packages.mjs';

@@ -1,4 +1,4 @@
-// Made from page/* by tools/embed-admin-page.mjs (npm run admin:page); a test compares them. Do not edit.
+// Made from page/* by tools/embed-admin-page.mjs (npm run generate); a test compares them. Do not edit.
 
 export const pageHead: string = "<!doctype html>\n<html lang=\"en\">\n  <head>\n    <meta charset=\"utf-8\" />\n    <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n    <meta name=\"color-scheme\" content=\"light dark\" />\n    <meta name=\"robots\" content=\"noindex\" />\n    <title>Locks</title>\n    <link rel=\"icon\" href=\"data:,\" />\n    ";
 

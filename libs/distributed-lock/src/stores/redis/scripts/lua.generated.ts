@@ -1,4 +1,4 @@
-// Made from lua/*.lua by tools/embed-lua.mjs (npm run lua); a test compares them. Do not edit.
+// Made from lua/*.lua by tools/embed-lua.mjs (npm run generate); a test compares them. Do not edit.
 
 const time = "local KEEP_MS = 10000\nlocal TOKEN_KEEP_MS = '86400000'\nlocal FARTHEST_AHEAD = 86400000000\nlocal time = redis.call('TIME')\nlocal micros = time[1] * 1000000 + time[2]\nlocal now = (micros - micros % 1000) / 1000\nlocal function text(number)\nreturn string.format('%.0f', number)\nend\nlocal function token_keep(lease)\nreturn text(math.max(TOKEN_KEEP_MS, 2 * lease))\nend";
 
