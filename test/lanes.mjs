@@ -60,7 +60,6 @@ export const TOGETHER = {
     'docs/figures',
     'docs/indexes',
     'docs/keys',
-    'docs/names',
     'docs/pictures',
     'docs/redisson',
     'docs/site',
