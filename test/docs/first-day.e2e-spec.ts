@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Controller, Get, Injectable, Param, type ModuleMetadata } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
@@ -13,23 +11,6 @@ import {
 } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import request from 'supertest';
-
-const PAGE = readFileSync(fileURLToPath(new URL('../../docs/troubleshooting.md', import.meta.url)), 'utf8');
-/** What the page quotes of messages: its headings, its list, and what is bold in its sections about others. */
-const QUOTED = [...PAGE.matchAll(/^(?:###|-) (.+)$|^\*\*([^]+?)\*\* /gm)]
-  .map(([, heading, bold]) => (heading ?? bold ?? '').replaceAll('`', '').replaceAll(/\s+/g, ' '))
-  .map((text) => text.replace(/[….]+$/, '').split('…'));
-
-/** True where the parts stand in the message in this order, with anything between. */
-function isQuote(parts: readonly string[], message: string): boolean {
-  let at = 0;
-  for (const part of parts) {
-    at = message.indexOf(part.trim(), at);
-    if (at < 0) return false;
-    at += part.trim().length;
-  }
-  return parts.join('').length > 20;
-}
 
 const loosely = (value: unknown) => value as never;
 const locks = DistributedLockModule.forRoot({ logger: false });
@@ -187,20 +168,16 @@ describe('a mistake of the first day', () => {
     ],
   };
 
-  it.each(Object.keys(MISTAKES))(
-    'says what to do, and is found in the page of errors: %s',
-    async (mistake) => {
-      const [make, told] = MISTAKES[mistake]!;
-      const error = await Promise.resolve()
-        .then(make)
-        .then(
-          () => undefined,
-          (reason: unknown) => reason as Error,
-        );
-      expect(error?.message).toContain(told);
-      expect(QUOTED.filter((parts) => isQuote(parts, error!.message))).not.toEqual([]);
-    },
-  );
+  it.each(Object.keys(MISTAKES))('says what to do: %s', async (mistake) => {
+    const [make, told] = MISTAKES[mistake]!;
+    const error = await Promise.resolve()
+      .then(make)
+      .then(
+        () => undefined,
+        (reason: unknown) => reason as Error,
+      );
+    expect(error?.message).toContain(told);
+  });
 
   it('says which route has no module, and what to import', async () => {
     const said: unknown[] = [];
@@ -217,6 +194,5 @@ describe('a mistake of the first day', () => {
     expect(message).toContain(
       '@Locked on Routes.get: there is no DistributedLockModule in this application. Import DistributedLockModule.forRoot(…) in its root module.',
     );
-    expect(QUOTED.filter((parts) => isQuote(parts, message))).not.toEqual([]);
   });
 });
