@@ -58,7 +58,6 @@ export const TOGETHER = {
   docs: [
     'docs/claims',
     'docs/figures',
-    'docs/indexes',
     'docs/keys',
     'docs/pictures',
     'docs/redisson',
