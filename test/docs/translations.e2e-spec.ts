@@ -11,18 +11,7 @@ const translationOf = (page: string): string | undefined =>
 /** English pages that have a Chinese one, always. */
 const REQUIRED = ['README.md', 'docs/first-lock.md', 'docs/recipes.md', ...pagesBelow('docs/recipes')];
 
-/** Other words that readers know for a Chinese word of these pages: one thing, one word. */
-const VARIANTS: Readonly<Record<string, RegExp>> = {
-  围栏令牌: /栅栏令牌|防护令牌|隔离令牌/,
-  续期: /续租|续约/,
-  多数派: /法定人数|仲裁/,
-  持有者: /拥有者|持锁者/,
-  交接: /移交|转交/,
-  看门狗: /监视狗|监控狗/,
-};
-
 const all = (text: string, pattern: RegExp): string[] => [...text.matchAll(pattern)].map(([it]) => it);
-const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ');
 const SWITCH = /^(English · \[中文\]|\[English\]).*$/m;
 const linksOf = (page: string): string[] =>
   all(readPage(page).replace(SWITCH, ''), /(?<=\]\()[^)\s]+(?=\))/g);
@@ -50,8 +39,6 @@ const PARTS: Readonly<Record<string, (text: string, page: string) => unknown>> =
     linksOf(page)
       .map((link) => leadsTo(page, link))
       .sort(),
-  'the names it has in code': (text) => [...new Set(all(oneLine(withoutCode(text)), /`[^`]+`/g))].sort(),
-  'the tests it names': (text) => all(oneLine(withoutCode(text)), /(?<=`: )_[^_]+_/g),
   'its figures': (text) => all(withoutCode(text), /\b\d+\b/g).sort(),
 };
 
@@ -75,26 +62,11 @@ describe('the Chinese page of', () => {
       expect(line(readPage(original))).toEqual(['English', `[中文](${way(original, page)})`]);
     });
 
-    it('has no bold words whose stars Markdown would print: a mark inside of them and a letter beside', () => {
-      const pieces = withoutCode(readPage(page)).split('**');
-      const broken = pieces.filter((bold, i) => {
-        const [before = '', after = ''] = [pieces[i - 1], pieces[i + 1]];
-        const opens = !(/^\p{P}/u.test(bold) && /\p{L}$/u.test(before));
-        const closes = !(/\p{P}$/u.test(bold) && /^\p{L}/u.test(after));
-        return i % 2 === 1 && !(opens && closes);
-      });
-      expect(broken).toEqual([]);
-    });
-
     it('links to Chinese pages where they exist', () => {
       const targets = linksOf(page)
         .filter((link) => !/^https?:/.test(link))
         .map((link) => destination(page, link)[0]);
       expect(targets.filter((target) => translationOf(target) !== undefined)).toEqual([]);
     });
-  });
-
-  it.each(Object.entries(VARIANTS))('has no other word for %s', (_word, variants) => {
-    expect(chinese.filter((page) => variants.test(readPage(page)))).toEqual([]);
   });
 });
