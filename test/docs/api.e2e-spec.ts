@@ -41,14 +41,6 @@ describe('the API reference', () => {
     expect(entries.filter((link) => !contents.includes(link))).toEqual([]);
   });
 
-  it('says of each entry in words what it is', () => {
-    const entries = files
-      .flatMap((file) => read(file).split(/^(?=#{2,3} )/m))
-      .filter((it) => it.startsWith('### '));
-    const bare = entries.filter((entry) => !/^### .+\n\n(?!Extends |Has these|As )[A-Z`"[]/.test(entry));
-    expect(bare.map((entry) => entry.slice(0, 60))).toEqual([]);
-  });
-
   it('shows nothing that is private, made by Nest or named by a symbol', () => {
     const text = files.map(read).join('\n');
     expect(text).not.toMatch(/^\s*(private|protected)\b|^#### .*: (intercept|onModuleInit)$|^- `\[[A-Z]/m);
