@@ -31,38 +31,6 @@ const SOURCES = 'libs/distributed-lock/src';
 const sources = readdirSync(join(ROOT, SOURCES), { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts') && !file.endsWith('.spec.ts'))
   .map((file) => `${SOURCES}/${file.replaceAll('\\', '/')}`);
-/** What people write most. An editor shows an example of each. */
-const WITH_EXAMPLE = [
-  [
-    '@Locked(',
-    '@CurrentLock(',
-    '@LockSignal(',
-    '@InjectLockService(',
-    'lockKey`',
-    '.forRoot(',
-    '.forRootAsync(',
-  ],
-  [
-    '.withLock(',
-    '.acquire(',
-    '.tryAcquire(',
-    '@OnElected(',
-    '@OnlyLeader(',
-    'new TestLocks(',
-    'LockAdminModule.forRoot(',
-  ],
-  [
-    'memoryStore(',
-    'redisStore(',
-    'postgresStore(',
-    'mysqlStore(',
-    'sqliteStore(',
-    'etcdStore(',
-    'zookeeperStore(',
-  ],
-  ['quorumStore('],
-].flat();
-
 /** Files that other tests compile, most of them with packages that are not installed here. A block may be a part of one. */
 const ORMS = join(ROOT, 'test/stores/orms/recipes');
 const compiledElsewhere = readdirSync(ORMS)
@@ -152,8 +120,6 @@ describe('the documentation', () => {
     const tables = ['README.md', 'docs/zh/README.md'].map(tableOf);
     for (const table of tables) expect(table.code.match(/@Locked/g)?.length).toBeGreaterThan(5);
     const examples = sources.flatMap(examplesOf);
-    const shown = examples.map(({ code }) => code.split('\n').slice(1).join('\n')).join('\n');
-    expect(WITH_EXAMPLE.filter((name) => !shown.includes(name))).toEqual([]);
     const wrong = { name: 'wrong.ts', code: "import { nosuch } from 'nestjs-distributed-lock';" };
     const [caught, ...errors] = compile([...snippets, ...tables, ...examples, wrong])
       .split(/\n(?=\S)/)
