@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
-import { anchorOf, headingsOf, pagesBelow, readPage } from '../support/pages.js';
+import { pagesBelow, readPage } from '../support/pages.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -39,16 +39,6 @@ describe('the pages of recipes', () => {
       .join('\n');
     const untried = files.filter((file) => !tests.includes(`/recipes/${basename(file, '.ts')}.js'`));
     expect(untried).toEqual([]);
-  });
-
-  it('are found: the index leads to each of their headings', () => {
-    const index = readPage('docs/recipes.md');
-    const places = pages.flatMap((page) => {
-      const [, ...headings] = headingsOf(readPage(page));
-      const path = page.replace('docs/', '');
-      return headings.length === 0 ? [path] : headings.map((heading) => `${path}#${anchorOf(heading)}`);
-    });
-    expect(places.filter((place) => !index.includes(`(${place})`))).toEqual([]);
   });
 });
 
