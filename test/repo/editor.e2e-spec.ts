@@ -198,20 +198,4 @@ describe('an editor', () => {
     });
     expect(untold).toEqual([]);
   });
-
-  it('shows what @Locked and the methods of the module do', () => {
-    const shown = [
-      shownFor(/(?<=@)Locked(?=\()/g, '@Locked with a template'),
-      shownFor(/forRoot(?=\()/g, 'forRoot'),
-      shownFor(/forRootAsync(?=\()/g, 'forRootAsync with a class'),
-    ];
-    expect(shown.flat()).toEqual(Array(4).fill(expect.stringContaining('lock')));
-  });
-
-  it('shows the example of @Locked whole, as an example and no other tag', () => {
-    const at = text.indexOf('Locked(');
-    const { tags = [] } = service.getQuickInfoAtPosition(FILE, at) ?? {};
-    expect(tags.map(({ name }) => name)).toEqual(['param', 'param', 'throws', 'example']);
-    expect(ts.displayPartsToString(tags.at(-1)?.text)).toMatch(/^```ts\n.*@Locked\(.*\n```$/);
-  });
 });
