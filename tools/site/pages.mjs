@@ -27,7 +27,7 @@ export const SIDEBAR = {
     },
     Concepts: {
       'docs/guarantees.md': 'Guarantees',
-      'docs/life-of-a-lock.md': 'The life of a lock',
+      'docs/architecture.md': 'Architecture',
       'docs/keys.md': 'Keys',
       'docs/family.md': 'Read-write, semaphore, several keys',
       'docs/nested-calls.md': 'Nested calls, shared queues',
