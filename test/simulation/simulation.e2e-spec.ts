@@ -6,6 +6,7 @@ import { BACKENDS } from './backends/backends.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FOUND = fileURLToPath(new URL('found', import.meta.url));
+const ALARMS = fileURLToPath(new URL('alarms', import.meta.url));
 const STORES = Object.keys(BACKENDS);
 const TIMEOUT_MS = 300_000;
 const IS_CI = process.env['CI'] === 'true';
@@ -79,6 +80,17 @@ describe('the simulation', () => {
       const hashes = again?.output.trim().split('\n') ?? [];
       expect(hashes).toHaveLength(STORES.length);
       expect(all?.output.split('\n')).toEqual(expect.arrayContaining(hashes));
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'convicts no plan of which it was wrong once',
+    async () => {
+      const files = readdirSync(ALARMS).map((file) => `${ALARMS}/${file}`);
+      expect(files).not.toEqual([]);
+      const { status, output } = await simulate(...files.flatMap((file) => ['--plan', file]));
+      expect({ status, output: status === 0 ? '' : output }).toEqual({ status: 0, output: '' });
     },
     TIMEOUT_MS,
   );

@@ -315,6 +315,8 @@ describe('the checker of a history', () => {
     expect(check()).toBe(1);
     expect(check(hold({ from: 4000, endedAt: 4800, end: 'released' }))).toBe(1);
     expect(check(hold({ from: 4000, endedAt: 4950, end: 'released' }))).toBe(0);
+    // A nested call that shares it goes on.
+    expect(check(hold({ from: 4000, endedAt: 4800, end: 'released', lockedUntil: 4950 }))).toBe(0);
     expect(check(hold({ from: 4000, endedAt: 4800, end: 'lost' }))).toBe(0);
   });
 
@@ -548,7 +550,7 @@ describe('the checker of a history', () => {
       return history.violations.length > 0;
     };
     expect([isBroken(2200, {}), isBroken(2300, {})]).toEqual([false, true]);
-    expect([isBroken(5200, { workEndedAt: 5000 }), isBroken(5300, { workEndedAt: 5000 })]).toEqual([
+    expect([isBroken(5200, { lockedUntil: 5000 }), isBroken(5300, { lockedUntil: 5000 })]).toEqual([
       false,
       true,
     ]);

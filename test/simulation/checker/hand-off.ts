@@ -67,12 +67,12 @@ export function busyTimes(
   return [
     ...holds
       .filter((it) => it.key === key)
-      .map(({ from, endedAt: to = endedAt, holdAtLeastMs = 0, end }) => ({
+      .map(({ from, endedAt: to = endedAt, lockedUntil = to, holdAtLeastMs = 0, end }) => ({
         from,
         // Nothing tells a waiter that a minimum hold is over, but its next recheck.
         to:
           Math.max(
-            to,
+            lockedUntil,
             from + holdAtLeastMs + (holdAtLeastMs > 0 ? RECHECK_MS : 0),
             // A release waits until the grant is confirmed that a notification has brought.
             from + handOffMs / 2,

@@ -20,6 +20,7 @@ export function listenToLoss(
       case 'calls':
         return void callFromWithin(service, actor.process, history);
       case 'releases':
+        for (const record of held.records) record.isLeft = true;
         stage.end(held, 'released');
         void lock.release();
     }

@@ -29,7 +29,7 @@ export function checkDrained(
   { now, commandTimeoutMs }: { readonly now: number; readonly commandTimeoutMs: number },
 ): void {
   const own = history.holds.filter((it) => it.process === process);
-  const ends = own.map(({ workEndedAt, endedAt = now }) => workEndedAt ?? endedAt);
+  const ends = own.map(({ lockedUntil, endedAt = now }) => lockedUntil ?? endedAt);
   const from = graceMs === Infinity ? Math.max(at, ...ends) : at + graceMs;
   const mostMs = 2 * commandTimeoutMs + SLACK_MS;
   const hasPaused = history.pauses.some((it) => it.process === process && it.to >= at);

@@ -45,9 +45,15 @@ export interface HoldRecord {
   readonly samples: Sample[];
   endedAt?: number;
   end?: 'released' | 'lost' | 'crashed' | 'downgraded';
-  /** The work under it has ended. Of several keys, one of which is lost, the others stay locked until then. */
-  workEndedAt?: number;
-  /** The reader of its Observable has left. A nested call that had begun to share the lock goes on with it. */
+  /**
+   * Its key stays locked until then, which is later than `endedAt` for the rest of several keys, one of which is lost, and for a hold
+   * that was given back while nested calls share it: until their work has ended.
+   */
+  lockedUntil?: number;
+  /**
+   * The reader of its Observable has left, or a listener of its signal has given it back. A nested call that had begun to share the
+   * lock goes on with it.
+   */
   isLeft?: true;
   /** It was told of a takeover, and the end of its grace by its monotonic clock and by its uptime. */
   toldAt?: number;

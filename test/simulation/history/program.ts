@@ -175,8 +175,9 @@ export class Program {
         .filter(({ lock: other }) => serviceOf(this.actor, service) === serviceIn(other))
         .flatMap((it) => it.records)
         .find((it) => it.key === key && (it.endedAt === undefined || goesOn(it, lock, this.actor)));
-    for (const share of keys.map(shareOf)) {
-      if (!share || options.holdAtLeastMs === undefined) continue;
+    const shared = keys.flatMap((key) => shareOf(key) ?? []);
+    for (const share of shared) {
+      if (options.holdAtLeastMs === undefined) continue;
       share.holdAtLeastMs = Math.max(share.holdAtLeastMs ?? 0, now - share.from + options.holdAtLeastMs);
       if (share.holdAtLeastMs > (share.leaseMs ?? Infinity)) share.isShortened = true;
     }
@@ -201,7 +202,7 @@ export class Program {
         from: now,
         samples: [],
       }));
-    const held: Held = { actor: this.actor, lock, records, beside: [] };
+    const held: Held = { actor: this.actor, lock, records, shared, beside: [] };
     services.set(lock, serviceOf(this.actor, service));
     history.holds.push(...records);
     if (records.length === 0) return held;

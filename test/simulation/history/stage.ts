@@ -1,6 +1,7 @@
 import { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import type { LockEvent } from '../../../libs/distributed-lock/src/lock/events/lock.events.js';
 import type { Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
+import type { LockLostError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { RunningBackend } from '../backends/backend.js';
 import type { Dice } from '../kernel/dice.js';
 import type { Kernel } from '../kernel/kernel.js';
@@ -38,6 +39,8 @@ export interface Held {
   readonly actor: Actor;
   readonly lock: Lock;
   records: readonly HoldRecord[];
+  /** Of calls around it, whose locks it shares. */
+  readonly shared: readonly HoldRecord[];
   /** Calls that its work has started and has not waited for yet. */
   readonly beside: Promise<void>[];
   /** Of a stream whose work has begun: resolves when that is over. */
@@ -159,11 +162,11 @@ export class Stage {
     const now = held.actor.process.trueNow;
     if (end !== 'crashed') this.checkNoticed(held);
     for (const record of held.records) {
-      if (end !== 'lost' && held.lock.keys.length > 1) record.workEndedAt = now;
       if (record.endedAt !== undefined) continue;
       record.endedAt = now;
       if (end) record.end = end;
     }
+    if (end !== 'lost') for (const record of keptBy(held)) record.lockedUntil = now;
     if (!this.held.delete(held)) return;
     this.onEvent(
       'ended',
@@ -299,4 +302,12 @@ function detailOf(event: object): string {
   ]
     .filter((it) => it !== false)
     .join('');
+}
+
+/** What stays locked while the work under it runs, although its hold is over. */
+function keptBy({ actor, lock, records, shared }: Held): readonly HoldRecord[] {
+  const left = shared.filter(({ isLeft }) => isLeft);
+  if (lock.keys.length === 1 || !lock.signal.aborted) return left;
+  const { key: lost } = lock.signal.reason as LockLostError;
+  return [...left, ...records.filter(({ key }) => keyOf(actor, key) !== lost)];
 }

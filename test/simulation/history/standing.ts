@@ -230,7 +230,11 @@ export class Standing {
         return leads ? lock.validForMs : 0;
       },
     });
-    const reign: Reign = { term, lock, held: { actor, lock: belief, records: [record], beside: [] } };
+    const reign: Reign = {
+      term,
+      lock,
+      held: { actor, lock: belief, records: [record], shared: [], beside: [] },
+    };
     this.reign = reign;
     noteService(lock, this.service);
     stage.parts.history.holds.push(record);
