@@ -37,6 +37,9 @@ import { Lane, type Executed, type LaneContext } from './lane.js';
 import type { Register } from './register.js';
 import { TimedRegister } from './timed-register.js';
 
+/** How many held keys are read at a time after a gap. A process may hold so many that requests of its callers would wait behind them. */
+const READ_TOGETHER = 100;
+
 /** Locks in a register: one document for each key, one lane for each key that this client uses. */
 export class DocumentStore implements LockStore {
   readonly attempted: Promise<void> | undefined;
@@ -51,6 +54,8 @@ export class DocumentStore implements LockStore {
   private readonly leases: Leases;
   private readonly client: ActingClient & { minToken: number };
   private readonly laneContext: LaneContext;
+  /** Lanes whose holders have not been read again since the last gap. */
+  private readonly unread = new Set<Lane>();
   private isClosed = false;
 
   constructor(
@@ -305,7 +310,22 @@ export class DocumentStore implements LockStore {
   /** Messages may have been lost. Owners that wait recheck, and those that hold learn from the document whether they still do. */
   private onGap(): void {
     this.notify({ kind: 'recheck', afterMs: 0 });
-    for (const lane of this.lanes.values()) if (lane.owners.hasHolder) lane.readAgain();
+    const isReading = this.unread.size > 0;
+    for (const lane of this.lanes.values()) if (lane.owners.hasHolder) this.unread.add(lane);
+    if (!isReading) inBackground(this.readHeldAgain(), () => undefined);
+  }
+
+  private async readHeldAgain(): Promise<void> {
+    while (this.unread.size > 0 && !this.isClosed) {
+      const part: Lane[] = [];
+      for (const lane of this.unread) {
+        part.push(lane);
+        // Before it is read, because a gap meanwhile makes it unread again.
+        this.unread.delete(lane);
+        if (part.length === READ_TOGETHER) break;
+      }
+      await Promise.all(part.filter(({ owners }) => owners.hasHolder).map((lane) => lane.readAgain()));
+    }
   }
 
   private laneOf(key: string): Lane {

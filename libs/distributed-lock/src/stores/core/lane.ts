@@ -78,12 +78,9 @@ export class Lane {
     this.compare();
   }
 
-  /** Without an answer its holders learn by their next renewal. */
-  readAgain(): void {
-    inBackground(
-      this.run(() => () => undefined),
-      () => undefined,
-    );
+  /** Resolves when its holders have learned from the document whether they still hold. Without an answer their next renewal tells them. */
+  async readAgain(): Promise<void> {
+    await this.run(() => () => undefined).catch(() => undefined);
   }
 
   /** The session of this client is over, and so are its entries in the newest document. */
