@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { isLockError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
-import { WorkFailed } from '../history/program.js';
+import { WorkFailed } from '../history/work-failed.js';
 import type { History, Violation } from '../history/history.js';
 
 const DOCUMENTED = [

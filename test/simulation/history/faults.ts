@@ -5,7 +5,8 @@ import type { Fate, Message } from '../network/message.js';
 import type { Act, CallEvent, FaultPlan, Plan, Trigger } from '../plan/plan.js';
 import type { Disturbance, Pause } from './history.js';
 import { nameOf } from './names.js';
-import { Program, WorkFailed } from './program.js';
+import { Program } from './program.js';
+import { WorkFailed } from './work-failed.js';
 import { checkDrained, drainOf } from './drains.js';
 import type { Actor, Stage } from './stage.js';
 

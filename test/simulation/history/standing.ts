@@ -11,7 +11,9 @@ import type { CandidatePlan, TermStep } from '../plan/candidate.js';
 import type { Asking } from '../plan/plan.js';
 import type { CallRecord, HoldRecord } from './history.js';
 import { nameOf } from './names.js';
-import { noteService, Program, WorkFailed } from './program.js';
+import { noteService } from './caller.js';
+import { Program } from './program.js';
+import { WorkFailed } from './work-failed.js';
 import type { Actor, Held, Stage } from './stage.js';
 
 /** Timers of a process are late by a little. */

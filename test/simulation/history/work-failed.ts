@@ -1,0 +1,2 @@
+/** What the work of a call throws on purpose. */
+export class WorkFailed extends Error {}
