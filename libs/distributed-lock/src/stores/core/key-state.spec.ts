@@ -140,6 +140,12 @@ describe('notes', () => {
     expect(key.document.queue).toEqual([]);
   });
 
+  it('of the other kind of claim are deleted when their owner is released, so that they do not enter the queue later', () => {
+    const key = state({ ...held(holder(OTHER)), notes: [note(ME, { claim: permits(1) })] });
+    expect(key.release({ owner: ME })).toBe(false);
+    expect(key.isChanged).toBe(true);
+  });
+
   it('decide nothing: without a change the document is not changed', () => {
     expect(state({ ...held(holder(OTHER)), notes: [note(THIRD)] }).isChanged).toBe(false);
   });

@@ -133,8 +133,10 @@ export class KeyState {
     if (mayHaveNote || this.reading.mayLackNotes) this.mayMissNote = true;
     const held = this.holderOf(owner);
     // The document may still name an owner whose lease has expired. Clients with an older clock reading treat it as the holder
-    // until this write removes it.
-    const written = [...this.reading.document.holders, ...this.holders, ...this.queue];
+    // until this write removes it. And an owner that was refused, because the key is in use as the other kind of lock, has left a
+    // note that mergeNote leaves out: the write deletes it, so that nobody merges it when the key is free.
+    const { document, notes } = this.reading;
+    const written = [...document.holders, ...notes, ...this.holders, ...this.queue];
     if (written.some((entry) => entry.owner === owner)) this.isChangedNow = true;
     this.queue = this.queue.filter((waiter) => waiter.owner !== owner);
     this.holders = this.holders.filter((holder) => holder !== held);
