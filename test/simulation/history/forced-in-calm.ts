@@ -25,14 +25,16 @@ export async function forcedInCalm({ actors, parts }: Stage, leaseMs: number): P
   // A service that the plan has closed refuses.
   let isRefused = false;
   const onRefused = (): void => void (isRefused = true);
+  let giveBack = (): void => undefined;
   const work = (own: Lock): Promise<void> => {
     lock = own;
-    return new Promise((resolve) =>
+    return new Promise((resolve) => {
+      giveBack = resolve;
       own.signal.addEventListener('abort', () => {
         isTold = true;
         resolve();
-      }),
-    );
+      });
+    });
   };
   const ask = ({ process, services: [service] }: typeof holder, run: (own: Lock) => unknown): void =>
     process.receive(() => void service?.withLock(KEY, { waitMs: Infinity }, run).catch(onRefused));
@@ -50,5 +52,6 @@ export async function forcedInCalm({ actors, parts }: Stage, leaseMs: number): P
     history.violate('hand-off', `a lock that was taken by force is not granted within ${mostMs} ms`);
   if (!isTold && !isRefused)
     history.violate('loss', `who lost a lock by force is not told within ${mostMs} ms`);
+  holder.process.receive(giveBack);
   await kernel.run(kernel.now + PATIENCE_MS + leaseMs);
 }
