@@ -17,6 +17,7 @@ import { checkHandOff } from './hand-off.js';
 import { checkExclusion } from './exclusion.js';
 import { checkFailover } from './failover.js';
 import { checkMinimumHold } from './minimum-hold.js';
+import { checkKinds } from './kinds.js';
 import { checkNeedlessFailure } from './needless-failure.js';
 import { checkNeedlessLoss } from './needless-loss.js';
 import { checkLateness } from './lateness.js';
@@ -77,7 +78,9 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     ...(areLeasesLong ? checkHandOff(history, { handOffMs, commandTimeoutMs, longestMs, guardMs }) : []),
     ...(areLeasesLong && !backend.givesNoTickets ? checkOrder(history, handOffMs) : []),
     ...(areLeasesLong && backend.servesInTurn ? checkTurns(history, handOffMs) : []),
-    ...(areLeasesLong ? checkNeedlessFailure(history, { commandTimeoutMs, roundTripMs, guardMs }) : []),
+    ...(areLeasesLong
+      ? checkNeedlessFailure(history, { commandTimeoutMs, roundTripMs, guardMs, longestMs })
+      : []),
     ...checkRefusal(history, {
       handOffMs: RELEASE_ROUND_TRIPS * roundTripMs,
       commandTimeoutMs,
@@ -85,6 +88,7 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
       guardMs,
     }),
     ...checkLimit(history, { handOffMs: RELEASE_ROUND_TRIPS * roundTripMs, commandTimeoutMs, longestMs }),
+    ...checkKinds(history, { answerMs: commandsPerCall * commandTimeoutMs }),
     ...checkStaleRefusal(history),
     ...checkStarvation(history, { longestMs, commandTimeoutMs, roundTripMs }),
     ...checkOvertaken(history, {

@@ -24,6 +24,7 @@ import { checkErrors } from './errors.js';
 import { checkFailover } from './failover.js';
 import { checkHandOff } from './hand-off.js';
 import { checkExclusion } from './exclusion.js';
+import { checkKinds } from './kinds.js';
 import { checkLateness } from './lateness.js';
 import { checkMinimumHold } from './minimum-hold.js';
 import { checkNeedlessFailure } from './needless-failure.js';
@@ -490,12 +491,50 @@ describe('the checker of a history', () => {
     const check = (disturb: (history: History) => void) => {
       const history = historyOf({ calls: [call({ error, askedAt: 10_000, settledAt: 11_000 })] });
       disturb(history);
-      return checkNeedlessFailure(history, { commandTimeoutMs: 500, roundTripMs: 20 }).length;
+      return checkNeedlessFailure(history, { commandTimeoutMs: 500, roundTripMs: 20, longestMs: 10_000 })
+        .length;
     };
     expect(check(() => undefined)).toBe(1);
     expect(check(({ disturbances }) => disturbances.push({ kind: 'cut', at: 9000, to: 9500 }))).toBe(0);
     expect(check(({ disturbances }) => disturbances.push({ kind: 'cut', at: 12_000, to: 13_000 }))).toBe(1);
     expect(check((history) => (history.tooFewReplicas = [10_500]))).toBe(0);
+  });
+
+  it('lets a call be refused for the kind of its lock only while the key is in use as the other kind', () => {
+    const refused = new LockStoreError('in use as permits', 'k', 'refused');
+    const times = { commandTimeoutMs: 500, roundTripMs: 20, longestMs: 10_000 };
+    const check = (user: Partial<CallRecord>, holds: readonly HoldRecord[] = [], error = refused) => {
+      const asking = call({ error, askedAt: 20_000, settledAt: 20_100 });
+      const using = call({ call: 'P1 at 1000', process: 'P1', ...user });
+      return checkNeedlessFailure(historyOf({ calls: [asking, using], holds }), times).length;
+    };
+    const permits = { asksForPermits: true } as const;
+    const until = (endedAt: number) => [hold({ process: 'P1', claim: 'permits', endedAt })];
+    expect(check(permits, until(21_000))).toBe(0);
+    expect(check({}, until(21_000))).toBe(1);
+    expect(check({ ...permits, keys: ['another'] }, until(21_000))).toBe(1);
+    expect(check(permits, until(21_000), new LockStoreError('no answer', 'k', 'unknown'))).toBe(1);
+    // The lease of one that is gone may be left.
+    expect(check(permits, until(11_000))).toBe(0);
+    expect(check(permits, until(9000))).toBe(1);
+    // It waits.
+    expect(check({ ...permits, askedAt: 19_000, settledAt: 21_000 })).toBe(0);
+  });
+
+  it('finds a call that waits for a key which is in use as the other kind', () => {
+    const check = (settledAt: number, other: Partial<HoldRecord>, disturb?: Disturbance) => {
+      const history = historyOf({
+        calls: [call({ askedAt: 10_000, settledAt })],
+        holds: [hold({ process: 'P1', claim: 'permits', endedAt: 20_000, ...other })],
+      });
+      if (disturb) history.disturbances.push(disturb);
+      return checkKinds(history, { answerMs: 2000 }).length;
+    };
+    expect([check(13_000, {}), check(11_900, {})]).toEqual([1, 0]);
+    expect(check(13_000, { claim: 'shared' })).toBe(0);
+    expect(check(13_000, { from: 10_100 })).toBe(0);
+    expect(check(13_000, { endedAt: 11_000 })).toBe(0);
+    expect(check(13_000, {}, { kind: 'cut', at: 9000, to: 9500 })).toBe(0);
   });
 
   it('knows when a watchdog must have been told that its lock is gone', () => {

@@ -1,6 +1,7 @@
 import { LockStoreError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { History, Violation } from '../history/history.js';
 import { guardedTimes } from './guarded-times.js';
+import { isRefusedForKind } from './kinds.js';
 
 /** A command is answered in time if it may take so many round trips. */
 const ROUND_TRIPS_PER_COMMAND = 5;
@@ -12,18 +13,20 @@ interface Times {
   readonly roundTripMs: number;
   /** `restartGuardMs` of the stores; default 0. */
   readonly guardMs?: number;
+  /** The longest lease or minimum hold that may be left of somebody who is gone. */
+  readonly longestMs: number;
 }
 
 /** docs/guarantees.md, liveness: a call fails with an error of the store only where the store cannot be reached, or refuses. */
 export function checkNeedlessFailure(
   history: History,
-  { commandTimeoutMs, roundTripMs, guardMs = 0 }: Times,
+  { commandTimeoutMs, roundTripMs, longestMs, guardMs = 0 }: Times,
 ): readonly Violation[] {
   if (roundTripMs * ROUND_TRIPS_PER_COMMAND > commandTimeoutMs) return [];
   const { calls, disturbances, pauses, tooFewReplicas } = history;
   return calls.flatMap((call) => {
     const { error, askedAt, settledAt = history.endedAt } = call;
-    if (!(error instanceof LockStoreError)) return [];
+    if (!(error instanceof LockStoreError) || isRefusedForKind(history, call, longestMs)) return [];
     const from = askedAt - REPAIR_MS;
     const isDisturbed =
       disturbances.some(

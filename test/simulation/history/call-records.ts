@@ -30,6 +30,7 @@ export function recordCall(
     under,
     waitMs: waitMs === 'Infinity' ? Infinity : waitMs,
     ...(options.fair && { isFair: true }),
+    ...(options.permits !== undefined && { asksForPermits: true as const }),
     ...(options.onBusy === 'takeover' && { graceMs: options.graceMs ?? DEFAULT_GRACE_MS }),
     ...(holders && { holdersThen: [...holders.keys()] }),
     askedAt: actor.process.trueNow,

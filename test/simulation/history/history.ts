@@ -74,6 +74,8 @@ export interface CallRecord {
   readonly service?: number;
   readonly waitMs: number;
   readonly isFair?: boolean;
+  /** It asks for permits, and not for a lock. */
+  readonly asksForPermits?: true;
   /** It takes its keys over, and leaves each holder so long. */
   readonly graceMs?: number;
   /** A candidate waits for its election, until it is closed. */

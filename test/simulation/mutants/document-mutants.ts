@@ -15,7 +15,24 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'true',
     ],
   ]),
+  ...mutantsOf('documents', 'stores/core/may-enter.js', [
+    [
+      'a key in use as a lock is given out by permits',
+      'return usedAs !== undefined && (usedAs.kind',
+      'return false && (usedAs.kind',
+    ],
+    [
+      'a free key is refused to permits',
+      'return usedAs !== undefined && (usedAs.kind',
+      'return (usedAs?.kind',
+    ],
+  ]),
   ...mutantsOf('documents', 'stores/core/key-state.js', [
+    [
+      'permits of a key that is in use as a lock are waited for',
+      'checkKind(request, this.usedAs);',
+      'if (isOtherKind(claim, this.usedAs)) return this.queuedOrBusy(request);',
+    ],
     ['leases end half a second early', '!isOver(until, now))', '!isOver(until, now + 500))'],
     ['an owner that asks again waits for itself', 'if (mine)', 'if (false)'],
     [

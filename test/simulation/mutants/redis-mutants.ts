@@ -16,6 +16,11 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'receivers = 0',
     ],
     [
+      'permits of a key that is in use as a lock are waited for',
+      "local length = redis.call('STRLEN', KEYS[1])",
+      'local length = 0',
+    ],
+    [
       'foreign clients have no turn',
       'if foreign_clients > 0 and foreign_clients_waited() >= FOREIGN_WAIT_MS then',
       'if false then',

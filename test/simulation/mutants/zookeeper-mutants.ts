@@ -4,6 +4,13 @@ const ROOM = 'stores/zookeeper';
 
 /** The client of ZooKeeper: what it believes of its session, and what it knows of its requests. */
 export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [
+  ...mutantsOf('zookeeper', 'stores/core/key-state.js', [
+    [
+      'the note of an owner that was refused for the kind of its lock stays',
+      '...document.holders, ...notes,',
+      '...document.holders,',
+    ],
+  ]),
   ...mutantsOf('zookeeper', 'stores/zookeeper/documents.js', [
     [
       'parents that were deleted are not made again',

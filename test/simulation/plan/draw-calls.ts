@@ -60,7 +60,7 @@ export function drawCalls(frame: Frame): readonly CallPlan[] {
 function crossing({ dice, keys, processes, lengthMs }: Frame): readonly CallPlan[] {
   const { family } = dice.pick(keys);
   const own = keys.filter((it) => it.family === family).map(({ key }) => key);
-  if (own.length < 2 || family === 'permits') return [];
+  if (own.length < 2 || family === 'permits' || family === 'both kinds') return [];
   const atMs = dice.int(0, lengthMs);
   const options: CallOptionsPlan = { waitMs: 'Infinity', ...(family === 'readers' && { mode: 'exclusive' }) };
   const call = (process: number, afterMs: number, order: readonly string[], workMs: number): CallPlan => ({

@@ -21,7 +21,7 @@ export function withDefaults(
 ): readonly ProcessPlan[] {
   if (!dice.happens(0.1)) return processes;
   const claims: DefaultsPlan[] = [{ mode: 'exclusive' }];
-  const permits = keys.find(({ family }) => family === 'permits')?.permits;
+  const permits = keys.find(({ family }) => family === 'permits' || family === 'both kinds')?.permits;
   if (!hasCandidates) claims.push({ mode: 'shared' }, ...(permits === undefined ? [] : [{ permits }]));
   return processes.map((process) => {
     if (dice.happens(0.4)) return process;

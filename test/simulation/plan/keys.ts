@@ -3,17 +3,29 @@ import type { CallOptionsPlan } from './plan.js';
 
 export interface KeyPlan {
   readonly key: string;
-  readonly family: 'lock' | 'readers' | 'permits' | 'fair';
+  readonly family: 'lock' | 'readers' | 'permits' | 'fair' | 'both kinds';
   readonly permits: number;
 }
+
+const FAMILIES = [
+  'lock',
+  'lock',
+  'lock',
+  'readers',
+  'readers',
+  'permits',
+  'permits',
+  'fair',
+  'both kinds',
+] as const;
 
 /** Of plans with several keys. */
 const MANY = 0.15;
 
 export function drawKeys(dice: Dice, cannot: readonly string[]): readonly KeyPlan[] {
   const isHot = dice.happens(0.5);
-  const families = (['lock', 'lock', 'readers', 'permits', 'fair'] as const).filter(
-    (family) => !cannot.includes(family),
+  const families = FAMILIES.filter(
+    (family) => !cannot.includes(family === 'both kinds' ? 'permits' : family),
   );
   const permits = dice.int(2, 4);
   return Array.from(
@@ -37,6 +49,10 @@ export function drawClaim(dice: Dice, { family, permits }: KeyPlan): CallOptions
       return drawPermits(dice, dice.happens(0.15) ? dice.int(1, permits) : permits);
     case 'fair':
       return dice.happens(0.8) ? { fair: true } : {};
+    // It is refused while the key is in use as the other kind.
+    case 'both kinds':
+      if (dice.happens(0.4)) return drawPermits(dice, permits);
+      return dice.happens(0.7) ? {} : { mode: dice.pick(['shared', 'exclusive']) };
   }
 }
 

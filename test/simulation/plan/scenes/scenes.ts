@@ -10,6 +10,7 @@ import { lostRelease } from './lost-release.js';
 import { lostWithQueue } from './lost-with-queue.js';
 import { newcomers } from './newcomers.js';
 import { bigPermit, lastReader } from './readers.js';
+import { otherKind } from './other-kind.js';
 import { takenAtOnce } from './taken-at-once.js';
 import { takenFromDead } from './taken-from-dead.js';
 import { takenOver } from './taken-over.js';
@@ -38,7 +39,7 @@ const OF_LOCKS: readonly DrawScene[] = [
 ];
 
 const OF_FAIR_LOCKS: readonly DrawScene[] = [deadClient, longFairQueue];
-const OF_PERMITS: readonly DrawScene[] = [bigPermit];
+const OF_PERMITS: readonly DrawScene[] = [bigPermit, otherKind];
 
 /** The scenes of every store, without those that ask for what this one cannot do. */
 export function scenesWithout(cannot: readonly ('permits' | 'fair')[] = []): readonly DrawScene[] {

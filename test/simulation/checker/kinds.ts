@@ -1,0 +1,65 @@
+import { LockStoreError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
+import type { CallRecord, History, HoldRecord, Violation } from '../history/history.js';
+
+/** What happened before may still be felt while connections are replaced. */
+const REPAIR_MS = 5000;
+
+interface Times {
+  /** How long a refusal may take, while nothing is disturbed. */
+  readonly answerMs: number;
+}
+
+/** Whether the store has refused the call, and the key was in use as the other kind of lock, so that it had to. */
+export function isRefusedForKind(history: History, call: CallRecord, longestMs: number): boolean {
+  const { error, keys, askedAt, settledAt = history.endedAt } = call;
+  if (!(error instanceof LockStoreError) || error.reason !== 'refused') return false;
+  return history.calls.some((it) => {
+    if (!isOtherKind(it, call) || !it.keys.some((key) => keys.includes(key))) return false;
+    return it.askedAt <= settledAt && usesUntil(history, it, longestMs) >= askedAt;
+  });
+}
+
+/** docs/guarantees.md, several keys: a call for permits of a key that is in use as a lock is refused, and the reverse. It does not wait. */
+export function checkKinds(history: History, { answerMs }: Times): readonly Violation[] {
+  return history.calls.flatMap((call) => {
+    const { askedAt, settledAt = history.endedAt, keys } = call;
+    if (keys.length > 1 || call.isCrashed) return [];
+    const inUse = history.holds.find(
+      (it) =>
+        it.key === keys[0] &&
+        (it.claim === 'permits') !== isForPermits(call) &&
+        it.from <= askedAt &&
+        Math.min(it.endedAt ?? history.endedAt, settledAt) > askedAt + answerMs,
+    );
+    if (!inUse || isDisturbed(history, askedAt - REPAIR_MS, askedAt + answerMs)) return [];
+    const text = `call ${call.call} of ${call.process} waits for ${inUse.key}, which call ${inUse.call} of ${inUse.process} has as the other kind`;
+    return [{ rule: 'refusal', text }];
+  });
+}
+
+function isForPermits({ asksForPermits }: CallRecord): boolean {
+  return asksForPermits === true;
+}
+
+function isOtherKind(a: CallRecord, b: CallRecord): boolean {
+  return isForPermits(a) !== isForPermits(b);
+}
+
+/** Servers may keep the lock of one that is gone, and its place in the queue. */
+function usesUntil(history: History, call: CallRecord, longestMs: number): number {
+  const { settledAt = history.endedAt, error, isCrashed } = call;
+  const hold = holdOf(history, call);
+  if (!hold) return settledAt + (error === undefined && !isCrashed ? 0 : longestMs);
+  return (hold.endedAt ?? history.endedAt) + longestMs;
+}
+
+function holdOf({ holds }: History, { call, process }: CallRecord): HoldRecord | undefined {
+  return holds.findLast((it) => it.call === call && it.process === process);
+}
+
+function isDisturbed({ pauses, disturbances }: History, from: number, to: number): boolean {
+  return (
+    pauses.some((it) => it.from <= to && it.to >= from) ||
+    disturbances.some((it) => it.at <= to && (it.kind === 'lose' || Math.max(it.at, it.to) >= from))
+  );
+}
