@@ -222,4 +222,18 @@ describe('a mock in the place of the locks', () => {
     expect(await app.get(Orders).pay('3')).toBe('paid 3');
     expect(locks.acquired).toEqual(['order:1', 'order:2', 'order:3']);
   });
+
+  it('answers a busy handler with the default status where TestLocks stand alone, without a module', async () => {
+    await using locks = new TestLocks({ waitMs: 0 });
+    const module = await Test.createTestingModule({
+      providers: [{ provide: getLockServiceToken(), useValue: locks }],
+      controllers: [Shop],
+    }).compile();
+    app = module.createNestApplication({ logger: false });
+    await app.init();
+    const held = await locks.acquire('order:1');
+    await request(app.getHttpServer()).get('/1').expect(423);
+    await held.release();
+    await request(app.getHttpServer()).get('/1').expect(200, 'paid 1');
+  });
 });
