@@ -1,8 +1,9 @@
 // Writes the pages of the API reference, docs/api*.md; with --print, prints them as JSON.
 import { writeFileSync } from 'node:fs';
 import './build-once.mjs';
-import { apiReference } from './api-reference/reference.mjs';
 
+// It reads what the build has made.
+const { apiReference } = await import('./api-reference/reference.mjs');
 const pages = await apiReference();
 if (process.argv.includes('--print')) process.stdout.write(JSON.stringify(pages));
 else

@@ -1,7 +1,8 @@
-// Says which page of the API reference has which export, by what one does. Each export must be in one place.
+// Says which page of the API reference has which export, by what one does. Each export must be in one place. Those of a store are there
+// by the list of stores.
 
 /** Pages for everybody who uses the package. The first one has the table of contents of all pages. */
-const USERS = [
+const USERS = (stores) => [
   {
     file: 'api.md',
     title: 'API reference',
@@ -82,25 +83,7 @@ const USERS = [
     file: 'api-stores.md',
     title: 'Stores',
     intro: '[Which store?](stores.md) compares them.',
-    groups: {
-      Memory: ['memoryStore'],
-      Redis: [
-        'redisStore',
-        'RedisStoreOptions',
-        'RedisTarget',
-        'NodeRedisClient',
-        'NodeRedisCluster',
-        'NodeRedisSentinel',
-      ],
-      'Quorum of several servers': ['quorumStore', 'QuorumStoreOptions', 'QuorumNodeState'],
-      PostgreSQL: ['postgresStore', 'PostgresStoreOptions', 'PostgresTarget', 'PostgresHandle'],
-      'MySQL and MariaDB': ['mysqlStore', 'MysqlStoreOptions', 'MysqlTarget'],
-      SQLite: ['sqliteStore', 'SqliteStoreOptions'],
-      'Tables of SQL stores': ['lockTableSql'],
-      etcd: ['etcdStore', 'EtcdStoreOptions', 'EtcdTls', 'EtcdAuth'],
-      ZooKeeper: ['zookeeperStore', 'ZookeeperStoreOptions', 'ZookeeperTarget'],
-      'What a SQL driver must have': ['PostgresConfig', 'PostgresPool', 'PGliteDatabase', 'Listen'],
-    },
+    groups: stores,
   },
   {
     file: 'api-guard.md',
@@ -201,4 +184,5 @@ const AUTHORS = {
   },
 };
 
-export const PAGES = [...USERS, AUTHORS];
+/** @param {Record<string, string[]>} stores the exports of each store, and of several */
+export const pagesWith = (stores) => [...USERS(stores), AUTHORS];

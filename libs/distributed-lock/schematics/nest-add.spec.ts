@@ -1,10 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import type { SchematicContext, TaskConfiguration, Tree } from '@angular-devkit/schematics';
 import { describe, expect, it } from '@jest/globals';
 import type { LockStoreFactory } from '../src/index.js';
 import { nestAdd, type NestAddOptions } from './nest-add.js';
-import { STORES, type StoreSetup } from './stores.js';
+import { OFFERED_STORES, importPathOf, type StoreSetup } from '../src/stores/stores.js';
 
 const MAIN = `import { NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';
@@ -210,68 +209,31 @@ describe('nest add', () => {
 });
 
 const CREATE = 'const app = await NestFactory.create(AppModule);';
-const read = (path: string): unknown => JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'));
 
 /** The variable of the environment in the code of the argument, and what is used without it. */
-function argumentOf({ argument }: StoreSetup): readonly [variable: string, given: string] {
+function argumentOf({ argument = '' }: StoreSetup): readonly [variable: string, given: string] {
   const [, variable = '', given = ''] = /^process\.env\.(\w+) \?\? '(.+)'$/.exec(argument) ?? [];
   return [variable, given];
 }
 
-describe('the stores of nest add', () => {
-  const { paths } = (
-    read('../../../tsconfig.json') as { compilerOptions: { paths: Record<string, [string]> } }
-  ).compilerOptions;
-  const manifest = read('../package.json') as {
-    readonly exports: object;
-    readonly peerDependencies: Record<string, string>;
-  };
-  const schema = read('./nest-add.schema.json') as {
-    readonly properties: {
-      readonly store: {
-        readonly enum: readonly string[];
-        readonly 'x-prompt': { readonly items: readonly { value: string }[] };
-      };
-    };
-  };
+describe('a store of nest add', () => {
+  const stores = OFFERED_STORES.filter(({ name }) => name !== 'memory').map((it) => [it.name, it] as const);
 
-  it('are those that the package exports, but for the quorum, which is made of stores', () => {
-    const exported = Object.entries(paths)
-      .filter(([, [source]]) => source.includes('/stores/'))
-      .map(([specifier]) => specifier.replace('nestjs-distributed-lock/', ''));
-    expect(Object.values(STORES).map(({ path }) => path)).toEqual(
-      exported.filter((path) => path !== 'quorum'),
-    );
-  });
-
-  it('are those of its schema and of its prompt', () => {
-    const names = ['memory', ...Object.keys(STORES)];
-    const { enum: allowed, 'x-prompt': prompt } = schema.properties.store;
-    expect(allowed).toEqual(names);
-    expect(prompt.items.map(({ value }) => value)).toEqual(names);
-  });
-
-  it.each(Object.entries(STORES))('say which variable to set, and what is used without: %s', (_, store) => {
-    const [variable, given] = argumentOf(store);
-    expect(store.leftByHand).toContain(`Set ${variable} `);
-    expect(store.leftByHand).toContain(given);
+  it.each(stores)('says which variable to set, and what is used without it: %s', (_, { nestAdd: setup }) => {
+    const [variable, given] = argumentOf(setup);
+    expect(setup.leftByHand).toContain(`Set ${variable} `);
+    expect(setup.leftByHand).toContain(given);
   });
 
   // The store of SQLite needs a newer Node than the package does.
-  const runnable = Object.entries(STORES).filter(([name]) => name !== 'sqlite' || isBuiltin('node:sqlite'));
+  const runnable = stores.filter(([name]) => name !== 'sqlite' || isBuiltin('node:sqlite'));
 
-  it.each(runnable)('are made by what their path exports: %s', async (_, store) => {
-    expect(manifest.exports).toHaveProperty([`./${store.path}`]);
-    const exported = (await import(`nestjs-distributed-lock/${store.path}`)) as Record<
+  it.each(runnable)('is made by what its path exports: %s', async (_, store) => {
+    const exported = (await import(importPathOf(store))) as Record<
       string,
       (target: string) => LockStoreFactory
     >;
-    const [, given] = argumentOf(store);
+    const [, given] = argumentOf(store.nestAdd);
     expect(exported[store.factory]?.(given)).toEqual({ create: expect.any(Function) });
-  });
-
-  it('leave npm each version that the peers allow, since another package of the app may take only an older one', () => {
-    const peers = Object.values(STORES).flatMap((store) => Object.entries(store.peers ?? {}));
-    expect(peers).toEqual(peers.map(([name]) => [name, manifest.peerDependencies[name]]));
   });
 });

@@ -5,7 +5,7 @@ import { addDependency } from './package-manifest.js';
 import { importLines, isRegistered, registerModule, registrationCode } from './register-module.js';
 import { rootModuleOf } from './root-module.js';
 import { SourceText, type Outcome } from './source-text.js';
-import { MEMORY_LEFT_BY_HAND, STORES, type StoreSetup } from './stores.js';
+import { OFFERED_STORES, type OfferedStore } from '../src/stores/stores.js';
 
 export interface NestAddOptions {
   readonly store?: string;
@@ -26,7 +26,7 @@ export function nestAdd(options: NestAddOptions): Rule {
 class NestAdd {
   private readonly done: string[] = [];
   private readonly left: string[] = [];
-  private readonly store: StoreSetup | undefined;
+  private readonly store: OfferedStore;
   private readonly sourceRoot: string;
   private readonly ts: TypeScript | undefined = loadTypeScript(process.cwd());
 
@@ -36,10 +36,12 @@ class NestAdd {
     private readonly options: NestAddOptions,
   ) {
     const { store = 'memory', sourceRoot = 'src' } = options;
-    if (store !== 'memory' && !STORES[store]) {
-      throw new Error(`There is no store "${store}". There are memory, ${Object.keys(STORES).join(', ')}.`);
+    const found = OFFERED_STORES.find(({ name }) => name === store);
+    if (!found) {
+      const names = OFFERED_STORES.map(({ name }) => name).join(', ');
+      throw new Error(`There is no store "${store}". There are ${names}.`);
     }
-    this.store = STORES[store];
+    this.store = found;
     // The CLI passes the word "undefined" for a nest-cli.json without a sourceRoot.
     this.sourceRoot = sourceRoot === 'undefined' ? 'src' : sourceRoot.replaceAll(/^\/+|\/+$/g, '');
   }
@@ -52,7 +54,7 @@ class NestAdd {
     } else {
       this.register(main);
       this.addPeers();
-      this.left.push(this.store?.leftByHand ?? MEMORY_LEFT_BY_HAND);
+      this.left.push(this.store.nestAdd.leftByHand);
     }
     this.enableHooks(main);
     this.report();
@@ -68,7 +70,7 @@ class NestAdd {
       );
       return;
     }
-    const store = this.store?.factory ?? 'memory as its store';
+    const store = this.store.nestAdd.argument ? this.store.factory : 'memory as its store';
     this.done.push(`${root.path}: ${root.className} imports DistributedLockModule with ${store}.`);
   }
 
@@ -86,7 +88,7 @@ class NestAdd {
   }
 
   private addPeers(): void {
-    const peers = Object.entries(this.store?.peers ?? {});
+    const peers = Object.entries(this.store.peers ?? {});
     if (peers.length === 0) return;
     if (!this.tree.exists('package.json')) {
       const names = peers.map(([name]) => name).join(' and ');

@@ -2,13 +2,13 @@ import { describe, expect, it } from '@jest/globals';
 import ts from 'typescript';
 import { registerModule } from './register-module.js';
 import { SourceText } from './source-text.js';
-import { STORES } from './stores.js';
+import { OFFERED_STORES } from '../src/stores/stores.js';
 
-function registered(text: string, store?: keyof typeof STORES, className = 'AppModule'): string {
+function registered(text: string, store = 'memory', className = 'AppModule'): string {
   const outcome = registerModule(
     new SourceText(ts, 'app.module.ts', text),
     className,
-    store ? STORES[store] : undefined,
+    OFFERED_STORES.find(({ name }) => name === store)!,
   );
   if (outcome.kind === 'changed') return outcome.text;
   return outcome.kind === 'present' ? 'present' : `by hand: ${outcome.reason}`;

@@ -1,11 +1,16 @@
 import type ts from 'typescript';
 import { LINE_WIDTH, byHand, type Entry, type Outcome, type SourceText } from './source-text.js';
-import type { StoreSetup } from './stores.js';
+import { importPathOf, type OfferedStore } from '../src/stores/stores.js';
 
 const PACKAGE = 'nestjs-distributed-lock';
 
-/** Adds `DistributedLockModule.forRoot(…)` to the imports of a Nest module, by the name of its class. */
-export function registerModule(source: SourceText, className: string, store?: StoreSetup): Outcome {
+/**
+ * Adds `DistributedLockModule.forRoot(…)` to the imports of a Nest module, by the name of its class.
+ *
+ * Not by the `ModuleDeclarator` of `@nestjs/schematics`, which writes wrong code where this says what to do by hand:
+ * docs/decisions/0036-tools-that-were-tried.md
+ */
+export function registerModule(source: SourceText, className: string, store: OfferedStore): Outcome {
   if (isRegistered(source)) return { kind: 'present' };
   if (source.hasSyntaxErrors) return byHand('the file has syntax errors');
   const metadata = metadataOf(source, className);
@@ -46,24 +51,26 @@ export function isRegistered(source: SourceText): boolean {
 }
 
 /** Code that registers the module as the person would write it. */
-export function registrationCode(store?: StoreSetup): string {
-  return store
-    ? `DistributedLockModule.forRoot({ store: ${store.factory}(${store.argument}) })`
+export function registrationCode({ factory, nestAdd: { argument } }: OfferedStore): string {
+  return argument
+    ? `DistributedLockModule.forRoot({ store: ${factory}(${argument}) })`
     : 'DistributedLockModule.forRoot()';
 }
 
 /** The imports that this code needs. */
-export function importLines(store?: StoreSetup): string[] {
+export function importLines(store: OfferedStore): string[] {
   const lines = [`import { DistributedLockModule } from '${PACKAGE}';`];
-  return store ? [...lines, `import { ${store.factory} } from '${PACKAGE}/${store.path}';`] : lines;
+  if (!store.nestAdd.argument) return lines;
+  return [...lines, `import { ${store.factory} } from '${importPathOf(store)}';`];
 }
 
 /** Imports the names, and makes the entry from the names that they have in this file. */
-function registration(source: SourceText, store: StoreSetup | undefined): Entry {
+function registration(source: SourceText, store: OfferedStore): Entry {
   const module = source.import('DistributedLockModule', PACKAGE);
-  if (!store) return () => `${module}.forRoot()`;
-  const factory = source.import(store.factory, `${PACKAGE}/${store.path}`);
-  const made = `${factory}(${source.quoted(store.argument)})`;
+  const { argument } = store.nestAdd;
+  if (!argument) return () => `${module}.forRoot()`;
+  const factory = source.import(store.factory, importPathOf(store));
+  const made = `${factory}(${source.quoted(argument)})`;
   return (indents) => {
     const line = `${module}.forRoot({ store: ${made} })`;
     if (!indents || indents[0].length + line.length < LINE_WIDTH) return line;

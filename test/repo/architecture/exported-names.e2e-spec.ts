@@ -8,7 +8,7 @@ const SRC = 'libs/distributed-lock/src';
 
 /** What takes the exported names: the library, its specs, the tests and whoever measures the library. */
 const texts = new Map(
-  [SRC, 'test', 'verification'].flatMap((folder) =>
+  [SRC, 'libs/distributed-lock/schematics', 'test', 'verification'].flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
       .map((file) => `${folder}/${file.replaceAll('\\', '/')}`)
       .filter((file) => /\.(ts|mjs)$/.test(file) && !file.includes('node_modules'))

@@ -45,6 +45,8 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ['lock/core/', `lock/lock|lock/(request|events)/.*|${SHARED}|${TOOLS}`],
   ['lock/streams/', `lock/core/.*|${SHARED}|${TOOLS}`],
   ['lock/', `lock/.*|${SHARED}|${TOOLS}`],
+  // The list of stores is data.
+  ['stores/stores', '(?!)'],
   ['stores/common/connection/', `${SHARED}|${TOOLS}`],
   ['stores/common/', `${SHARED}|${TOOLS}`],
   ['stores/core/', `stores/common/.*|${SHARED}|${TOOLS}`],
@@ -83,10 +85,7 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ['observe/health/', 'lock/.*|collections/.*|distributed-lock.tokens|@nestjs/.*'],
   ['observe/', 'lock/.*|(collections|redaction|port|async-context|time)/.*|@nestjs/common'],
   ['leader/', `lock/.*|nest/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
-  [
-    'admin/cli/',
-    `admin/lock-view|lock/(lock|lock.service)|stores/(redis|etcd|zookeeper|sql/(postgres|mysql|sqlite))/index|${SHARED}|${TOOLS}`,
-  ],
+  ['admin/cli/', `admin/lock-view|lock/(lock|lock.service)|stores/stores|${SHARED}|${TOOLS}`],
   ['admin/', `lock/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
   ['nest/', '(options|port)/.*|@nestjs/(common|core)'],
   ['locked/', `${TOKENS}|nest/.*|lock/.*|${SHARED}|${TOOLS}|@nestjs/.*`],

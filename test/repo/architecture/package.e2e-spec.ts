@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
+import { STORES } from '../../../libs/distributed-lock/src/stores/stores.js';
 
 interface Manifest {
   readonly exports: Readonly<Record<string, unknown>>;
@@ -15,6 +16,7 @@ interface Manifest {
 const read = (path: string) =>
   readFileSync(new URL(`../../../libs/distributed-lock/${path}`, import.meta.url), 'utf8');
 const manifest = JSON.parse(read('package.json')) as Manifest;
+const { compilerOptions } = JSON.parse(read('../../tsconfig.json')) as { compilerOptions: { paths: object } };
 const library = fileURLToPath(new URL('../../../libs/distributed-lock', import.meta.url));
 const paths = Object.keys(manifest.exports)
   .filter((path) => !path.endsWith('.json'))
@@ -37,21 +39,20 @@ describe('the published package', () => {
   it('asks its host for Nest and rxjs, and for anything else only where a sub-path or a transport needs it', () => {
     const peers = Object.keys(manifest.peerDependencies).sort();
     const optional = [
-      '@grpc/grpc-js',
-      '@grpc/proto-loader',
       '@nestjs/microservices',
       '@nestjs/terminus',
       '@nestjs/websockets',
       '@opentelemetry/api',
-      'ioredis',
-      'pg',
-      'mysql2',
-      'redis',
+      ...STORES.flatMap((store) => Object.keys({ ...store.peers, ...store.otherPeers })),
     ];
     expect(peers).toEqual(['@nestjs/common', '@nestjs/core', ...optional, 'reflect-metadata', 'rxjs'].sort());
     expect(manifest.peerDependenciesMeta).toEqual(
       Object.fromEntries(optional.map((name) => [name, { optional: true }])),
     );
+  });
+
+  it('exports each entry point of the sources, and nothing else', () => {
+    expect(paths.toSorted()).toEqual(Object.keys(compilerOptions.paths).toSorted());
   });
 
   it.each(['import', 'require'])(

@@ -1,5 +1,8 @@
 import { parseArgs } from 'node:util';
 import { nearestName } from '../../options/nearest-name.js';
+import { STORES } from '../../stores/stores.js';
+
+const URLS = STORES.flatMap(({ command }) => command?.usage ?? []).join(' ');
 
 export const USAGE = `nestjs-distributed-lock: finds and frees locks in the store of an application
 
@@ -8,7 +11,7 @@ export const USAGE = `nestjs-distributed-lock: finds and frees locks in the stor
   nestjs-distributed-lock watch [text]     writes a line for each change of such a key, until Ctrl-C
   nestjs-distributed-lock release <key>    takes the lock from its holder, after a question
 
-  --store <url>     redis:// rediss:// postgres:// mysql:// sqlite:<file> etcd:// etcds:// zookeeper://
+  --store <url>     ${URLS}
                     Default: the variable LOCK_STORE, which the list of processes does not show
   --prefix <text>   keyPrefix of the application
   --table <name>    the table of the locks in a SQL database, if it is not nest_lock

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { LockStoreFactory } from '../../port/lock-store.js';
+import { STORES, importPathOf } from '../../stores/stores.js';
 import { WrongUse, type Command } from './command-line.js';
-
-const SCHEMES = 'redis, rediss, postgres, postgresql, mysql, sqlite, file, etcd, etcds, zookeeper';
 
 /**
  * Loads the store that a URL names, and no other.
@@ -17,57 +16,78 @@ export async function openStore(command: Command): Promise<LockStoreFactory> {
   }
 }
 
-async function storeOf({ name, store: url, table, root, timeoutMs }: Command): Promise<LockStoreFactory> {
+async function storeOf(command: Command): Promise<LockStoreFactory> {
+  const { store: url, table, root, timeoutMs } = command;
+  const { scheme, ...address } = readUrl(url);
+  const found = STORES.find((it) => it.command?.schemes.includes(scheme));
+  if (!found) {
+    const schemes = STORES.flatMap((it) => it.command?.schemes ?? []).join(', ');
+    throw new WrongUse(`--store is a URL that begins with one of ${schemes} and a colon.`);
+  }
+  const access = command.name === 'release' ? 'write' : 'read';
+  const { target, options } = TARGETS[found.name]?.({ scheme, ...address }) ?? { target: url, options: {} };
+  // By the name of the package, so that it is the copy that the application would load.
+  const factories = (await import(importPathOf(found))) as Readonly<Record<string, StoreMaker>>;
+  return factories[found.factory]!(target, {
+    commandTimeoutMs: timeoutMs,
+    ...(found.command?.place === 'table' && { access, ...(table !== undefined && { table }) }),
+    ...(found.command?.place === 'root' && root !== undefined && { root }),
+    ...options,
+  });
+}
+
+type StoreMaker = (target: unknown, options: object) => LockStoreFactory;
+
+interface Address {
+  readonly url: string;
+  readonly scheme: string;
+  readonly user: string | undefined;
+  readonly password: string | undefined;
+  readonly hosts: string;
+}
+
+function readUrl(url: string): Address {
   const [, scheme = ''] = /^([a-z]+):/i.exec(url) ?? [];
-  const [, givenUser, givenPassword, hosts = ''] =
-    /^[a-z]+:\/\/(?:([^:@/]*)(?::(.*))?@)?(.*)$/is.exec(url) ?? [];
-  const user = givenUser && decoded(givenUser);
-  const password = givenPassword && decoded(givenPassword);
-  const timeout = { commandTimeoutMs: timeoutMs };
-  const access = name === 'release' ? ('write' as const) : ('read' as const);
-  const ofTable = { ...timeout, access, ...(table !== undefined && { table }) };
-  const ofRoot = { ...timeout, ...(root !== undefined && { root }) };
-  switch (scheme.toLowerCase()) {
-    case 'redis':
-    case 'rediss':
-      return (await import('../../stores/redis/index.js')).redisStore(url, timeout);
-    case 'postgres':
-    case 'postgresql':
-      return (await import('../../stores/sql/postgres/index.js')).postgresStore(url, ofTable);
-    case 'mysql':
-      return (await import('../../stores/sql/mysql/index.js')).mysqlStore(url, ofTable);
-    case 'sqlite':
-    case 'file': {
-      const file = url.replace(/^(sqlite|file):(\/\/)?/i, '');
-      const parameter = /\?([\w-]+)=/.exec(file)?.[1];
-      if (parameter !== undefined) {
-        throw new WrongUse(
-          `--store cannot follow the parameter "${parameter}": a file has none. Leave it out.`,
-        );
-      }
-      // The store would make an empty file.
-      if (!existsSync(file)) throw new WrongUse(`There is no file "${file}".`);
-      return (await import('../../stores/sql/sqlite/index.js')).sqliteStore(file, ofTable);
-    }
-    case 'etcd':
-    case 'etcds': {
-      const protocol = scheme.toLowerCase() === 'etcd' ? 'http' : 'https';
-      const endpoints = hosts.replace(/\/(?=$|\?)/, '').split(',');
-      const auth = user !== undefined && password !== undefined && { auth: { user, password } };
-      const { etcdStore } = await import('../../stores/etcd/index.js');
-      return etcdStore(
-        endpoints.map((host) => `${protocol}://${host}`),
-        { ...ofRoot, ...auth },
+  const [, user, password, hosts = ''] = /^[a-z]+:\/\/(?:([^:@/]*)(?::(.*))?@)?(.*)$/is.exec(url) ?? [];
+  return {
+    url,
+    scheme: scheme.toLowerCase(),
+    user: user && decoded(user),
+    password: password && decoded(password),
+    hosts,
+  };
+}
+
+interface Target {
+  readonly target: unknown;
+  readonly options: object;
+}
+
+/** What a factory is given that takes no URL of this scheme. */
+const TARGETS: Readonly<Record<string, (address: Address) => Target>> = {
+  sqlite({ url }) {
+    const file = url.replace(/^(sqlite|file):(\/\/)?/i, '');
+    const parameter = /\?([\w-]+)=/.exec(file)?.[1];
+    if (parameter !== undefined) {
+      throw new WrongUse(
+        `--store cannot follow the parameter "${parameter}": a file has none. Leave it out.`,
       );
     }
-    case 'zookeeper': {
-      const auth = user !== undefined && { auth: `${user}:${password ?? ''}` };
-      return (await import('../../stores/zookeeper/index.js')).zookeeperStore(hosts, { ...ofRoot, ...auth });
-    }
-    default:
-      throw new WrongUse(`--store is a URL that begins with one of ${SCHEMES} and a colon.`);
-  }
-}
+    // The store would make an empty file.
+    if (!existsSync(file)) throw new WrongUse(`There is no file "${file}".`);
+    return { target: file, options: {} };
+  },
+  etcd({ scheme, user, password, hosts }) {
+    const protocol = scheme === 'etcd' ? 'http' : 'https';
+    const endpoints = hosts.replace(/\/(?=$|\?)/, '').split(',');
+    const auth = user !== undefined && password !== undefined && { auth: { user, password } };
+    return { target: endpoints.map((host) => `${protocol}://${host}`), options: { ...auth } };
+  },
+  zookeeper({ user, password, hosts }) {
+    const auth = user !== undefined && { auth: `${user}:${password ?? ''}` };
+    return { target: hosts, options: { ...auth } };
+  },
+};
 
 function decoded(text: string): string {
   try {
