@@ -7,6 +7,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const files = readdirSync(`${ROOT}/docs`).filter((file) => /^api.*\.md$/.test(file));
 const read = (file: string) => readFileSync(`${ROOT}/docs/${file}`, 'utf8');
 
+/** The pages are the report of changes of the API as well: each export, its import path and its signature. */
 describe('the API reference', () => {
   let generated: Readonly<Record<string, string>>;
 
