@@ -148,7 +148,7 @@ const AUTHORS = {
   file: 'api-store-authors.md',
   title: 'For authors of stores',
   intro: `The port that a store of your own implements, and the suite that tests it. An application that uses locks needs none of it.
-[A store in five steps](../CONTRIBUTING.md#a-store-in-five-steps) says where to begin, and [a store of your own](your-own-store.md) is a whole one.`,
+[Add a store](../CONTRIBUTING.md#add-a-store) says where to begin, and [a store of your own](your-own-store.md) is a whole one.`,
   groups: {
     'The port': ['LockStore', 'LockStoreFactory', 'LockStoreContext'],
     'Requests and replies': [

@@ -9,7 +9,7 @@ const SAID = {
   'tools/site/home.zh.md':
     'NestJS 的分布式锁：@Locked、LockService，以及 Redis、PostgreSQL、MySQL、SQLite、etcd、ZooKeeper',
   'docs/README.md': 'All pages, by the question that each answers',
-  'CONTRIBUTING.md': 'Commands, folders, tests, and a store in five steps',
+  'CONTRIBUTING.md': 'Commands, folders, tests, and how to add an option, an event or a store',
   'docs/recipes/tests.md': 'Unit tests and tests with Nest, without a server',
 };
 
