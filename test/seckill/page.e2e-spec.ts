@@ -159,13 +159,6 @@ describeInBrowser(`the page in a browser${where}`, () => {
     expect(await holder.locator('.chip').textContent()).toBe(`instance ${number}`);
     expect(await page.locator('#instances .silent').textContent()).toBe(`instance ${number}: no answer`);
   }, 240_000);
-
-  it('has Swagger UI beside it', async () => {
-    await page.goto(`${branches.instances[0]!.url}/docs`);
-    const checkout = page.locator('.opblock-summary-path', { hasText: '/checkout' }).first();
-    await checkout.waitFor();
-    expect(await checkout.isVisible()).toBe(true);
-  }, 240_000);
 });
 
 /** How many colours a canvas shows. */

@@ -4,7 +4,6 @@ import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from './app.module.js';
 import type { Config } from './config.js';
-import { serveDocs } from './docs.js';
 import { InstanceService } from './instances/instance.service.js';
 
 /** Longer than a load balancer keeps a connection idle. One that the server ends first breaks the request that arrives just then. */
@@ -20,7 +19,6 @@ export async function createApp(config: Config): Promise<NestExpressApplication>
   app.enableShutdownHooks();
   app.getHttpServer().keepAliveTimeout = KEEP_ALIVE_MS;
   app.useStaticAssets(PAGE);
-  serveDocs(app);
   try {
     await app.listen(config.port, config.host);
   } catch (error) {

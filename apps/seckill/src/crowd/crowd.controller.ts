@@ -1,10 +1,8 @@
 import { Body, Controller, HttpCode, Post } from '@nestjs/common';
-import { ApiBody, ApiTags } from '@nestjs/swagger';
 import { crowdOptions } from './crowd.input.js';
 import { CrowdService, type CrowdState } from './crowd.service.js';
 import { ResetService } from './reset.service.js';
 
-@ApiTags('page')
 @Controller('crowd')
 export class CrowdController {
   constructor(
@@ -14,7 +12,6 @@ export class CrowdController {
 
   @Post()
   @HttpCode(202)
-  @ApiBody({ schema: { example: { buyers: 600, locked: true, payMs: 20 } } })
   start(@Body() body: Readonly<Record<string, unknown>> | undefined): Promise<CrowdState> {
     return this.crowd.start(crowdOptions(body));
   }

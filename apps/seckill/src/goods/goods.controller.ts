@@ -1,12 +1,10 @@
 import { Body, Controller, Get, Param, Post } from '@nestjs/common';
-import { ApiBody, ApiParam, ApiTags } from '@nestjs/swagger';
 import { GoodsIdPipe } from './goods-id.pipe.js';
 import { goodsName, wholeNumber } from './goods.input.js';
 import type { Goods } from './goods.js';
 import { GoodsRepository } from './goods.repository.js';
 import { RestockService } from './restock.service.js';
 
-@ApiTags('goods')
 @Controller('goods')
 export class GoodsController {
   constructor(
@@ -20,20 +18,16 @@ export class GoodsController {
   }
 
   @Get(':id')
-  @ApiParam({ name: 'id', example: 1 })
   find(@Param('id', GoodsIdPipe) id: number): Promise<Goods> {
     return this.goods.find(id);
   }
 
   @Post()
-  @ApiBody({ schema: { example: { name: 'lamp', stock: 20 } } })
   add(@Body('name') name: unknown, @Body('stock') stock: unknown): Promise<Goods> {
     return this.goods.add(goodsName(name), wholeNumber('stock', stock, 0));
   }
 
   @Post(':id/restock')
-  @ApiParam({ name: 'id', example: 1 })
-  @ApiBody({ schema: { example: { amount: 10 } } })
   restock(@Param('id', GoodsIdPipe) id: number, @Body('amount') amount: unknown): Promise<Goods> {
     return this.restocking.restock(id, wholeNumber('amount', amount, 1));
   }

@@ -1,9 +1,7 @@
 import { Controller, Sse, type MessageEvent } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
 import { map, type Observable } from 'rxjs';
 import { LiveService } from './live.service.js';
 
-@ApiTags('page')
 @Controller('live')
 export class LiveController {
   constructor(private readonly live: LiveService) {}

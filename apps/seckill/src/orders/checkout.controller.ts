@@ -1,5 +1,4 @@
 import { Body, Controller, Post, UseGuards } from '@nestjs/common';
-import { ApiBody, ApiHeader, ApiTags } from '@nestjs/swagger';
 import { CurrentLock, Locked, lockKey, type Lock } from 'nestjs-distributed-lock';
 import { Buyer } from '../buyer/buyer.decorator.js';
 import { BuyerGuard } from '../buyer/buyer.guard.js';
@@ -8,7 +7,6 @@ import type { Order } from './order.js';
 import { PayMsPipe } from './pay-ms.pipe.js';
 import { PurchaseService } from './purchase.service.js';
 
-@ApiTags('orders')
 @Controller('checkout')
 @UseGuards(BuyerGuard)
 export class CheckoutController {
@@ -19,8 +17,6 @@ export class CheckoutController {
    * order of the cart, so carts that cross do not wait for each other. The buyer's lock keeps a second click out.
    */
   @Post()
-  @ApiHeader({ name: 'x-user-id', example: 'ann' })
-  @ApiBody({ schema: { example: { items: [{ id: 1 }, { id: 2 }] } } })
   @Locked(['goods:<items[].id>', 'buyer:<user.id>'])
   checkout(
     @Body('items', CartPipe) items: readonly CartItem[],

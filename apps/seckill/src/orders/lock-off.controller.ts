@@ -1,5 +1,4 @@
 import { Body, Controller, Param, Post, UseGuards } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
 import { Buyer } from '../buyer/buyer.decorator.js';
 import { BuyerGuard } from '../buyer/buyer.guard.js';
 import { GoodsIdPipe } from '../goods/goods-id.pipe.js';
@@ -8,7 +7,6 @@ import { PayMsPipe } from './pay-ms.pipe.js';
 import { PurchaseService } from './purchase.service.js';
 
 /** Takes the place of `PurchaseController` with `LOCK=off`. */
-@ApiTags('without the lock')
 @Controller('goods')
 @UseGuards(BuyerGuard)
 export class LockOffController {

@@ -1,5 +1,4 @@
 import { Body, Controller, Param, Post, UseGuards } from '@nestjs/common';
-import { ApiBody, ApiHeader, ApiParam, ApiTags } from '@nestjs/swagger';
 import { Buyer } from '../buyer/buyer.decorator.js';
 import { BuyerGuard } from '../buyer/buyer.guard.js';
 import { GoodsIdPipe } from '../goods/goods-id.pipe.js';
@@ -8,16 +7,12 @@ import { PayMsPipe } from './pay-ms.pipe.js';
 import { PurchaseService } from './purchase.service.js';
 
 /** Shows how a sale without the lock goes wrong: for the switch on the page. */
-@ApiTags('without the lock')
 @Controller('goods')
 @UseGuards(BuyerGuard)
 export class UnlockedPurchaseController {
   constructor(private readonly purchases: PurchaseService) {}
 
   @Post(':id/purchase-without-lock')
-  @ApiParam({ name: 'id', example: 1 })
-  @ApiHeader({ name: 'x-user-id', example: 'ann' })
-  @ApiBody({ required: false, schema: { example: { payMs: 20 } } })
   purchase(
     @Param('id', GoodsIdPipe) id: number,
     @Buyer() buyer: string,

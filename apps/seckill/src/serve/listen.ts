@@ -12,7 +12,6 @@ export async function listen(config: Config, { goods, locks }: Places): Promise<
   console.log(`The flash sale listens on ${url}
   locks   ${config.locked ? `in ${locks}` : 'OFF: this will oversell'}
   data    in ${goods}
-  API     ${url}/docs
 
 Open it in a browser and send in the crowd, or try:
   curl ${url}/goods
