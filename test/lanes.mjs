@@ -44,7 +44,6 @@ export const SLOW_LANE = [
   'seckill/demo',
   'seckill/live',
   'seckill/page',
-  'seckill/preflight',
   'seckill/redis-down',
   'seckill/report',
 ];
@@ -143,7 +142,6 @@ export const LONGEST = [
   'seckill/one-database',
   'stores/held-until-commit',
   'together/mysql',
-  'seckill/session-stores',
   'stores/bench',
   'stores/sqlite/sqlite',
 ];

@@ -2,8 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { findChromium, NO_CHROMIUM, openChromium } from '#chromium';
-import { readConfig } from '../dist/apps/seckill/config.js';
-import { openBranches } from '../dist/apps/seckill/demo/branches.js';
+import { launch } from '../dist/apps/seckill/launch.js';
 
 const FILE = fileURLToPath(new URL('../docs/images/flash-sale.png', import.meta.url));
 const [file = FILE, ...flags] = process.argv.slice(2);
@@ -11,7 +10,7 @@ const has = (flag) => flags.includes(flag);
 
 const command = findChromium();
 if (!command) throw new Error(NO_CHROMIUM);
-const branches = await openBranches({ count: 4, config: readConfig({ STORE: 'redis' }) });
+const shop = await launch(4, { ...process.env, PORT: '0' });
 const browser = await openChromium(command);
 try {
   const page = await browser.newPage({
@@ -20,7 +19,7 @@ try {
   });
   page.on('console', (message) => console.log(message.text()));
   page.on('pageerror', (error) => console.log(error.message));
-  await page.goto(branches.instances[0].url);
+  await page.goto(shop.instances[0].url);
   if (has('--no-lock')) await page.locator('.switch').click();
   await page.locator('.chip').nth(3).waitFor();
   await page.locator('#start').click();
@@ -29,5 +28,5 @@ try {
   writeFileSync(file, await page.screenshot({ fullPage: true }));
 } finally {
   await browser.close();
-  await branches.close();
+  await shop.close();
 }

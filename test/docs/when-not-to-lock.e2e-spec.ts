@@ -2,7 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import pg from 'pg';
-import { startDatabaseServer, type DatabaseServer } from '../../apps/seckill/src/demo/database-server.js';
+import { startEmbeddedDatabase, type EmbeddedDatabase } from '../../apps/seckill/src/embedded-database.js';
 import { createOrder } from './without-a-lock/create-order.js';
 import { doNextJob } from './without-a-lock/next-job.js';
 import { savePage } from './without-a-lock/save-page.js';
@@ -15,11 +15,11 @@ const blocks = (language: string) =>
   [...PAGE.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'gm'))].map(([, code = '']) => code);
 
 describe('what the page offers instead of a lock', () => {
-  let database: DatabaseServer;
+  let database: EmbeddedDatabase;
   let pool: pg.Pool;
 
   beforeAll(async () => {
-    database = await startDatabaseServer();
+    database = await startEmbeddedDatabase();
     pool = new pg.Pool({ connectionString: database.url });
     for (const statement of blocks('sql')) await pool.query(statement);
     await pool.query('INSERT INTO goods VALUES (1, 3)');

@@ -4,15 +4,15 @@ import { Test } from '@nestjs/testing';
 import { DistributedLockModule } from 'nestjs-distributed-lock';
 import pg from 'pg';
 import { DataSource } from 'typeorm';
-import { startDatabaseServer, type DatabaseServer } from '../../apps/seckill/src/demo/database-server.js';
+import { startEmbeddedDatabase, type EmbeddedDatabase } from '../../apps/seckill/src/embedded-database.js';
 import { TypeormSale, typeormQuery } from '../docs/recipes/fenced-typeorm.js';
 import { HeldSale } from '../docs/recipes/held-sale.js';
 import { describeFencedTransactions } from './support/fenced-transactions.contract.js';
 import { openTransactions } from './support/open-transactions.js';
 
-let database: DatabaseServer;
+let database: EmbeddedDatabase;
 beforeAll(async () => {
-  database = await startDatabaseServer();
+  database = await startEmbeddedDatabase();
 }, 60_000);
 afterAll(() => database?.close());
 

@@ -1,29 +1,28 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { post } from '../../apps/seckill/src/crowd/http-client.js';
-import type { LiveView, Section } from '../../apps/seckill/src/live/live-view.js';
+import type { Section, View } from '../../apps/seckill/src/live/view.js';
 import { watch } from './support/live-stream.js';
-import { openTestBranches, type TestBranches } from './support/test-branches.js';
+import { openTestShop, post, type TestShop } from './support/test-shop.js';
 
 describe('the live stream of two processes', () => {
-  let branches: TestBranches;
+  let shop: TestShop;
 
   beforeAll(async () => {
-    branches = await openTestBranches(2, {});
+    shop = await openTestShop(2);
   }, 60_000);
-  afterAll(() => branches?.close());
+  afterAll(() => shop?.close());
 
   const play = async (crowd: { buyers: number; locked: boolean; payMs: number }) => {
-    const [first, second] = branches.instances;
+    const [first, second] = shop.urls as [string, string];
     // Both are seen by each other before the crowd picks its instances.
-    await watch(first!.url, ({ instances }) => instances.length === 2);
-    const views = watch(second!.url, ({ goods }) => sum(goods.map(({ orders }) => orders)) >= crowd.buyers);
-    expect((await post(`${first!.url}/crowd`, crowd)).status).toBe(202);
+    await watch(first, ({ instances }) => instances.length === 2);
+    const views = watch(second, ({ goods }) => sum(goods.map(({ orders }) => orders)) >= crowd.buyers);
+    expect((await post(`${first}/crowd`, crowd)).status).toBe(202);
     const seen = await views;
-    await watch(first!.url, (view) => view.crowd?.running === false);
+    await watch(first, (view) => view.crowd?.isRunning === false);
     return seen;
   };
   const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
-  const sectionsOf = (views: readonly LiveView[]) => [
+  const sectionsOf = (views: readonly View[]) => [
     ...new Map(views.flatMap(({ sections }) => sections).map((it) => [it.id, it])).values(),
   ];
   const overlapping = (sections: readonly Section[]) =>
@@ -41,14 +40,13 @@ describe('the live stream of two processes', () => {
     const locks = views.flatMap(({ goods }) => goods.map(({ lock }) => lock!));
     expect(instances).toEqual(expect.arrayContaining(locks.flatMap(({ holder }) => holder ?? [])));
     expect(locks.some(({ holder }) => holder !== null)).toBe(true);
-    expect(locks.some(({ waiting }) => sum(Object.values(waiting)) > 0)).toBe(true);
-    expect(locks.some(({ line }) => line.length > 0)).toBe(true);
+    expect(locks.some(({ queue }) => queue.length > 0)).toBe(true);
   }, 60_000);
 
   it('is reset to what was offered, and shows sections that overlap when there is no lock', async () => {
-    const [first] = branches.instances;
-    await fetch(`${first!.url}/crowd/reset`, { method: 'POST' });
-    const [fresh] = await watch(first!.url, () => true);
+    const [first] = shop.urls as [string];
+    await post(`${first}/crowd/reset`, {});
+    const [fresh] = await watch(first, () => true);
     expect(fresh!.goods.map(({ stock, offered, orders }) => [offered - stock, orders])).toEqual(
       Array(3).fill([0, 0]),
     );
@@ -59,10 +57,10 @@ describe('the live stream of two processes', () => {
   it.each([
     [{ buyers: 0 }],
     [{ buyers: 2001 }],
-    [{ buyers: 10, payMs: 101 }],
+    [{ buyers: 10, payMs: 10_001 }],
     [{ buyers: 10, locked: 'no' }],
     [{}],
   ])('sends no crowd of %j', async (crowd) => {
-    expect((await post(`${branches.instances[0]!.url}/crowd`, crowd)).status).toBe(400);
+    expect((await post(`${shop.urls[0]}/crowd`, crowd)).status).toBe(400);
   });
 });

@@ -8,7 +8,7 @@ import { startPostgresServer, startStandby } from '#postgres-server';
 import type { ServerName } from '#servers';
 import { until } from '#until';
 import { ClockShift, missingShift } from '../../verification/chaos/index.mjs';
-import { within } from '../../apps/seckill/src/preflight/within.js';
+import { within } from '../support/within.js';
 import { isListening, type OwnServer } from '../../tools/own-server/index.mjs';
 import { describeWith } from './support/describe-with.js';
 

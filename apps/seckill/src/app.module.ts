@@ -1,35 +1,59 @@
 import { Module, type DynamicModule } from '@nestjs/common';
+import { ScheduleModule } from '@nestjs/schedule';
 import { DistributedLockModule } from 'nestjs-distributed-lock';
-import { CONFIG, type Config } from './config.js';
-import { CrowdModule } from './crowd/crowd.module.js';
-import { DatabaseModule } from './database/database.module.js';
-import { GoodsModule } from './goods/goods.module.js';
-import { InstancesModule } from './instances/instances.module.js';
-import { LiveModule } from './live/live.module.js';
-import { OrdersModule } from './orders/orders.module.js';
-import { ReportModule } from './report/report.module.js';
-import { lockStoreOf } from './stores/lock-store.js';
+import { Database } from './database.js';
+import { CrowdController } from './live/crowd.controller.js';
+import { CrowdService } from './live/crowd.service.js';
+import { InstanceService } from './live/instance.service.js';
+import { ViewController } from './live/view.controller.js';
+import { ViewService } from './live/view.service.js';
+import { createSchema } from './schema.js';
+import type { Settings } from './settings.js';
+import { GoodsController } from './shop/goods.controller.js';
+import { GoodsRepository } from './shop/goods.repository.js';
+import { NightlyReport } from './shop/nightly-report.js';
+import { OrdersRepository } from './shop/orders.repository.js';
+import { PurchaseController } from './shop/purchase.controller.js';
+import { PurchaseService } from './shop/purchase.service.js';
+import { RestockService } from './shop/restock.service.js';
 
 @Module({})
 export class AppModule {
-  static register(config: Config): DynamicModule {
-    const { databaseUrl, watchdogTimeoutMs, waitMs, locked } = config;
-    const store = lockStoreOf(config);
+  static register({
+    databaseUrl,
+    store,
+    watchdogTimeoutMs,
+    waitMs,
+  }: Omit<Settings, 'host' | 'port'>): DynamicModule {
     return {
       module: AppModule,
-      global: true,
-      providers: [{ provide: CONFIG, useValue: config }],
-      exports: [CONFIG],
       imports: [
         DistributedLockModule.forRoot({ store, watchdogTimeoutMs, waitMs }),
-        DatabaseModule.register(databaseUrl),
-        InstancesModule,
-        GoodsModule,
-        OrdersModule.register(locked),
-        CrowdModule,
-        LiveModule,
-        ReportModule,
+        ScheduleModule.forRoot(),
+      ],
+      controllers: [GoodsController, PurchaseController, CrowdController, ViewController],
+      providers: [
+        { provide: Database, useFactory: () => openDatabase(databaseUrl) },
+        GoodsRepository,
+        OrdersRepository,
+        PurchaseService,
+        RestockService,
+        NightlyReport,
+        InstanceService,
+        CrowdService,
+        ViewService,
       ],
     };
+  }
+}
+
+async function openDatabase(url: string): Promise<Database> {
+  const database = new Database(url);
+  try {
+    await createSchema(database);
+    return database;
+  } catch (error) {
+    await database.close();
+    throw error;
   }
 }

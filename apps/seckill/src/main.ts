@@ -1,6 +1,13 @@
-import { readConfig } from './config.js';
-import { listen } from './serve/listen.js';
-import { describePlaces } from './stores/describe-places.js';
+import { createApp } from './create-app.js';
+import { InstanceService } from './live/instance.service.js';
+import { readSettings } from './settings.js';
 
-const config = readConfig(process.env);
-await listen(config, describePlaces(config));
+/** One instance of the shop. `launch.ts` starts it as a child process, which ends when its parent does. */
+try {
+  const app = await createApp(readSettings(process.env));
+  process.once('disconnect', () => process.exit());
+  process.send?.({ id: app.get(InstanceService).id, url: await app.getUrl() });
+} catch (error) {
+  console.error((error as Error).message);
+  process.exit(1);
+}

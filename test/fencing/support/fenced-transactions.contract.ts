@@ -4,7 +4,7 @@ import { StaleTokenError, type Fence, type SqlQuery } from 'nestjs-distributed-l
 import pg from 'pg';
 import { failureOf } from '../../support/lock-services.js';
 import { until } from '#until';
-import { within } from '../../../apps/seckill/src/preflight/within.js';
+import { within } from '../../support/within.js';
 
 /** One way to Postgres, as its recipe goes it. */
 export interface Transactions {

@@ -1,10 +1,10 @@
-import type { LiveView } from '../../../apps/seckill/src/live/live-view.js';
+import type { View } from '../../../apps/seckill/src/live/view.js';
 
-/** What the page is told, view by view, until `isLast` says so. */
-export async function watch(url: string, isLast: (view: LiveView) => boolean): Promise<readonly LiveView[]> {
+/** Collects the views that the page gets, until one is the last. */
+export async function watch(url: string, isLast: (view: View) => boolean): Promise<readonly View[]> {
   const connection = new AbortController();
   const { body } = await fetch(`${url}/live`, { signal: connection.signal });
-  const views: LiveView[] = [];
+  const views: View[] = [];
   let text = '';
   try {
     for await (const chunk of body!.pipeThrough(new TextDecoderStream())) {
@@ -14,7 +14,7 @@ export async function watch(url: string, isLast: (view: LiveView) => boolean): P
       for (const message of messages) {
         const data = /^data: (.*)$/m.exec(message)?.[1];
         if (data === undefined) continue;
-        views.push(JSON.parse(data) as LiveView);
+        views.push(JSON.parse(data) as View);
         if (isLast(views.at(-1)!)) return views;
       }
     }

@@ -1,14 +1,10 @@
-import { verdictOf } from './verdict.js';
-
-const NO_VERDICT = { text: '', isBad: false };
-
 const find = (id) => document.getElementById(id);
 
 /** The failure of the last press of a button, shown until the next press. */
 let problem;
 /** The action that a button has begun and that the page does not show yet. */
 let pending;
-/** A view that comes right after an answer may have been looked up before it; the next one was not. */
+/** The view right after a response may have been read before it. The one after that was not. */
 let staleViews = 0;
 let latest;
 
@@ -21,9 +17,7 @@ export function connectControls(onReset) {
   find('reset').addEventListener('click', () => void press('reset', () => reset(onReset)));
 }
 
-/**
- * A button that does nothing for a while is still there: one that is really disabled would lose the keyboard's focus.
- */
+/** A button that does nothing for a while is not really disabled: it would lose the focus of the keyboard. */
 async function press(id, action) {
   if (find(id).getAttribute('aria-disabled') === 'true') return;
   problem = undefined;
@@ -61,7 +55,7 @@ function begin(text) {
   show();
 }
 
-/** How far the buyers are. */
+/** Shows how many buyers have an answer. */
 export function showCrowd(view) {
   latest = view;
   if (pending !== undefined && staleViews-- <= 0) pending = undefined;
@@ -70,47 +64,38 @@ export function showCrowd(view) {
 
 function show() {
   if (!latest) return;
-  const { crowd, locked } = latest;
-  const switchOf = find('locked');
-  if (!locked) switchOf.checked = false;
-  switchOf.disabled = !locked;
-  const running = crowd?.running ?? false;
-  find('start').setAttribute('aria-disabled', running || pending !== undefined);
+  const { crowd } = latest;
+  const isRunning = crowd?.isRunning ?? false;
+  find('start').setAttribute('aria-disabled', isRunning || pending !== undefined);
   find('reset').setAttribute('aria-disabled', pending !== undefined);
   find('progress').value = crowd ? crowd.answered / crowd.buyers : 0;
-  // A screen reader is told of the end, not of each buyer.
-  find('status').ariaLive = running ? 'off' : 'polite';
-  put(find('status'), problem ?? pending ?? (crowd ? textOf(crowd) : 'Ready: send in the crowd.'));
-  const { text, isBad } = pending === undefined ? verdictOf(latest) : NO_VERDICT;
-  put(find('verdict'), text);
-  find('verdict').classList.toggle('bad', isBad);
+  // A screen reader announces the end, not each buyer.
+  find('status').ariaLive = isRunning ? 'off' : 'polite';
+  put(problem ?? pending ?? (crowd ? textOf(crowd) : 'Ready: send in the crowd.'));
 }
 
 /** The connection to the server is gone. */
 export function showSilence() {
-  put(
-    find('status'),
-    'This instance does not answer; trying again. The others have pages, too: see the top.',
-  );
+  put('This instance does not answer; trying again. The others have pages, too: see the top.');
 }
 
-/** Only what has changed: a status that is written anew is read out anew. */
-function put(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+/** Writes only what has changed: a screen reader announces whatever is written. */
+function put(text) {
+  if (find('status').textContent !== text) find('status').textContent = text;
 }
 
-function textOf({ answered, buyers, sold, running, locked }) {
+function textOf({ answered, buyers, sold, isRunning, locked }) {
   const how = locked ? 'with locks' : 'WITHOUT locks';
   const count = `${answered} of ${buyers} buyers answered, ${sold} of them bought, ${how}`;
-  return running ? count : `Over: ${count}.`;
+  return isRunning ? count : `Over: ${count}.`;
 }
 
 /** @throws Error in words for the user */
 async function post(path, body) {
   const headers = { 'content-type': 'application/json' };
   const request = { method: 'POST', headers, body: JSON.stringify(body) };
-  const answer = await fetch(path, request).catch(() => {
+  const response = await fetch(path, request).catch(() => {
     throw new Error('This instance does not answer.');
   });
-  if (!answer.ok) throw new Error((await answer.json()).message);
+  if (!response.ok) throw new Error((await response.json()).message);
 }

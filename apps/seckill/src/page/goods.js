@@ -1,11 +1,11 @@
-import { lostOf, oversoldOf, waitingFor } from './figures.js';
-import { chip, isSilent, nameOf } from './instances.js';
+import { lostOf, oversoldOf } from './figures.js';
+import { chip, isSilent } from './instances.js';
 
 const TEMPLATE = `
   <header><h2></h2><span class="badge" hidden></span><span class="stock"></span></header>
   <div class="bar"><i></i></div>
   <p class="why" hidden></p>
-  <div class="lanes"><canvas role="img"></canvas><p class="tip" hidden></p></div>
+  <div class="lanes"><canvas role="img"></canvas></div>
   <dl><dt>sold</dt><dd class="sold"></dd><dt>holds</dt><dd class="holder"></dd><dt>wait</dt><dd class="waiters"></dd></dl>`;
 
 const cards = new Map();
@@ -41,7 +41,7 @@ function show(card, item) {
   card.querySelector('.sold').textContent = orders;
   card.querySelector('.bar i').style.width = `${(Math.max(0, stock) / Math.max(1, offered)) * 100}%`;
   card.querySelector('.holder').replaceChildren(...holderOf(lock));
-  card.querySelector('.waiters').replaceChildren(...waitersOf(item));
+  card.querySelector('.waiters').replaceChildren(...waitersOf(lock));
 }
 
 function badgeOf(item) {
@@ -50,25 +50,20 @@ function badgeOf(item) {
 }
 
 function holderOf(lock) {
-  if (!lock) return [soft('the store of the locks does not answer')];
+  if (!lock) return [soft('the store of the locks does not reply')];
   if (!lock.isHeld) return [soft('nobody')];
   const { holder, leaseLeftMs, fencingToken } = lock;
   const seconds = `${Math.ceil(leaseLeftMs / 1000)} s`;
   const note = isSilent(holder)
-    ? soft(`no answer: the next goes on within ${seconds}, when the lease is over`)
+    ? soft(`no answer: the next goes on within ${seconds}, when the lease expires`)
     : soft(`lease ${seconds} · token ${shortToken(fencingToken)}`);
-  note.title = `fencing token ${fencingToken}; the lease ends within ${seconds} unless its holder renews it`;
+  note.title = `fencing token ${fencingToken}; the lease expires within ${seconds} unless the holder renews it`;
   return [chip(holder), note];
 }
 
-/** In the order of their numbers, which stands still while the queue moves on. */
-function waitersOf({ lock, name }) {
-  if (waitingFor({ lock }) === 0) return [soft('nobody')];
-  return Object.entries(lock.waiting).map(([id, count]) => {
-    const waiting = chip(Number(id), `${count} on ${id}`);
-    waiting.title = `${count} buyers of ${name} wait on ${nameOf(id)}`;
-    return waiting;
-  });
+/** The instances in the queue of the store. Each may have several buyers that wait. */
+function waitersOf(lock) {
+  return lock?.queue.length > 0 ? lock.queue.map((id) => chip(id)) : [soft('nobody')];
 }
 
 /** Tokens are long, and only their ends differ. */

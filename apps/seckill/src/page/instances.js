@@ -11,7 +11,7 @@ export function nameOf(id) {
   return id === null ? 'unknown' : `instance ${id}`;
 }
 
-/** Whether it does not tell of itself any more. */
+/** Whether an instance was killed, and still holds a lock. */
 export function isSilent(id) {
   return silent.has(id);
 }

@@ -6,7 +6,7 @@ import { Sections } from './sections.js';
 import { Timeline } from './timeline.js';
 
 const sections = new Sections();
-const timeline = new Timeline(document.querySelector('#span'), sections);
+const timeline = new Timeline(sections);
 
 connectControls(() => sections.clear());
 
@@ -19,6 +19,5 @@ stream.addEventListener('message', ({ data }) => {
   showFigures(view, sections);
   showGoods(view);
   timeline.show(view);
-  document.querySelector('#places').textContent = view.places;
 });
 stream.addEventListener('error', showSilence);

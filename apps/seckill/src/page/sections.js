@@ -33,15 +33,6 @@ export class Sections {
     }
   }
 
-  /** How many ended between the two times. */
-  count(from, to) {
-    let count = 0;
-    for (const list of this.byGoods.values()) {
-      for (const section of list) if (section.to > from && section.to <= to) count++;
-    }
-    return count;
-  }
-
   /** Forgets what is shown; what was seen is not shown again. */
   clear() {
     this.byGoods.clear();

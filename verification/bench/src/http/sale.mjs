@@ -1,17 +1,19 @@
 import 'reflect-metadata';
 import { Body, Controller, Module, Param, Post, UseGuards, UseInterceptors } from '@nestjs/common';
-import { ModuleRef, NestFactory } from '@nestjs/core';
+import { ModuleRef } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { Test } from '@nestjs/testing';
+import { memoryStore } from 'nestjs-distributed-lock';
+import { redisStore } from 'nestjs-distributed-lock/redis';
 import { AppModule } from '../../../../dist/apps/seckill/app.module.js';
-import { Buyer } from '../../../../dist/apps/seckill/buyer/buyer.decorator.js';
-import { BuyerGuard } from '../../../../dist/apps/seckill/buyer/buyer.guard.js';
-import { readConfig } from '../../../../dist/apps/seckill/config.js';
-import { GoodsIdPipe } from '../../../../dist/apps/seckill/goods/goods-id.pipe.js';
-import { GoodsRepository } from '../../../../dist/apps/seckill/goods/goods.repository.js';
-import { PayMsPipe } from '../../../../dist/apps/seckill/orders/pay-ms.pipe.js';
-import { PurchaseService } from '../../../../dist/apps/seckill/orders/purchase.service.js';
+import { Database } from '../../../../dist/apps/seckill/database.js';
+import { Buyer, BuyerGuard } from '../../../../dist/apps/seckill/shop/buyer.guard.js';
+import { GoodsRepository } from '../../../../dist/apps/seckill/shop/goods.repository.js';
+import { PurchaseService } from '../../../../dist/apps/seckill/shop/purchase.service.js';
+import { GoodsId, PayMs } from '../../../../dist/apps/seckill/shop/whole-number.pipe.js';
 import { ContextInterceptor } from './context.interceptor.mjs';
 import { decorateMethod } from './decorate.mjs';
+import { openEmbeddedDatabase } from './embedded-database.mjs';
 
 const ENDLESS = 1_000_000;
 
@@ -27,9 +29,11 @@ function unlockedController(route, intercepted) {
       this.fence = 0;
     }
 
-    purchase(id, buyer, payMs) {
+    async purchase(id, buyer, payMs) {
       this.purchases ??= this.moduleRef.get(PurchaseService, { strict: false });
-      return this.purchases.purchase(id, buyer, ++this.fence, payMs);
+      const fence = ++this.fence;
+      const [order] = await this.purchases.buy([id], buyer, { tokenOf: () => fence, assertHeld() {} }, payMs);
+      return order;
     }
   }
   Reflect.defineMetadata('design:paramtypes', [ModuleRef], UnlockedController);
@@ -37,7 +41,7 @@ function unlockedController(route, intercepted) {
     UnlockedController,
     'purchase',
     [Post(`:id/${route}`), ...intercepted],
-    [Param('id', GoodsIdPipe), Buyer(), Body('payMs', PayMsPipe)],
+    [Param('id', GoodsId), Buyer(), Body('payMs', PayMs)],
   );
   Controller('goods')(UnlockedController);
   UseGuards(BuyerGuard)(UnlockedController);
@@ -52,13 +56,18 @@ function unlockedController(route, intercepted) {
  */
 export async function startSale({ redisUrl, items }) {
   class SaleModule {}
-  const sale = AppModule.register(readConfig({ REDIS_URL: redisUrl }));
+  const store = redisUrl ? redisStore(redisUrl) : memoryStore();
+  const sale = AppModule.register({ store });
   const controllers = [
     unlockedController('purchase-bare', []),
     unlockedController('purchase-context', [UseInterceptors(ContextInterceptor)]),
   ];
   Module({ imports: [sale], controllers })(SaleModule);
-  const app = await NestFactory.create(SaleModule, new FastifyAdapter(), { logger: false });
+  const module = await Test.createTestingModule({ imports: [SaleModule] })
+    .overrideProvider(Database)
+    .useValue(await openEmbeddedDatabase())
+    .compile();
+  const app = module.createNestApplication(new FastifyAdapter(), { logger: false });
   await app.listen(0, '127.0.0.1');
   const goods = app.get(GoodsRepository, { strict: false });
   const ids = [];
