@@ -1,4 +1,4 @@
-// What applications import. Start with README.md; docs/README.md lists all pages, and docs/life-of-a-lock.md tells the way of one lock.
+// What applications import. Users start with README.md, engineers with docs/architecture.md. docs/README.md lists all pages.
 export { DistributedLockModule } from './distributed-lock.module.js';
 export type { LockModuleOptions, LockOptionsFactory, LockRegistration } from './distributed-lock.options.js';
 export { InjectLockService, getLockServiceToken } from './distributed-lock.tokens.js';

@@ -1,4 +1,4 @@
-// The service that applications inject. The way of one lock through it, file by file: docs/life-of-a-lock.md
+// The service that applications inject. One contended withLock, step by step: docs/architecture.md
 import type { Observable } from 'rxjs';
 import { Acquirer } from './core/acquirer.js';
 import { discardStream } from './streams/discard-stream.js';

@@ -1,4 +1,4 @@
-// Locks on Redis: a hash that atomic Lua scripts change. Their way: docs/life-of-a-lock.md; the wire format: docs/redisson.md
+// Locks on Redis: a hash that atomic Lua scripts change. Step by step: docs/architecture.md; the wire format: docs/redisson.md
 import { Subject } from 'rxjs';
 import { inBackground } from '../../async-context/in-background.js';
 import { promiseOf } from '../../async-context/promise-of.js';
