@@ -18,25 +18,32 @@ export async function deadPermitInCalm(stage: Stage, leaseMs: number): Promise<v
   if (!holder || !goer || handOffMs > SLACK_MS) return;
   let inside = 0;
   let isRefused = false;
-  let release: () => void = () => undefined;
-  const isReleased = new Promise<void>((resolve) => (release = resolve));
-  const hold = (until: Promise<void>) => (): Promise<void> => {
-    inside += 1;
-    return until;
+  const workUntilReleased = (): { readonly work: () => Promise<void>; readonly release: () => void } => {
+    let release: () => void = () => undefined;
+    const isReleased = new Promise<void>((resolve) => (release = resolve));
+    const work = (): Promise<void> => {
+      inside += 1;
+      return isReleased;
+    };
+    return { work, release };
   };
+  const [ofHolder, ofGoer] = [workUntilReleased(), workUntilReleased()];
   const ask = ({ process, services: [service] }: Actor, work: () => unknown): void =>
     process.receive(() => void service?.withLock(KEY, OPTIONS, work).catch(() => (isRefused = true)));
-  ask(goer, hold(new Promise(() => undefined)));
-  ask(holder, hold(isReleased));
+  ask(goer, ofGoer.work);
+  ask(holder, ofHolder.work);
   await kernel.run(kernel.now + PATIENCE_MS, () => inside === 2 || isRefused);
-  // One of the two closes. The other one may wait for its own work for ever.
-  if (inside < 2) return holder.process.receive(() => release());
+  // One of the two closes. Without an end of its grace the other one would wait for its own work for ever.
+  if (inside < 2) {
+    goer.process.receive(ofGoer.release);
+    return holder.process.receive(ofHolder.release);
+  }
   stage.crash(goer);
   let isGranted = false;
   ask(holder, () => void (isGranted = true));
   await kernel.run(kernel.now + leaseMs + RECHECK_MS + SLACK_MS, () => isGranted || isRefused);
   if (!isGranted && !isRefused)
     history.violate('hand-off', 'the permit of one who died is not granted when its lease is over');
-  holder.process.receive(() => release());
+  holder.process.receive(ofHolder.release);
   await kernel.run(kernel.now + PATIENCE_MS);
 }

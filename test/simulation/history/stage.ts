@@ -187,7 +187,7 @@ export class Stage {
       if (event.type === 'takeover') {
         beginGrace(record, process, event.graceMs);
         this.sample(held);
-      } else if (record.toldAt !== undefined && event.fencingToken === record.token) {
+      } else if (isToldOfTakeover(held, record) && event.fencingToken === record.token) {
         for (const it of held.records) it.isShutDown = event.error.reason === 'shutdown';
         this.end(held, 'lost');
       }
@@ -302,6 +302,11 @@ function detailOf(event: object): string {
   ]
     .filter((it) => it !== false)
     .join('');
+}
+
+/** A call may be let in within the grace, after the notice: its signal has aborted by then. */
+function isToldOfTakeover({ lock }: Held, { toldAt }: HoldRecord): boolean {
+  return toldAt !== undefined || lock.signal.aborted;
 }
 
 /** What stays locked while the work under it runs, although its hold is over. */

@@ -224,7 +224,7 @@ export class Standing {
       from: process.trueNow,
       samples: [],
     };
-    const belief = { keys: [term.key], key: term.key } as unknown as Lock;
+    const belief = { keys: [term.key], key: term.key, signal: lock.signal } as unknown as Lock;
     Object.defineProperty(belief, 'validForMs', {
       get: () => {
         const leads = candidate.term === term;
