@@ -122,14 +122,16 @@ async function runAll(plan: Plan, parts: Parts): Promise<void> {
   const toStart = new Set(plan.calls);
   plan.calls.forEach((call, i) => {
     const { process, atMs, ...asking } = call;
-    const actor = stage.actors[process] as Actor;
-    actor.process.onEnd(() => toStart.delete(call));
-    kernel.at(atMs, () =>
-      actor.process.receive(() => {
+    kernel.at(atMs, () => {
+      // A process that came back goes on with the calls of the one that crashed or was replaced.
+      const actor = stage.latest(process);
+      if (actor.process.state === 'dead') return toStart.delete(call);
+      actor.process.onEnd(() => toStart.delete(call));
+      return actor.process.receive(() => {
         toStart.delete(call);
         void new Program(stage, actor, `${i + 1}`).run(asking);
-      }),
-    );
+      });
+    });
   });
   const lastCallAt = Math.max(0, ...plan.calls.map(({ atMs }) => atMs));
   const faultsEndAt = lastCallAt + Math.max(FAULTS_GO_ON_MS, longestLeaseMs(plan));

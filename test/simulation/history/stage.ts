@@ -109,6 +109,11 @@ export class Stage {
     return this.actors[who] === actor;
   }
 
+  /** The last one to start of those that are this process of the plan. */
+  latest(process: number): Actor {
+    return this.actors.findLast((it) => placeOf(it) === process) as Actor;
+  }
+
   actorWith(process: SimProcess): Actor | undefined {
     return this.actors.find((actor) => actor.process === process);
   }
@@ -222,9 +227,13 @@ export class Stage {
 
   /** Another process in place of one that has crashed or closes, on its machine and with its settings. */
   startAgain(gone: Actor, application?: string): Actor {
-    const { name } = gone.process;
-    const [i = ''] = /\d+/.exec(name) ?? [];
-    const actor = this.actorOf(this.plan.processes[+i] as ProcessPlan, +i, `${name}'`, application);
+    const i = placeOf(gone);
+    const actor = this.actorOf(
+      this.plan.processes[i] as ProcessPlan,
+      i,
+      `${gone.process.name}'`,
+      application,
+    );
     this.actors.push(actor);
     this.onStartedAgain(actor, gone);
     return actor;
@@ -275,6 +284,11 @@ export class Stage {
       kernel.at(joinsAt, () => process.receive(() => openUnlessClosing(made, process, history)));
     return { process, services: made };
   }
+}
+
+/** Its place in the plan, also of a process that was started again. */
+function placeOf({ process }: Actor): number {
+  return Number(/\d+/.exec(process.name)?.[0]);
 }
 
 function openUnlessClosing(
