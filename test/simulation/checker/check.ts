@@ -21,6 +21,7 @@ import { checkKinds } from './kinds.js';
 import { checkNeedlessFailure } from './needless-failure.js';
 import { checkNeedlessLoss } from './needless-loss.js';
 import { checkLateness } from './lateness.js';
+import { checkNotified } from './notified.js';
 import { checkOvertaken } from './overtaken.js';
 import { checkOrder } from './order.js';
 import { checkLimit, checkRefusal, checkStaleRefusal } from './refusal.js';
@@ -68,6 +69,7 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
       commandTimeoutMs,
       roundTripMs,
     }),
+    ...checkNotified(history, toldWithinMs(plan)),
     ...checkEarliness(history),
     ...checkLateness(history, {
       commandTimeoutMs,

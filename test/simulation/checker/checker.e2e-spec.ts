@@ -29,6 +29,7 @@ import { checkLateness } from './lateness.js';
 import { checkMinimumHold } from './minimum-hold.js';
 import { checkNeedlessFailure } from './needless-failure.js';
 import { checkNeedlessLoss } from './needless-loss.js';
+import { checkNotified } from './notified.js';
 import { checkOrder } from './order.js';
 import { checkRefusal, checkStaleRefusal } from './refusal.js';
 import { checkStarvation } from './starvation.js';
@@ -519,6 +520,35 @@ describe('the checker of a history', () => {
     expect(check(permits, until(9000))).toBe(1);
     // It waits.
     expect(check({ ...permits, askedAt: 19_000, settledAt: 21_000 })).toBe(0);
+  });
+
+  it('finds a holder whose signal does not tell it that another was granted its lock', () => {
+    const check = (
+      endedAt: number,
+      other: Partial<HoldRecord> = {},
+      disturb?: (history: History) => void,
+    ) => {
+      const history = historyOf({
+        holds: [
+          hold({ endedAt, samples: [sample(1000, 2000)] }),
+          hold({ process: 'P1', from: 4000, ...other }),
+        ],
+      });
+      disturb?.(history);
+      return checkNotified(history, 3000).length;
+    };
+    expect([check(5000), check(5200)]).toEqual([0, 1]);
+    expect(check(5200, { samples: [sample(4000, 0)] })).toBe(0);
+    expect(check(5200, { key: 'another' })).toBe(0);
+    const stop = (process: string) => (history: History) =>
+      history.pauses.push({ process, kind: 'stop', from: 3000, to: 4500 });
+    expect([check(7000, {}, stop('P0')), check(7000, {}, stop('P1'))]).toEqual([0, 1]);
+    const force = (history: History) =>
+      history.disturbances.push({ kind: 'force', at: 3900, to: 3950, key: 'k', executedBy: 3950 });
+    expect(check(5200, {}, force)).toBe(0);
+    // The signal of a lock for several keys has aborted before, by the takeover of another of them.
+    const signal = ({ holds: [first] }: History) => Object.assign(first as HoldRecord, { signalledAt: 3000 });
+    expect(check(5200, {}, signal)).toBe(0);
   });
 
   it('finds a call that waits for a key which is in use as the other kind', () => {

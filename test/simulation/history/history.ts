@@ -55,6 +55,8 @@ export interface HoldRecord {
    * lock goes on with it.
    */
   isLeft?: true;
+  /** When the signal of its lock aborted, which of several keys tells of the first loss or takeover alone. */
+  signalledAt?: number;
   /** It was told of a takeover, and the end of its grace by its monotonic clock and by its uptime. */
   toldAt?: number;
   graceUntilOwn?: number;

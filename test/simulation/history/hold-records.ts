@@ -65,6 +65,7 @@ export function recordHold(
   );
   checkValid(caller, call, lock);
   lock.signal.addEventListener('abort', () => {
+    for (const record of held.records) record.signalledAt ??= actor.process.trueNow;
     const { reason } = lock.signal.reason as LockLostError;
     // It goes on for its grace. The event of its loss ends it.
     // While it is unsure whether its lease goes on, it believes in none.

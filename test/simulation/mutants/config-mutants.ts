@@ -27,6 +27,11 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('documents', 'lock/core/hold.js', [
     [
+      'the signal of a lock under the watchdog does not abort when the lock is lost',
+      'this.controller?.abort(error)',
+      '!this.owner.terms.watched && this.controller?.abort(error)',
+    ],
+    [
       'the signal of a lost lock names no loss',
       'this.controller?.abort(error)',
       "this.controller?.abort(new Error('over'))",
