@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import pg from 'pg';
 import { startPostgresServer } from '#postgres-server';
 import { describeWith } from '../stores/support/describe-with.js';
@@ -8,13 +8,6 @@ import { LIMIT_MS, runProgram } from './support/run-program.js';
 
 describeWith('postgres')('the demo with locks and goods in a Postgres of yours', () => {
   const server = ownServer(startPostgresServer);
-  let admin: pg.Client;
-
-  beforeAll(async () => {
-    admin = new pg.Client(server.url);
-    await admin.connect();
-  });
-  afterAll(() => admin?.end());
 
   it(
     'plays all scenes, and the orders are there afterwards',
@@ -27,8 +20,11 @@ describeWith('postgres')('the demo with locks and goods in a Postgres of yours',
         /which holds the lock: its lease runs for another \d+ ms[^]*bought \d+ ms later/,
       );
       expect(status).toBe(0);
-      const { rows } = await admin.query(`
+      const client = new pg.Client(server.url);
+      await client.connect();
+      const { rows } = await client.query(`
         SELECT count(*)::integer AS orders FROM orders JOIN goods ON goods.id = goods_id WHERE stock = 0 AND offered = 30`);
+      await client.end();
       expect(rows).toEqual([{ orders: 30 }]);
     },
     2 * LIMIT_MS,
