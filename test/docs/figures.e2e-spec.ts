@@ -20,24 +20,24 @@ import {
 import { leaseMargin } from '../../libs/distributed-lock/src/port/lease-validity.js';
 import { RECHECK_MS, SILENT_WAITER_MS } from '../../libs/distributed-lock/src/port/recheck-interval.js';
 import {
-  LEAST_INITIAL_LEASE_MS,
+  MIN_INITIAL_LEASE_MS,
   UNSUBSCRIBED_RECHECK_MS,
 } from '../../libs/distributed-lock/src/stores/redis/commands/acquire.js';
 import { UNCONFIRMED_MS } from '../../libs/distributed-lock/src/stores/core/document.js';
 import { LAST_LEASES_MS } from '../../libs/distributed-lock/src/stores/session/session-leases.js';
-import { MOST_NAME_BYTES } from '../../libs/distributed-lock/src/stores/etcd/etcd.keys.js';
+import { MAX_NAME_BYTES } from '../../libs/distributed-lock/src/stores/etcd/etcd.keys.js';
 import { KEEP_ALIVES } from '../../libs/distributed-lock/src/stores/etcd/etcd.sessions.js';
 import * as etcd from '../../libs/distributed-lock/src/stores/etcd/etcd.store.js';
 import { ALIVE_MS } from '../../libs/distributed-lock/src/stores/session/session-knowledge.js';
 import { SWEPT_AFTER_MS } from '../../libs/distributed-lock/src/stores/session/session-sweeper.js';
 import { KEEP_ALIVES_PER_SESSION } from '../../libs/distributed-lock/src/stores/zookeeper/client/session.js';
 import { BELIEVED_MS } from '../../libs/distributed-lock/src/stores/zookeeper/znode-version.js';
-import { MOST_BYTES } from '../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
+import { MAX_BYTES } from '../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
 import * as zookeeper from '../../libs/distributed-lock/src/stores/zookeeper/zookeeper.store.js';
 import { RELEASE_RETRY_MS } from '../../libs/distributed-lock/src/stores/common/certain-releases.js';
 import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/stores/common/connection/keep-alive.js';
 import { IDLE_MS } from '../../libs/distributed-lock/src/stores/redis/connection/idle-probe.js';
-import { MOST_IN_FLIGHT } from '../../libs/distributed-lock/src/stores/redis/connection/redis.connection.js';
+import { MAX_IN_FLIGHT } from '../../libs/distributed-lock/src/stores/redis/connection/redis.connection.js';
 import { SQL_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/stores/sql/sql-options.js';
 import { REDIS_DEFAULTS } from '../../libs/distributed-lock/src/stores/redis/redis.options.js';
 
@@ -66,7 +66,7 @@ const renewal = seconds(defaults.watchdogTimeoutMs / RENEWALS_PER_LEASE);
 const part = ['', '', 'half', 'third', 'fourth'][RENEWALS_PER_LEASE] as string;
 const command = REDIS_DEFAULTS.commandTimeoutMs;
 const recheck = seconds(RECHECK_MS);
-const initial = seconds(LEAST_INITIAL_LEASE_MS);
+const initial = seconds(MIN_INITIAL_LEASE_MS);
 const { sharedMs, minMs, maxMs, minCallers } = HAND_OFF_BUDGET;
 const budget = [`${sharedMs} ms`, `${minMs} ms`, `${minCallers} callers`, `${maxMs} ms`];
 const driftPercent = Math.round((leaseMargin(2000) - leaseMargin(1000)) / 10);
@@ -175,7 +175,7 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...words: string
   'the reserved tokens': [
     ['docs/decisions/0004-fencing-tokens.md', 'tokens', `${TOKENS_FOR_HAND_OFFS}`, `${TOKENS_FOR_READERS}`],
   ],
-  'the commands in flight': [['docs/decisions/0005-own-connections.md', 'in flight', `${MOST_IN_FLIGHT}`]],
+  'the commands in flight': [['docs/decisions/0005-own-connections.md', 'in flight', `${MAX_IN_FLIGHT}`]],
   'an idle connection': [
     [GUARANTEES, `${IDLE_MS} ms`],
     ['docs/decisions/0005-own-connections.md', 'idle', `${IDLE_MS} ms`],
@@ -202,8 +202,8 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...words: string
     [DOCUMENTS, etcd.ETCD_ROOT, zookeeper.ZOOKEEPER_ROOT],
   ],
   'the longest names in etcd and ZooKeeper': [
-    [STORES, `${thousands(MOST_NAME_BYTES)} bytes`],
-    [STORES, `${thousands(MOST_BYTES)} bytes`],
+    [STORES, `${thousands(MAX_NAME_BYTES)} bytes`],
+    [STORES, `${thousands(MAX_BYTES)} bytes`],
   ],
   'the versions that are believed in ZooKeeper': [
     ['docs/decisions/0018-zookeeper-client.md', minutes(BELIEVED_MS)],

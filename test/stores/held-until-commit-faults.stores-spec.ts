@@ -18,7 +18,7 @@ const PROCESSES = 4;
 const SHOPS = 3;
 const ROUNDS = 12;
 /** Each shop sells so often at least. */
-const LEAST_SALES = 5;
+const MIN_SALES = 5;
 const LEASE_MS = 600;
 /** The processes tell each of these at least once. */
 const TOLD = ['LOCK_LOST', 'SIGKILL', 'SIGSTOP'];
@@ -101,7 +101,7 @@ for (const [name, dialect, start] of ENGINES) {
         const faults = () => shops.count('SIGKILL') + shops.count('SIGSTOP');
         const busyShops = async (): Promise<number> => {
           const counts = await connection.run('SELECT count(*) AS sales FROM sales GROUP BY shop');
-          return counts.filter(({ sales }) => Number(sales) >= LEAST_SALES).length;
+          return counts.filter(({ sales }) => Number(sales) >= MIN_SALES).length;
         };
         // Some must wake up too late: they would write.
         const isEnough = () => faults() >= ROUNDS && TOLD.every((what) => shops.count(what) > 0);
@@ -113,7 +113,7 @@ for (const [name, dialect, start] of ENGINES) {
             `SELECT number, token FROM sales WHERE shop = ${id} ORDER BY token`,
           );
           const numbers = sales.map(({ number }) => Number(number));
-          expect(numbers.length).toBeGreaterThanOrEqual(LEAST_SALES);
+          expect(numbers.length).toBeGreaterThanOrEqual(MIN_SALES);
           expect(numbers).toEqual(numbers.map((_, i) => i + 1));
           expect(new Set(sales.map(({ token }) => String(token))).size).toBe(sales.length);
           expect(await connection.run(`SELECT sold FROM shops WHERE id = ${id}`)).toEqual([

@@ -71,7 +71,7 @@ function addressOf(name, from) {
 }
 
 /** More of them tell nothing. */
-const MOST_USERS = 10;
+const MAX_USERS = 10;
 
 /** The entries by name, each with links to those that link to it. */
 function entriesOn(page, all, linked) {
@@ -81,7 +81,7 @@ function entriesOn(page, all, linked) {
       const entry = entryOf(all.get(name), all, linkTo);
       const users = allNames.filter((user) => linked.get(user).has(name) && !linked.get(name).has(user));
       const links = users.map((user) => `[\`${user}\`](${linkTo(user)})`);
-      const isTelling = users.length > 0 && users.length <= MOST_USERS;
+      const isTelling = users.length > 0 && users.length <= MAX_USERS;
       return [name, isTelling ? `${entry}\n\nUsed by: ${links.join(', ')}` : entry];
     }),
   );

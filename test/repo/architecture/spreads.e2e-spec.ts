@@ -10,7 +10,7 @@ const SHORT_LISTS: Readonly<Record<string, string>> = {
   'client.eval(script, keys.length, ...keys, ...args)': 'fencedRedis refuses more than 20 000 words',
   'this.client.call(command, ...args)': 'at most 50 renewals or 100 keys are in one command',
   'this.connection.call(command, ...args)': 'at most 50 renewals or 100 keys are in one command',
-  'this.client.subscribe(...channels.slice(i, i + MOST_CHANNELS))': 'at most 1000',
+  'this.client.subscribe(...channels.slice(i, i + MAX_CHANNELS))': 'at most 1000',
   'this.run(key, fence.fencingToken, command, ...words)': 'fencedRedis refuses more than 20 000 words',
   'Object.assign({}, ...methods)': 'the services of etcd that are used',
 };

@@ -1,4 +1,4 @@
-import { LONGEST_PAUSE_MS } from '../../../libs/distributed-lock/src/leader/candidate.js';
+import { MAX_PAUSE_MS } from '../../../libs/distributed-lock/src/leader/candidate.js';
 import { longestLeaseMs, longestMs, setBackMs } from '../plan/longest.js';
 import type { CandidatePlan, CANDIDATE_ACTS } from '../plan/candidate.js';
 import type { Plan } from '../plan/plan.js';
@@ -7,7 +7,7 @@ import type { Actor, Stage } from './stage.js';
 
 /** A waiter rechecks, and a connection is replaced. */
 const REPAIR_MS = 10_000;
-const LEAST_REIGN_MS = 5000;
+const MIN_REIGN_MS = 5000;
 const PATIENCE_MS = 60_000;
 
 /** The candidates of a plan. */
@@ -23,7 +23,7 @@ export class Elections {
   /** True time until which candidates stand and lead beside the calls. */
   get lastsUntil(): number {
     const { candidates = [] } = this.plan;
-    return Math.max(0, ...candidates.map(({ atMs }) => atMs + LEAST_REIGN_MS));
+    return Math.max(0, ...candidates.map(({ atMs }) => atMs + MIN_REIGN_MS));
   }
 
   begin(): void {
@@ -51,7 +51,7 @@ export class Elections {
       longestMs(this.plan) +
       closedAfterCrashMs +
       4 * commandTimeoutMs +
-      LONGEST_PAUSE_MS * 1.01 +
+      MAX_PAUSE_MS * 1.01 +
       REPAIR_MS;
     const candidates = () => this.standings.filter(({ mayLead }) => mayLead);
     const isLed = () => candidates().some((it) => it.candidate.isLeader || it.electedAt >= from);

@@ -5,7 +5,7 @@ import type { Actor, Stage } from './stage.js';
 
 const SLACK_MS = 100;
 /** A recheck must not be taken for a hand-off. */
-const LEAST_RECHECK_MS = 900;
+const MIN_RECHECK_MS = 900;
 const PATIENCE_MS = 15_000;
 /** docs/guarantees.md, etcd and ZooKeeper: one in the queue who is gone has its grant taken back after one to two seconds. */
 const TAKEN_BACK_MS = UNCONFIRMED_MS + RECHECK_MS;
@@ -129,7 +129,7 @@ async function watch(
   const { kernel, history, handOffMs } = stage.parts;
   const mostMs = handOffMs + SLACK_MS;
   const [holder, goer, waiter] = living(stage);
-  if (mostMs > LEAST_RECHECK_MS || !holder || !goer || !waiter) return;
+  if (mostMs > MIN_RECHECK_MS || !holder || !goer || !waiter) return;
   let release: (() => void) | undefined;
   ask(
     holder,

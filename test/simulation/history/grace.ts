@@ -2,7 +2,7 @@ import type { SimProcess } from '../kernel/process.js';
 import type { History, HoldRecord } from './history.js';
 
 /** A shorter sleep may go uncounted. */
-const LEAST_SLEEP_MS = 105;
+const MIN_SLEEP_MS = 105;
 const SLACK_MS = 2;
 
 /** A holder is told that its lock is taken over. The shortest grace counts, by its monotonic clock and by the uptime of its machine. */
@@ -13,7 +13,7 @@ export function beginGrace(
 ): void {
   record.toldAt ??= trueNow;
   record.graceUntilOwn = Math.min(record.graceUntilOwn ?? Infinity, monotonic + graceMs);
-  const lateMs = LEAST_SLEEP_MS + graceMs / 100;
+  const lateMs = MIN_SLEEP_MS + graceMs / 100;
   record.graceUntilUptime = Math.min(record.graceUntilUptime ?? Infinity, uptime + graceMs + lateMs);
 }
 

@@ -1,7 +1,7 @@
 import type { History, Pause } from './history.js';
 
 /** docs/guarantees.md, time: a shorter sleep may go uncounted. */
-export const LEAST_SLEEP_MS = 100;
+export const MIN_SLEEP_MS = 100;
 /** The uptime is read so often, whatever the other clocks show. */
 const CHECK_MS = 1000;
 
@@ -26,7 +26,7 @@ export function hiddenSleeps({ pauses }: Pick<History, 'pauses'>, process: strin
     const at = near.indexOf(sleep);
     const isHidden = near.some(
       (_, i) =>
-        i <= at && near.some((_it, j) => j >= at && Math.abs(leadOf(near.slice(i, j + 1))) <= LEAST_SLEEP_MS),
+        i <= at && near.some((_it, j) => j >= at && Math.abs(leadOf(near.slice(i, j + 1))) <= MIN_SLEEP_MS),
     );
     return kind === 'suspend' && isHidden ? [{ ...sleep, to: to + CHECK_MS }] : [];
   });

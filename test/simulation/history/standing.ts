@@ -1,6 +1,6 @@
 import {
   FIRST_PAUSE_MS,
-  LONGEST_PAUSE_MS,
+  MAX_PAUSE_MS,
   Candidate,
 } from '../../../libs/distributed-lock/src/leader/candidate.js';
 import type { LeaderTerm } from '../../../libs/distributed-lock/src/leader/leader-term.js';
@@ -305,7 +305,7 @@ export class Standing {
     const isOn = reign.overAtOwn === undefined;
     const ledMs = this.actor.process.trueNow - this.electedAt;
     // Who has led for long has no reason to pause, and clocks differ.
-    if (isOn && ledMs < LONGEST_PAUSE_MS * 0.9) this.pauseAfterFailure();
+    if (isOn && ledMs < MAX_PAUSE_MS * 0.9) this.pauseAfterFailure();
     if (!isOn) return;
     this.actor.process.setImmediate(() => {
       if (reign.overAtOwn === undefined) this.report('goes on with its term, although its work has failed');

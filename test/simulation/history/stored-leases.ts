@@ -1,7 +1,7 @@
 import type { SimProcess } from '../kernel/process.js';
 import type { Plan } from '../plan/plan.js';
 import type { History, HoldRecord } from './history.js';
-import { isSleepHidden, LEAST_SLEEP_MS } from './hidden-sleep.js';
+import { isSleepHidden, MIN_SLEEP_MS } from './hidden-sleep.js';
 import { lostLeaseOf } from './loss.js';
 import { sampleOf } from './sample.js';
 import type { Held, Parts } from './stage.js';
@@ -72,7 +72,7 @@ export class StoredLeases {
     const { history, kernel } = this.parts;
     const hasSlept = history.pauses.some((it) => it.process === process && it.kind === 'suspend');
     if (!hasSlept) return 0;
-    return isSleepHidden(history, process, kernel.now) ? Infinity : LEAST_SLEEP_MS;
+    return isSleepHidden(history, process, kernel.now) ? Infinity : MIN_SLEEP_MS;
   }
 
   /** Who loses a lock by force is told by a message, or by the next renewal. What servers have lost they do not keep. */

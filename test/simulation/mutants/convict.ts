@@ -9,7 +9,7 @@ const PRELOAD = new URL('verification/chaos/mutants/preload.mjs', ROOT).href;
 /** A simulation that takes so many times its minutes hangs: in one turn of its event loop. */
 const LONGEST = 2;
 /** Where the system does not tell the CPU time of another process. A busy machine takes longer, too. */
-const LONGEST_BY_THE_CLOCK = 20;
+const MAX_BY_THE_CLOCK = 20;
 const WATCH_EVERY_MS = 5000;
 const TICKS_PER_SECOND = 100;
 const SIMULATION = fileURLToPath(new URL('../main.js', import.meta.url));
@@ -37,7 +37,7 @@ export async function convict(mutant: Mutant, minutes: number): Promise<Verdict>
     const seconds = cpuSecondsOf(child.pid);
     const isOver =
       seconds === undefined
-        ? Date.now() - startedAt > LONGEST_BY_THE_CLOCK * minutes * 60_000
+        ? Date.now() - startedAt > MAX_BY_THE_CLOCK * minutes * 60_000
         : seconds > LONGEST * minutes * 60;
     if (isOver) hangs = child.kill('SIGKILL');
   }, WATCH_EVERY_MS);

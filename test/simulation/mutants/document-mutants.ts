@@ -121,7 +121,7 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...mutantsOf('documents', 'stores/core/lane.js', [
-    ['a write is tried again however long it takes', 'const LEAST_TRIES = 2', 'const LEAST_TRIES = 12'],
+    ['a write is tried again however long it takes', 'const MIN_TRIES = 2', 'const MIN_TRIES = 12'],
     [
       'nobody leaves a note after lost writes',
       'const SWAPS_WITHOUT_NOTES = 2',

@@ -22,7 +22,7 @@ export const LEADER_MUTANTS: readonly Mutant[] = [
     ['a candidate that is closed stands again', 'while (!signal.aborted) {', 'while (true) {'],
     [
       'a candidate whose work has failed stands again at once',
-      "return reason !== 'failed' || ledMs > LONGEST_PAUSE_MS",
+      "return reason !== 'failed' || ledMs > MAX_PAUSE_MS",
       'return true',
     ],
     [

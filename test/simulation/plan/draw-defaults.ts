@@ -4,7 +4,7 @@ import type { Asking, CallOptionsPlan, CallPlan, FaultPlan, ProcessPlan, Step } 
 import type { DefaultsPlan } from './settings.js';
 
 /** No call has a longer minimum hold, which its lease must outlast. */
-const LONGEST_HOLD_MS = 3000;
+const MAX_HOLD_MS = 3000;
 
 interface Frame {
   readonly keys: readonly KeyPlan[];
@@ -28,7 +28,7 @@ export function withDefaults(
     const defaults: DefaultsPlan = {
       ...(dice.happens(0.4) && { waitMs: dice.pick([0, dice.scale(100, 3000)]) }),
       ...(dice.happens(0.3) && { maxWaiting: dice.int(0, 4) }),
-      ...(!hasCandidates && dice.happens(0.3) && { leaseMs: dice.int(LONGEST_HOLD_MS, 10_000) }),
+      ...(!hasCandidates && dice.happens(0.3) && { leaseMs: dice.int(MAX_HOLD_MS, 10_000) }),
       ...(dice.happens(0.5) ? dice.pick(claims) : mayBeFair && dice.happens(0.4) && { fair: true }),
     };
     return { ...process, settings: { ...process.settings, defaults } };

@@ -1,6 +1,6 @@
 /** Rebuild after four times as many insertions as current entries. */
 const TURNOVER = 4;
-const LEAST_TURNOVER = 256;
+const MIN_TURNOVER = 256;
 
 /**
  * A `Map` for ten thousands of insertions and deletions per second (`npm run bench -- --only spread`).
@@ -27,7 +27,7 @@ export class RebuiltMap<K, V> {
 
   set(key: K, value: V): void {
     this.added += 1;
-    if (this.added > LEAST_TURNOVER && this.added > TURNOVER * this.map.size) {
+    if (this.added > MIN_TURNOVER && this.added > TURNOVER * this.map.size) {
       this.map = new Map(this.map);
       this.added = 0;
     }

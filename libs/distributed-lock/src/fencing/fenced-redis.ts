@@ -28,9 +28,9 @@ const OPTION_NAMES: OptionNames<FencedRedisOptions> = { keepMs: true, nested: tr
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 
 /** Lua passes no more than about 8000 words to a command, so a longer `HSET` is sent in parts. An even number. */
-const MOST_WORDS = 7000;
+const MAX_WORDS = 7000;
 /** JavaScript passes no more than about 100 000 words to a function, and node-redis passes them on through several. */
-const MOST_WORDS_IN_PARTS = 20_000;
+const MAX_WORDS_IN_PARTS = 20_000;
 
 /** Raises the fence of a key, then runs the command on the key, if one is given. */
 const FENCED = `
@@ -39,10 +39,10 @@ if tonumber(ARGV[1]) < seen then return { 0, string.format('%.0f', seen) } end
 if ARGV[2] == '' then redis.call('SET', KEYS[2], ARGV[1])
 else redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2]) end
 if not ARGV[3] then return { 1 } end
-if #ARGV - 3 <= ${MOST_WORDS} then return { 1, redis.call(ARGV[3], KEYS[1], unpack(ARGV, 4)) } end
+if #ARGV - 3 <= ${MAX_WORDS} then return { 1, redis.call(ARGV[3], KEYS[1], unpack(ARGV, 4)) } end
 local added = 0
-for i = 4, #ARGV, ${MOST_WORDS} do
-  added = added + redis.call('HSET', KEYS[1], unpack(ARGV, i, math.min(i + ${MOST_WORDS} - 1, #ARGV)))
+for i = 4, #ARGV, ${MAX_WORDS} do
+  added = added + redis.call('HSET', KEYS[1], unpack(ARGV, i, math.min(i + ${MAX_WORDS} - 1, #ARGV)))
 end
 return { 1, added }`;
 
@@ -84,7 +84,7 @@ export class FencedRedis extends FenceMemory {
   /** @returns how many fields are new @throws StaleTokenError when the key has seen a larger token */
   async hset(key: string, fields: Readonly<Record<string, RedisWord>>, fence: Fence): Promise<number> {
     const words = Object.entries(fields).flat();
-    return (await this.runFenced('HSET', key, words, fence, MOST_WORDS_IN_PARTS)) as number;
+    return (await this.runFenced('HSET', key, words, fence, MAX_WORDS_IN_PARTS)) as number;
   }
 
   /**
@@ -94,7 +94,7 @@ export class FencedRedis extends FenceMemory {
    * @throws StaleTokenError when the key has seen a larger token
    */
   call(command: string, key: string, words: readonly RedisWord[], fence: Fence): Promise<unknown> {
-    return this.runFenced(command, key, words, fence, MOST_WORDS);
+    return this.runFenced(command, key, words, fence, MAX_WORDS);
   }
 
   private async runFenced(

@@ -8,7 +8,7 @@ const FENCING_TOKEN = 'fencing-token';
 
 /** Tokens that are ahead of our clock by more than a day are refused. Tokens are µs of a clock, or smaller. */
 const LARGEST_LEAD_US = 24 * 3600 * 1e6;
-const MOST_KEYS = 100;
+const MAX_KEYS = 100;
 const OPTION_NAMES: OptionNames<FencingHeadersOptions> = { nested: true };
 
 /**
@@ -46,7 +46,7 @@ export function readFences(
 ): readonly Fence[] | undefined {
   const keys = listOf(headers[FENCING_KEY]);
   const tokens = listOf(headers[FENCING_TOKEN]);
-  if (keys.length !== tokens.length || keys.length > MOST_KEYS) return undefined;
+  if (keys.length !== tokens.length || keys.length > MAX_KEYS) return undefined;
   const fences = keys.map((key, i) => ({ key: decoded(key), fencingToken: tokenIn(tokens[i] as string) }));
   return fences.every(isWhole) ? fences : undefined;
 }

@@ -4,7 +4,7 @@ import type { LockEvent } from '../lock/events/lock.events.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { warningsDuring } from '../../../../test/support/warnings.js';
-import { Candidate, FIRST_PAUSE_MS, LONGEST_PAUSE_MS, type TermHandlers } from './candidate.js';
+import { Candidate, FIRST_PAUSE_MS, MAX_PAUSE_MS, type TermHandlers } from './candidate.js';
 
 const NONE: TermHandlers = { elected: [], demoted: [] };
 
@@ -27,11 +27,11 @@ describe('a candidate', () => {
       throw new Error('boom');
     };
     const { clock, events, candidate, locks } = stage({ elected: [fail], demoted: [] });
-    await clock.advance(20 * LONGEST_PAUSE_MS);
+    await clock.advance(20 * MAX_PAUSE_MS);
     const gaps = gapsOf(events.filter(({ type }) => type === 'elected').map(({ at }) => at));
     expect(gaps.length).toBeGreaterThan(15);
     gaps.forEach((gap, i) => {
-      const longest = Math.min(FIRST_PAUSE_MS * 2 ** i, LONGEST_PAUSE_MS);
+      const longest = Math.min(FIRST_PAUSE_MS * 2 ** i, MAX_PAUSE_MS);
       expect(gap).toBeGreaterThanOrEqual(longest / 2);
       expect(gap).toBeLessThanOrEqual(longest + 100);
     });

@@ -17,7 +17,7 @@ import { LeaderTerm, type Demotion } from './leader-term.js';
 
 /** A pause after an error. It doubles with each error in a row, up to the longest one. */
 export const FIRST_PAUSE_MS = 1000;
-export const LONGEST_PAUSE_MS = 30_000;
+export const MAX_PAUSE_MS = 30_000;
 
 /** Waits for the lock of a name, leads for as long as it has it, and waits again. */
 export class Candidate implements Leader {
@@ -141,7 +141,7 @@ export class Candidate implements Leader {
     const released = lock.release();
     onGivenBack();
     await Promise.all([released, term.settled()]);
-    return reason !== 'failed' || ledMs > LONGEST_PAUSE_MS;
+    return reason !== 'failed' || ledMs > MAX_PAUSE_MS;
   }
 
   private start(term: LeaderTerm, handler: TermHandler): void {
@@ -176,7 +176,7 @@ export class Candidate implements Leader {
   }
 
   private pauseMs({ options: { chance } }: LockService): number {
-    const longest = Math.min(FIRST_PAUSE_MS * 2 ** (this.failures - 1), LONGEST_PAUSE_MS);
+    const longest = Math.min(FIRST_PAUSE_MS * 2 ** (this.failures - 1), MAX_PAUSE_MS);
     return randomMs(chance, { least: longest / 2, spread: longest / 2 });
   }
 

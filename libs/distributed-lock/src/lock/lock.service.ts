@@ -56,7 +56,7 @@ import { RuntimeLifecycle } from './core/runtime-lifecycle.js';
 
 const ONCE: CallOptions = { waitMs: 0 };
 /** Owners that a `forced` event names. */
-const MOST_NAMED = 3;
+const MAX_NAMED = 3;
 
 /**
  * Acquires and releases locks. Each registration of the module has one service, which is one client of its store.
@@ -384,8 +384,8 @@ inspectByJson(LockService, 'LockService');
 
 /** A key may have thousands of readers. */
 function listed(owners: readonly string[]): string {
-  const more = owners.length > MOST_NAMED ? ` and ${owners.length - MOST_NAMED} more` : '';
-  return owners.slice(0, MOST_NAMED).join(', ') + more;
+  const more = owners.length > MAX_NAMED ? ` and ${owners.length - MAX_NAMED} more` : '';
+  return owners.slice(0, MAX_NAMED).join(', ') + more;
 }
 
 function checkNames(call: 'withLock' | 'acquire', options: WithLockOptions): void {

@@ -64,9 +64,9 @@ interface TimeSources {
 }
 
 /** A shorter difference is no suspend. It comes from a clock that is adjusted, or from an uptime in steps of 10 ms, as on Linux. */
-const LEAST_SLEEP_MS = 100;
+const MIN_SLEEP_MS = 100;
 /** The least length of a suspend if the uptime counts in seconds, as on Linux without `/proc`. */
-const LEAST_COARSE_SLEEP_MS = 1000;
+const MIN_COARSE_SLEEP_MS = 1000;
 /** How often the uptime is read, in case the clock was set back by as much as the machine has slept. */
 const CHECK_MS = 1000;
 
@@ -91,12 +91,12 @@ export function awakeClock(sources: TimeSources): AwakeClock {
     const up = uptime();
     const slept = up - monotonic() - awakeUntilNow;
     isCoarse &&= up % 1000 === 0;
-    if (slept - sleptMs > (isCoarse ? LEAST_COARSE_SLEEP_MS : LEAST_SLEEP_MS)) sleptMs = slept;
+    if (slept - sleptMs > (isCoarse ? MIN_COARSE_SLEEP_MS : MIN_SLEEP_MS)) sleptMs = slept;
   };
   const countFrom = (time: number, at: number): number => {
     const lead = time - at;
     // A suspend moves the lead, unless somebody sets the clock back by as much. The uptime takes a system call.
-    if (Math.abs(lead - checkedLead) > LEAST_SLEEP_MS || at - checkedAt >= CHECK_MS) {
+    if (Math.abs(lead - checkedLead) > MIN_SLEEP_MS || at - checkedAt >= CHECK_MS) {
       countSleep();
       checkedAt = at;
       checkedLead = lead;

@@ -2,7 +2,7 @@ import type { Clock } from './clock.js';
 import { LinkedQueue, Linked } from '../collections/linked-queue.js';
 
 /** The longest delay of the timer, so that it need not be set again for each deadline. */
-const LONGEST_TIMER_MS = 250;
+const MAX_TIMER_MS = 250;
 
 export abstract class HasDeadlines extends Linked {
   /** @returns the next deadline; `Infinity` for none */
@@ -36,7 +36,7 @@ export class DeadlineTimer {
   private set(at: number): void {
     this.cancel?.();
     const now = this.clock.now();
-    this.firesAt = Math.min(at, now + LONGEST_TIMER_MS);
+    this.firesAt = Math.min(at, now + MAX_TIMER_MS);
     this.cancel = this.clock.after(this.firesAt - now, () => this.fire());
   }
 

@@ -32,7 +32,7 @@ const ENDS_OF_WATCHES = [
 ] as const;
 
 /** A leader that was cut off from the others steps down after two timeouts of an election. */
-const MOST_DEPOSED_MS = 2000;
+const MAX_DEPOSED_MS = 2000;
 /** What a leader that was deposed answers by itself. */
 const WITHOUT_MAJORITY = ['LeaseKeepAlive', 'Status', 'Authenticate', 'cancel'];
 
@@ -127,7 +127,7 @@ export class EtcdServer extends SimServer {
   }
 
   override refuse(ms: number): void {
-    if (this.dice.happens(0.3)) return this.depose(Math.min(ms, MOST_DEPOSED_MS));
+    if (this.dice.happens(0.3)) return this.depose(Math.min(ms, MAX_DEPOSED_MS));
     super.refuse(ms);
     this.isTroubleOfAll = this.dice.happens(0.5);
     if (this.dice.happens(0.5)) this.watches.cancelAll(this.dice.pick(ENDS_OF_WATCHES));

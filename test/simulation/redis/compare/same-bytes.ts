@@ -1,7 +1,7 @@
 /** A duration in ms, whose last digits differ with the moment at which it was asked for. */
 const DURATION = /^:(\d{1,8})$/;
 /** Counts are smaller. */
-const SHORTEST_MS = 50;
+const MIN_MS = 50;
 const TOLERANCE_MS = 500;
 
 /** Compares what two servers wrote, line by line. @returns the first difference */
@@ -37,7 +37,7 @@ function isSame(ours: string | undefined, theirs: string | undefined): boolean {
   const [a, b] = [DURATION.exec(ours ?? ''), DURATION.exec(theirs ?? '')];
   if (!a || !b) return false;
   const [x, y] = [Number(a[1]), Number(b[1])];
-  return Math.max(x, y) >= SHORTEST_MS && Math.abs(x - y) <= TOLERANCE_MS;
+  return Math.max(x, y) >= MIN_MS && Math.abs(x - y) <= TOLERANCE_MS;
 }
 
 /** Without what depends on the version of Lua. In Lua the order of an object's fields is that of a hash table. */

@@ -12,7 +12,7 @@ const SET_EXPIRIES = `for i, key in ipairs(KEYS) do
   if ARGV[i] == '' then redis.call('DEL', key) else redis.call('PEXPIRE', key, ARGV[i]) end
 end`;
 /** No key expires on the real server while one command runs. */
-const SHORTEST_MS = 400;
+const MIN_MS = 400;
 
 interface Pair {
   readonly model: ServerClient;
@@ -168,7 +168,7 @@ export class TwoServers implements Stepped {
       const entry = data.find(key);
       if (!entry) due.push([key, '']);
       else if (entry.expiresAt !== undefined)
-        due.push([key, String(Math.max(SHORTEST_MS, entry.expiresAt - now))]);
+        due.push([key, String(Math.max(MIN_MS, entry.expiresAt - now))]);
     }
     if (due.length === 0) return;
     const [keys, args] = [due.map(([key]) => key), due.map(([, ms]) => ms)];

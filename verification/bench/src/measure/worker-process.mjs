@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
 /** A contestant that hangs must not hang the run. */
-const LONGEST_TASK_MS = 60_000;
+const MAX_TASK_MS = 60_000;
 
 /** A process that speaks JSON lines: see src/worker/main.mjs. It ends with this one, as its pipe closes then. */
 export class WorkerProcess {
@@ -30,7 +30,7 @@ export class WorkerProcess {
    * @throws Error when it ends before it answers, answers with an error, or not for a minute
    */
   async ask(task, details) {
-    const late = setTimeout(() => this.kill(), LONGEST_TASK_MS);
+    const late = setTimeout(() => this.kill(), MAX_TASK_MS);
     const answer = await new Promise((resolve, reject) => {
       this.#answers.push({ resolve, reject });
       this.#child.stdin.write(`${JSON.stringify({ task, ...details })}\n`);

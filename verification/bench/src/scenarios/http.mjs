@@ -14,7 +14,7 @@ const ITEMS = 2000;
 /** The compilers take longer for a locked route than for a bare one. */
 const WARM_UP_S = 5;
 /** A database makes short runs uneven. */
-const LEAST_S = 4;
+const MIN_S = 4;
 
 const entrant = (id, name, details) => ({
   id: `ours-${id}`,
@@ -119,7 +119,7 @@ async function loadApp({ observer, ms }, open) {
     const load = (seconds) => autocannon({ url, connections: CONNECTIONS, duration: seconds, requests });
     await load(WARM_UP_S);
     await worker.ask('cpu');
-    const result = await load(Math.max(LEAST_S, ms / 1000));
+    const result = await load(Math.max(MIN_S, ms / 1000));
     const { cpuUs } = await worker.ask('cpu');
     return {
       perSecond: result.requests.total / result.duration,

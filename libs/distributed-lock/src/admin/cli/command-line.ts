@@ -51,8 +51,8 @@ export class WrongUse extends Error {}
 
 const NAMES: readonly CommandName[] = ['ls', 'inspect', 'watch', 'release'];
 const DEFAULT_TIMEOUT_MS = 2000;
-const LEAST_TIMEOUT_MS = 10;
-const MOST_TIMEOUT_MS = 600_000;
+const MIN_TIMEOUT_MS = 10;
+const MAX_TIMEOUT_MS = 600_000;
 const OPTIONS = {
   store: { type: 'string' },
   prefix: { type: 'string', default: '' },
@@ -123,6 +123,6 @@ function unknownCommand(name: string): string {
 function timeoutOf(text: string | undefined): number {
   if (text === undefined) return DEFAULT_TIMEOUT_MS;
   const ms = Number(text);
-  if (Number.isInteger(ms) && ms >= LEAST_TIMEOUT_MS && ms <= MOST_TIMEOUT_MS) return ms;
-  throw new WrongUse(`--timeout is a number of ms from ${LEAST_TIMEOUT_MS} to ${MOST_TIMEOUT_MS}.`);
+  if (Number.isInteger(ms) && ms >= MIN_TIMEOUT_MS && ms <= MAX_TIMEOUT_MS) return ms;
+  throw new WrongUse(`--timeout is a number of ms from ${MIN_TIMEOUT_MS} to ${MAX_TIMEOUT_MS}.`);
 }

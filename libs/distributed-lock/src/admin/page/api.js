@@ -25,14 +25,14 @@ export async function ask(route, query, init) {
 }
 
 /** Servers refuse a body of more than about 100 kB. */
-const MOST_OWNERS = 500;
+const MAX_OWNERS = 500;
 
 /** Takes the lock from these owners and nobody else. @returns the answer of the server */
 export async function release(key, owners) {
   const headers = { 'Content-Type': 'application/json' };
   const answers = [];
-  for (let i = 0; i === 0 || i < owners.length; i += MOST_OWNERS) {
-    const body = JSON.stringify({ key, owner: owners.slice(i, i + MOST_OWNERS) });
+  for (let i = 0; i === 0 || i < owners.length; i += MAX_OWNERS) {
+    const body = JSON.stringify({ key, owner: owners.slice(i, i + MAX_OWNERS) });
     answers.push((await ask('release', {}, { method: 'POST', headers, body })).answer);
   }
   return answers.includes('released') ? 'released' : answers.at(-1);

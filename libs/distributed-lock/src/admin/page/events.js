@@ -3,7 +3,7 @@ import { byId, make, setText } from './dom.js';
 import { countContention } from './list.js';
 import { eventText } from './words.js';
 
-const MOST_SHOWN = 100;
+const MAX_SHOWN = 100;
 const AGAIN_MS = 5000;
 
 export function watchEvents() {
@@ -26,5 +26,5 @@ function show(event) {
   item.append(make('span', eventText(event)));
   const list = byId('events');
   list.prepend(item);
-  while (list.children.length > MOST_SHOWN) list.lastElementChild.remove();
+  while (list.children.length > MAX_SHOWN) list.lastElementChild.remove();
 }

@@ -11,7 +11,7 @@ import type { AcquireReply, AcquireRequest } from '../../port/lock-store.js';
 import { RECHECK_MS } from '../../port/recheck-interval.js';
 
 /** The longest `waitMs` sent to the store, which drops a waiter that is silent for three rechecks anyway. */
-const LONGEST_WAIT_PER_REQUEST_MS = 60_000;
+const MAX_WAIT_PER_REQUEST_MS = 60_000;
 /**
  * Tokens reserved for local hand-offs. Unused ones go back. With fewer of them, an owner would have to go back to the store within
  * a millisecond; a crash leaves them ahead of the store's clock by this many microseconds (docs/decisions/0004).
@@ -111,7 +111,7 @@ export class AcquireLoop {
     const { isRunning, inFlight, waitsUntil, callers } = this;
     if (!isRunning || inFlight || !this.isFirst || waitsUntil >= this.recheckAt) return;
     const now = this.runtime.clock.now();
-    const longest = now + callers.longestWaitMs(LONGEST_WAIT_PER_REQUEST_MS, now);
+    const longest = now + callers.longestWaitMs(MAX_WAIT_PER_REQUEST_MS, now);
     if (longest > waitsUntil + 1) this.recheckAfter(Math.max(0, waitsUntil - BEFORE_DROPPED_MS - now));
   }
 
@@ -144,7 +144,7 @@ export class AcquireLoop {
     const { key, id, terms } = owner;
     const { claim, leaseMs } = terms;
     this.asked = readClocks(this.runtime.clock);
-    const waitMs = callers.longestWaitMs(LONGEST_WAIT_PER_REQUEST_MS, this.asked.now);
+    const waitMs = callers.longestWaitMs(MAX_WAIT_PER_REQUEST_MS, this.asked.now);
     this.waitsUntil = this.asked.now + waitMs;
     const ticket = this.ticket || (takeover?.firstTicket() ?? 0);
     const tokens = this.tokensWanted();

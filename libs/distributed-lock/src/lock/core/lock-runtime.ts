@@ -20,7 +20,7 @@ import { Watchdog } from './watchdog.js';
 
 /** A service that closes tells after this time which locks it waits for. */
 const SILENT_CLOSE_MS = 1000;
-const MOST_KEYS_NAMED = 5;
+const MAX_KEYS_NAMED = 5;
 
 /** The open store of one service, and the parts that all of its keys share. */
 export class LockRuntime {
@@ -120,7 +120,7 @@ export class LockRuntime {
     const [first] = holds;
     if (!first || graceMs <= SILENT_CLOSE_MS) return;
     const [now, time] = [this.clock.now(), timeOfDay(this.clock)];
-    const named = holds.slice(0, MOST_KEYS_NAMED).map((hold) => holdText(hold.describe(now, time)));
+    const named = holds.slice(0, MAX_KEYS_NAMED).map((hold) => holdText(hold.describe(now, time)));
     if (holds.length > named.length) named.push(`${holds.length - named.length} more`);
     const question = isSuspect(first)
       ? ' Was a lock of acquire() never released? Use withLock or await using.'

@@ -29,7 +29,7 @@ import { noteOf } from './waiter-note.js';
 import { maxOf, minOf } from '../../collections/extremes.js';
 
 /** With more notes than this beside a document, the next reader writes them into it. */
-const MOST_NOTES = 32;
+const MAX_NOTES = 32;
 
 /**
  * The state of one key and each change of it: all rules about who holds and who is next, for every store that keeps a
@@ -59,7 +59,7 @@ export class KeyState {
     this.holders = document.holders.filter(({ until }) => !isOver(until, now));
     this.queue = [...document.queue];
     this.lastTokenNow = lastToken;
-    this.isChangedNow = notes.length > MOST_NOTES;
+    this.isChangedNow = notes.length > MAX_NOTES;
     const unreached = this.dropUnreached(document.holders);
     for (const note of notes) if (!unreached.has(clientOf(note.owner))) this.mergeNote(note);
   }

@@ -18,13 +18,13 @@ import { leavesNote } from './waiter-note.js';
 /** A lane that has tried this often pauses before each further try. */
 const TRIES_WITHOUT_PAUSE = 4;
 /** The lane sends this many requests however long they take, and a further one only within `commandTimeoutMs`. */
-const LEAST_TRIES = 2;
+const MIN_TRIES = 2;
 /**
  * After this many lost swaps the waiters that asked together with other tasks leave notes, which the next writer of any client
  * merges.
  */
 const SWAPS_WITHOUT_NOTES = 2;
-const LONGEST_PAUSE_MS = 8;
+const MAX_PAUSE_MS = 8;
 
 /**
  * The tasks of one client on one key, one write at a time. Tasks that come while a write is under way are applied in order
@@ -163,7 +163,7 @@ export class Lane {
     for (; round.left.length > 0; round.tries++) {
       if (round.tries === 1) round.firstReplyAt = clock.now();
       if (round.tries >= TRIES_WITHOUT_PAUSE && register.isRemote)
-        await delays.wait(chance.random() * LONGEST_PAUSE_MS);
+        await delays.wait(chance.random() * MAX_PAUSE_MS);
       this.checkSession();
       const { left } = round;
       const requests = requestsOf(left);
@@ -321,7 +321,7 @@ export class Lane {
   /** For how long this round has lost its writes to other clients, once there were enough tries. */
   private triedMs({ tries, firstReplyAt }: Round): number {
     const { register, clock } = this.context;
-    return tries < LEAST_TRIES || !register.isRemote ? 0 : clock.now() - firstReplyAt;
+    return tries < MIN_TRIES || !register.isRemote ? 0 : clock.now() - firstReplyAt;
   }
 }
 

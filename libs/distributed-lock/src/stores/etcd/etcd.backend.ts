@@ -33,9 +33,9 @@ import { EtcdSessions } from './etcd.sessions.js';
 import type { EtcdTarget } from './etcd.target.js';
 
 /** Up to this number, a transaction deletes notes one by one. */
-const MOST_DELETIONS = 64;
+const MAX_DELETIONS = 64;
 /** How many presences are read to find the least session id. One that was made by hand may have another name. */
-const MOST_PRESENCES = 100;
+const MAX_PRESENCES = 100;
 const SESSION_ID = /^[0-9a-f]+$/;
 
 /** Documents, notes and mailboxes in etcd. Each write is one transaction. */
@@ -136,7 +136,7 @@ export class EtcdBackend implements SessionBackend {
     const notes = keys.notes(name);
     const ids = [...new Set(mergedNotes)];
     // More notes than a transaction can delete one by one are deleted together, so there must be no others.
-    const areAll = isExact || ids.length > MOST_DELETIONS;
+    const areAll = isExact || ids.length > MAX_DELETIONS;
     const compare: Compare[] = [{ key: document, target: 'MOD', result: 'EQUAL', modRevision: version }];
     if (areAll) compare.push({ ...notes, target: 'MOD', result: 'LESS', modRevision: notesRead + 1 });
     const noteKeys = areAll ? [notes].slice(0, ids.length) : ids.map((id) => ({ key: keys.note(name, id) }));
@@ -171,7 +171,7 @@ export class EtcdBackend implements SessionBackend {
   }
 
   async firstSession(): Promise<string | undefined> {
-    const found = await this.find({ ...this.keys.sessions(), limit: MOST_PRESENCES, keysOnly: true });
+    const found = await this.find({ ...this.keys.sessions(), limit: MAX_PRESENCES, keysOnly: true });
     return found.map(({ key }) => this.keys.sessionId(key)).find((id) => SESSION_ID.test(id));
   }
 

@@ -6,9 +6,9 @@ import { isThere, putMessages } from './etcd.outbox.js';
 import type { EtcdSession } from './etcd.session.js';
 
 /** etcd's own limit is 128 by default, for the operations of a transaction plus those of the largest transaction in it. */
-const MOST_OPERATIONS = 120;
+const MAX_OPERATIONS = 120;
 /** Far below etcd's limit of 1.5 MB for a request. */
-const MOST_BYTES = 512 * 1024;
+const MAX_BYTES = 512 * 1024;
 
 /** The requests of one transaction: each is a transaction inside it, with comparisons of its own. */
 export class Batch {
@@ -35,7 +35,7 @@ export class Batch {
     const txns = this.requests.map(({ txn }) => txn);
     const reads = txns.flatMap(({ success }) => success);
     // etcd appends every transaction to its Raft log, except one that only reads.
-    if (!isWrite && reads.length <= MOST_OPERATIONS) {
+    if (!isWrite && reads.length <= MAX_OPERATIONS) {
       return { operations: reads, answersIn: (responses) => answersOf(txns, responses) };
     }
     const mails = this.mails(keys);
@@ -75,7 +75,7 @@ export class Batch {
         };
         const compare = [...mail.compare, ...(txn.compare ?? [])];
         const operations = this.requests.length + new Set([...mails.keys(), client]).size + 1;
-        if (operations + Math.max(depth, compare.length) > MOST_OPERATIONS) continue;
+        if (operations + Math.max(depth, compare.length) > MAX_OPERATIONS) continue;
         depth = Math.max(depth, compare.length);
         const [requests, texts] = [
           [...mail.requests, request],
@@ -96,8 +96,8 @@ export class Batch {
     return (
       !isAlone &&
       !this.requests[0]?.isAlone &&
-      this.requests.length + 1 + Math.max(this.depth, depth) <= MOST_OPERATIONS &&
-      this.bytes + bytes <= MOST_BYTES &&
+      this.requests.length + 1 + Math.max(this.depth, depth) <= MAX_OPERATIONS &&
+      this.bytes + bytes <= MAX_BYTES &&
       !this.keys.has(key)
     );
   }

@@ -1,7 +1,7 @@
 import { checkNameBytes } from '../common/name-bytes.js';
 
 /** etcd keeps all keys in memory, and a request of a lock sends its name several times. */
-export const MOST_NAME_BYTES = 4096;
+export const MAX_NAME_BYTES = 4096;
 const NUL = Buffer.of(0);
 /** Larger than each byte of an id, and of a name. */
 const LAST = Buffer.of(0xff);
@@ -101,5 +101,5 @@ export interface KeyRange {
 
 /** @param name `keyPrefix` and the key @throws LockKeyError for a name that cannot be a part of a key */
 export function checkName(name: string): void {
-  checkNameBytes(name, MOST_NAME_BYTES, `etcdStore takes at most ${MOST_NAME_BYTES}`);
+  checkNameBytes(name, MAX_NAME_BYTES, `etcdStore takes at most ${MAX_NAME_BYTES}`);
 }

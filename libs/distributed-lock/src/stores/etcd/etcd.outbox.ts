@@ -5,8 +5,8 @@ import type { Messages } from '../session/session-backend.js';
 import type { Compare, RequestOp } from './etcd.messages.js';
 
 /** Limits of one transaction of messages: clients, and characters of all texts together. */
-const MOST_CLIENTS = 100;
-const MOST_LENGTH = 256 * 1024;
+const MAX_CLIENTS = 100;
+const MAX_LENGTH = 256 * 1024;
 
 /**
  * The messages of this client that have a transaction of their own, because no write waits for them, or because the
@@ -56,10 +56,10 @@ export class EtcdOutbox {
     const operations: RequestOp[] = [];
     let length = 0;
     for (const [client, texts] of this.waiting) {
-      if (operations.length === MOST_CLIENTS || length > MOST_LENGTH) break;
+      if (operations.length === MAX_CLIENTS || length > MAX_LENGTH) break;
       const taken: string[] = [];
       for (const [name, text] of texts) {
-        if (length > MOST_LENGTH) break;
+        if (length > MAX_LENGTH) break;
         length += text.length;
         texts.delete(name);
         taken.push(text);

@@ -11,7 +11,7 @@ import { targetOf, type EtcdAuth, type EtcdTls } from './etcd.target.js';
 
 export const ETCD_ROOT = 'nest-lock/';
 export const ETCD_COMMAND_TIMEOUT_MS = 1000;
-const MOST_ROOT_BYTES = 255;
+const MAX_ROOT_BYTES = 255;
 
 const OPTION_NAMES: OptionNames<EtcdStoreOptions> = {
   endpoints: true,
@@ -84,8 +84,8 @@ function optionsOf(given: unknown, options: EtcdStoreOptions): EtcdStoreOptions 
 
 function checkRoot(root: unknown): void {
   const isText = typeof root === 'string' && root !== '' && !/\p{Surrogate}/u.test(root);
-  if (isText && Buffer.byteLength(root) <= MOST_ROOT_BYTES) return;
+  if (isText && Buffer.byteLength(root) <= MAX_ROOT_BYTES) return;
   throw new LockConfigurationError(
-    `root must be a text of 1 to ${MOST_ROOT_BYTES} bytes, as ${ETCD_ROOT}; it is ${typeof root === 'string' ? JSON.stringify(root.slice(0, 40)) : describeGiven(root)}.`,
+    `root must be a text of 1 to ${MAX_ROOT_BYTES} bytes, as ${ETCD_ROOT}; it is ${typeof root === 'string' ? JSON.stringify(root.slice(0, 40)) : describeGiven(root)}.`,
   );
 }

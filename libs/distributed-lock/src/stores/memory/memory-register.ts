@@ -22,7 +22,7 @@ import type {
 } from '../core/register.js';
 
 const NO_ENTRY: Entry = { version: 0, document: FREE, notes: [], lastToken: 0 };
-const LEAST_SWEEP = 256;
+const MIN_SWEEP = 256;
 
 /** The documents that all clients of one memory store share. Free documents are deleted. */
 export class MemoryDocuments {
@@ -33,7 +33,7 @@ export class MemoryDocuments {
   private lastToken: number;
   private lastVersion = 0;
   private lastNoteAt = 0;
-  private nextSweep = LEAST_SWEEP;
+  private nextSweep = MIN_SWEEP;
 
   /** @param startedAt wall-clock ms: tokens start from it, so that they grow across restarts of the process */
   constructor(startedAt: number) {
@@ -110,7 +110,7 @@ export class MemoryDocuments {
       const isUsed = [...document.holders, ...document.queue].some(({ until }) => !isOver(until, now));
       if (!isUsed && notes.length === 0) this.entries.delete(name);
     }
-    this.nextSweep = 2 * this.entries.size + LEAST_SWEEP;
+    this.nextSweep = 2 * this.entries.size + MIN_SWEEP;
   }
 
   /** The time in µs. Each call returns a larger number than the one before. */

@@ -3,7 +3,7 @@ import { ManualClock } from '../../testing/manual-clock.js';
 import { RememberedDocuments } from './remembered-documents.js';
 import type { DocumentRow } from './session-backend.js';
 
-const MOST_REMEMBERED = 10_000;
+const MAX_REMEMBERED = 10_000;
 const REVISION = 100;
 
 /** What a client has read by one request. */
@@ -44,7 +44,7 @@ describe('documents', () => {
   it('are forgotten when there are too many, and those that were seen last are kept', () => {
     const documents = new RememberedDocuments(new ManualClock());
     const see = (name: string, i: number): number => documents.see(seen(i, { name, version: i }));
-    for (let i = 0; i < MOST_REMEMBERED; i++) see(`name ${i}`, i);
+    for (let i = 0; i < MAX_REMEMBERED; i++) see(`name ${i}`, i);
     see('name 0', 1);
     see('one more', 2);
     expect(documents.seen('name 1')).toBeUndefined();

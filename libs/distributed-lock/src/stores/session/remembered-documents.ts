@@ -3,7 +3,7 @@ import { forgetOldest } from './session-knowledge.js';
 import type { DocumentRow, SeenDocument } from './session-backend.js';
 
 /** The number of documents that are remembered. A take of one that was forgotten replies with its version. */
-const MOST_REMEMBERED = 10_000;
+const MAX_REMEMBERED = 10_000;
 
 /**
  * The facts about documents that this client remembers for its next take and swap.
@@ -57,7 +57,7 @@ export class RememberedDocuments {
     };
     this.documents.delete(name);
     this.documents.set(name, seen);
-    forgetOldest(this.documents, MOST_REMEMBERED);
+    forgetOldest(this.documents, MAX_REMEMBERED);
     return this.lastTokenOf(name);
   }
 

@@ -24,7 +24,7 @@ import { RememberedDocuments } from './remembered-documents.js';
 import { contentOf, documentTextUnder, noteIn, noteTextUnder, takenTextUnder } from './session-text.js';
 
 /** The most characters in all messages of one write. Longer messages are replaced by ones that only name the document. */
-const MOST_MESSAGE_LENGTH = 128 * 1024;
+const MAX_MESSAGE_LENGTH = 128 * 1024;
 
 const NO_CONTENT = { document: { holders: [], queue: [] }, lastToken: undefined };
 
@@ -248,6 +248,6 @@ function messagesTo(
   length: number,
   text: Messages['text'],
 ): Messages {
-  const isShort = clients.length * length > MOST_MESSAGE_LENGTH;
+  const isShort = clients.length * length > MAX_MESSAGE_LENGTH;
   return { name, clients, text: isShort ? () => shortMessageText(name) : text };
 }

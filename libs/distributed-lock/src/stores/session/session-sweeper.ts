@@ -13,7 +13,7 @@ const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
  */
 export const SWEPT_AFTER_MS = 10 * 60_000;
 /** How many documents the sweeper remembers, and how many it reads or deletes at a time. */
-const MOST_IDLE = 50_000;
+const MAX_IDLE = 50_000;
 const TOGETHER = 100;
 
 /**
@@ -57,10 +57,10 @@ export class SessionSweeper {
     if (own === undefined || (await this.backend.firstSession()) !== own) return this.forget();
     const due = [...this.idle].filter(([, { since }]) => since <= this.clock.now() - SWEPT_AFTER_MS);
     await inParts(due, ([name, idle]) => this.deleteIdle(name, idle));
-    const { names, after } = await this.backend.list({ prefix: '', after: this.after, most: MOST_IDLE });
+    const { names, after } = await this.backend.list({ prefix: '', after: this.after, most: MAX_IDLE });
     this.after = after;
     const fresh = names.filter((name) => !this.idle.has(name));
-    await inParts(fresh.slice(0, MOST_IDLE - this.idle.size), async (name) => {
+    await inParts(fresh.slice(0, MAX_IDLE - this.idle.size), async (name) => {
       const row = await this.backend.read(name);
       if (await this.isIdle(row)) this.idle.set(name, { writtenAt: row.writtenAt, since: this.clock.now() });
     });

@@ -2,7 +2,7 @@ import { LockKeyError } from '../../port/lock.errors.js';
 import { checkNameBytes } from '../common/name-bytes.js';
 
 /** The longest name in bytes, which fits into the index of each database. */
-const MOST_BYTES = 2000;
+const MAX_BYTES = 2000;
 
 const INTRODUCTION = 'nest_lock_client:';
 
@@ -17,7 +17,7 @@ export function isIntroduction(name: string): boolean {
 
 /** @param name `keyPrefix` and the key @throws LockKeyError for a name that a text column cannot hold as it is */
 export function checkRowName(name: string): void {
-  checkNameBytes(name, MOST_BYTES, `at most ${MOST_BYTES} fit into the lock table`);
+  checkNameBytes(name, MAX_BYTES, `at most ${MAX_BYTES} fit into the lock table`);
   if (name.includes('\0')) {
     throw new LockKeyError(
       `The key ${JSON.stringify(name)} has a NUL character, which no text column holds.`,

@@ -45,14 +45,14 @@ export const SQL_COMMAND_TIMEOUT_MS = 500;
 /** An owner that was granted the lock by another client must confirm it within this time. */
 export const SQL_INITIAL_LEASE_MS = 1000;
 /** The table's name gets endings in names of indexes and constraints. */
-const LONGEST_NAME = 48;
+const MAX_NAME = 48;
 
 /** @throws LockConfigurationError unless it is an identifier that needs no quotes, with or without a schema */
 export function checkTableName(table: string): void {
   const parts = typeof table === 'string' ? table.split('.') : [];
-  const isName = (part: string) => /^[a-z_][a-z0-9_]*$/i.test(part) && part.length <= LONGEST_NAME;
+  const isName = (part: string) => /^[a-z_][a-z0-9_]*$/i.test(part) && part.length <= MAX_NAME;
   if ((parts.length === 1 || parts.length === 2) && parts.every(isName)) return;
   throw new LockConfigurationError(
-    `table must be a name of letters, digits and _, at most ${LONGEST_NAME} of them, with or without a schema, as app.nest_lock; it is ${JSON.stringify(table)}.`,
+    `table must be a name of letters, digits and _, at most ${MAX_NAME} of them, with or without a schema, as app.nest_lock; it is ${JSON.stringify(table)}.`,
   );
 }

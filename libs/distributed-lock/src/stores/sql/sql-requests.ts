@@ -4,7 +4,7 @@ import type { BatchedStatements, Named, SqlLink } from './sql-database.js';
 import { minOf } from '../../collections/extremes.js';
 
 /** More requests in one statement would take as long as they save. */
-const MOST_TOGETHER = 128;
+const MAX_TOGETHER = 128;
 
 /** The requests that wait for the connection. Those of one kind go in one statement, in order of names, each name once. */
 export class WaitingSqlRequests extends WaitingRequests<SqlRequest> {
@@ -17,7 +17,7 @@ export class WaitingSqlRequests extends WaitingRequests<SqlRequest> {
     const next = new Map([[first.item.name, first]]);
     if (!isSingle(first)) {
       for (const request of ready) {
-        if (next.size === MOST_TOGETHER) break;
+        if (next.size === MAX_TOGETHER) break;
         const { name } = request.item;
         if (request.kind === first.kind && !isSingle(request) && !next.has(name)) next.set(name, request);
       }

@@ -13,7 +13,7 @@ const ABANDONED_MS = 60 * 60_000;
 const SLICE_ROWS = { most: 1000, least: 10 };
 /** A sweep that deletes a smaller part of its rows than this doubles the wait for the next one, up to eight times the usual. */
 const LITTLE = 0.1;
-const MOST_PATIENCE = 8;
+const MAX_PATIENCE = 8;
 
 /**
  * Keeps the table small: abandoned documents are freed, and rows that were free for long are deleted.
@@ -77,7 +77,7 @@ export class TableSweeper {
       await this.delays.wait(Math.max(1, this.context.clock.now() - startedAt));
     } while (this.after !== '' && !this.isClosed);
     const foundLittle = seen.rows > SLICE_ROWS.most && seen.free < seen.rows * LITTLE;
-    this.patience = foundLittle ? Math.min(2 * this.patience, MOST_PATIENCE) : 1;
+    this.patience = foundLittle ? Math.min(2 * this.patience, MAX_PATIENCE) : 1;
   }
 
   private async sweepSlice(documents: SqlDocuments, seen: { rows: number; free: number }): Promise<void> {

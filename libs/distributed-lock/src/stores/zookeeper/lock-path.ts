@@ -1,7 +1,7 @@
 import { checkNameBytes } from '../common/name-bytes.js';
 
 /** The longest name, in bytes before it is encoded. */
-export const MOST_BYTES = 2000;
+export const MAX_BYTES = 2000;
 /** Characters that a znode's name must not have or that have a meaning in a path, and the one that encodes. */
 const ENCODED = /[%/.\p{Cc}\p{Co}\u{fff0}-\u{10ffff}]/gu;
 /** The server adds ten digits to the name of a note. */
@@ -52,7 +52,7 @@ export class LockPaths {
 
 /** @param name `keyPrefix` and the key @throws LockKeyError for a name that no znode can have */
 export function checkZnodeName(name: string): void {
-  checkNameBytes(name, MOST_BYTES, `at most ${MOST_BYTES} make the name of a znode`);
+  checkNameBytes(name, MAX_BYTES, `at most ${MAX_BYTES} make the name of a znode`);
 }
 
 /** The name of a znode for any text; different texts have different names. */

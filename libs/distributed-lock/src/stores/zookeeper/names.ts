@@ -6,13 +6,13 @@ import { decodeName, encodeName, type LockPaths } from './lock-path.js';
 import { found, type Znodes } from './rows.js';
 
 /** One reply has all names. A longer one would delay all other replies, and might be longer than a message can be. */
-const MOST_NAMES = 200_000;
+const MAX_NAMES = 200_000;
 
 /** The names of all znodes of documents. @throws LockStoreError for too many */
 export async function documentNames({ session, paths }: Znodes): Promise<readonly string[]> {
   const stat = await found(session, exists(paths.documents));
   const count = stat?.childCount ?? 0;
-  if (count > MOST_NAMES) throw tooManyNames(count, paths);
+  if (count > MAX_NAMES) throw tooManyNames(count, paths);
   const children = count > 0 ? await found(session, getChildren(paths.documents)) : undefined;
   return children?.names ?? [];
 }
@@ -26,7 +26,7 @@ export function pageOf(encoded: readonly string[], { prefix, after, most }: Name
 }
 
 function tooManyNames(count: number, paths: LockPaths): LockStoreError {
-  const detail = `${paths.documents} has ${count} znodes, and its one reply with all their names would hold up the locks from ${MOST_NAMES} on. Those of free locks are deleted after ten minutes. Ask for one key by locks.inspect(key), or each process for locks.held()`;
+  const detail = `${paths.documents} has ${count} znodes, and its one reply with all their names would hold up the locks from ${MAX_NAMES} on. Those of free locks are deleted after ten minutes. Ask for one key by locks.inspect(key), or each process for locks.held()`;
   return storeError('ZooKeeper', { reason: 'refused', detail }, undefined);
 }
 

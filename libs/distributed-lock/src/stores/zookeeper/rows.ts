@@ -16,7 +16,7 @@ export interface Znodes {
 export type Notes = Pick<DocumentRow, 'notes' | 'notesRead' | 'nextTicket'>;
 
 /** The client repeats a reading that another client's write may have torn, at most this often. */
-const MOST_READINGS = 10;
+const MAX_READINGS = 10;
 
 /** Reads a document and its notes, as the server that this session is connected to has them. */
 export async function readRow({ session, paths }: Znodes, name: string): Promise<DocumentRow> {
@@ -29,7 +29,7 @@ export async function readRow({ session, paths }: Znodes, name: string): Promise
     // A document that was written after the last note was left or deleted may have merged the notes that were read.
     const mayBeTorn = node && children && children.names.length > 0 && node.stat.mzxid > children.stat.pzxid;
     const isSame = before !== undefined && before.stat.mzxid === node?.stat.mzxid;
-    if (!mayBeTorn || isSame || readings === MOST_READINGS) {
+    if (!mayBeTorn || isSame || readings === MAX_READINGS) {
       const revision = session.lastZxid;
       return {
         name,

@@ -9,7 +9,7 @@ import type { Clock } from '../../time/clock.js';
 export const ROUND_TRIPS_PER_SESSION = 10;
 /** The client asks for a longer session with this factor, because round trips vary. */
 const HEADROOM = 1.2;
-const MOST_ASKED = 2;
+const MAX_ASKED = 2;
 
 export interface NeededLength {
   readonly roundTripMs: number;
@@ -39,7 +39,7 @@ export async function neededLength({
   let shortestMs = roundTripMs;
   for (let asked = 0; shortestMs * ROUND_TRIPS_PER_SESSION > sessionMs; asked++) {
     const askedMs = Math.ceil(shortestMs * ROUND_TRIPS_PER_SESSION * HEADROOM);
-    if (asked === MOST_ASKED) return { roundTripMs: shortestMs, askedMs };
+    if (asked === MAX_ASKED) return { roundTripMs: shortestMs, askedMs };
     const sentAt = clock.now();
     await session.send(sync('/'));
     shortestMs = Math.min(shortestMs, clock.now() - sentAt);

@@ -38,7 +38,7 @@ export async function write(
 }
 
 /** A write is repeated at most this often, plus once for each of its operations. */
-const MOST_REPAIRS = 3;
+const MAX_REPAIRS = 3;
 
 /**
  * Writes. As long as `repair` mends what has made the write fail, writes again.
@@ -53,7 +53,7 @@ export async function repeated<Result extends { readonly isDone: boolean }>(
 ): Promise<Result> {
   for (let repairs = 0; ; repairs++) {
     const result = await writeOnce();
-    if (result.isDone || repairs === MOST_REPAIRS + operations) return result;
+    if (result.isDone || repairs === MAX_REPAIRS + operations) return result;
     if (!(await repair(result as Extract<Result, { readonly isDone: false }>))) return result;
   }
 }

@@ -17,9 +17,9 @@ export const UNSUBSCRIBED_RECHECK_MS = 250;
  * The least initial lease of a grant by notification, unless the lease is shorter. A waiter that has crashed blocks the queue
  * for that long.
  */
-export const LEAST_INITIAL_LEASE_MS = 1000;
+export const MIN_INITIAL_LEASE_MS = 1000;
 /** The longest lease of a common acquire request. Its tokens are kept for a day, which must be twice the lease at least. */
-const LONGEST_PLAIN_MS = 43_200_000;
+const MAX_PLAIN_MS = 43_200_000;
 
 export interface AcquireContext {
   readonly scripts: ScriptContext;
@@ -63,7 +63,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     const wait = Math.min(Math.ceil(waitMs), SILENT_WAITER_MS);
     const initialLease = Math.min(
       leaseMs,
-      Math.max(LEAST_INITIAL_LEASE_MS, 4 * Math.ceil(context.connection.serverClock.roundTripMs)),
+      Math.max(MIN_INITIAL_LEASE_MS, 4 * Math.ceil(context.connection.serverClock.roundTripMs)),
     );
     const counted =
       maxWaiting === undefined ? '' : `"max_waiting":${Math.min(maxWaiting, Number.MAX_SAFE_INTEGER)},`;
@@ -72,7 +72,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
       `"subscribed":${notifications.isSubscribed},"nonce":"${notifications.nonce}",` +
       `${counted}${context.serverFields}}`;
     const isCommon =
-      claim.kind === 'lock' && tokens === 1 && leaseMs <= LONGEST_PLAIN_MS && !context.sharesTokens;
+      claim.kind === 'lock' && tokens === 1 && leaseMs <= MAX_PLAIN_MS && !context.sharesTokens;
     const args = [owner, leaseMs, notAfter, context.minToken, `${isCommon ? 1 : 0}${options}`];
     return guard ? [...args, guard.longestLeaseMs] : args;
   }

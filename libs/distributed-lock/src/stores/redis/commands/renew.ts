@@ -16,7 +16,7 @@ import {
 import { renewAllScript, renewScript, type ReplyOf, type Script } from '../scripts/scripts.js';
 
 /** The most renewals in one script. Redis runs nothing else meanwhile, so a larger batch would delay other commands. */
-const MOST_AT_ONCE = 50;
+const MAX_AT_ONCE = 50;
 
 type Replies = readonly RenewalReply[];
 
@@ -171,7 +171,7 @@ export class Renewals {
     const isPlain = ({ claim }: Renewal) => claim.kind === 'lock' && !this.context.isCluster;
     const plain = renewals.filter(isPlain);
     const batches = renewals.filter((renewal) => !isPlain(renewal)).map((renewal) => [renewal]);
-    for (let i = 0; i < plain.length; i += MOST_AT_ONCE) batches.push(plain.slice(i, i + MOST_AT_ONCE));
+    for (let i = 0; i < plain.length; i += MAX_AT_ONCE) batches.push(plain.slice(i, i + MAX_AT_ONCE));
     return batches;
   }
 

@@ -23,7 +23,7 @@ import { ServerClock } from '../../common/server-clock.js';
 import type { RedisClient } from '../redis.client.js';
 
 /** With more commands in flight the last would be executed after their not-after. The others are written as replies come. */
-export const MOST_IN_FLIGHT = 2000;
+export const MAX_IN_FLIGHT = 2000;
 
 /**
  * The store's connection for commands.
@@ -232,7 +232,7 @@ export class RedisConnection {
   // --- written, replied -----------------------------------------------------------------------------------------
 
   private get mayWrite(): boolean {
-    return this.isReady && this.client.isReady && this.inFlight.size < MOST_IN_FLIGHT;
+    return this.isReady && this.client.isReady && this.inFlight.size < MAX_IN_FLIGHT;
   }
 
   private writeWaiting(): void {

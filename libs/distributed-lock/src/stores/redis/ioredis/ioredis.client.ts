@@ -23,7 +23,7 @@ import { databaseReader, type IoredisTarget } from './ioredis.target.js';
 import { writeNow, writeTogether } from './write-together.js';
 
 /** JavaScript passes no more than about 100 000 arguments to a function. */
-const MOST_CHANNELS = 1000;
+const MAX_CHANNELS = 1000;
 /** How soon a client connects anew when ioredis has given up: at random, so that not all clients come at once. */
 const REVIVAL_MS = { least: 100, spread: 400 };
 
@@ -115,8 +115,8 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   /** In parts, because there is a channel for each key of another library for which this process waits. */
   subscribe(channels: readonly string[]): Promise<unknown> {
     const parts: Promise<unknown>[] = [];
-    for (let i = 0; i < channels.length; i += MOST_CHANNELS)
-      parts.push(this.client.subscribe(...channels.slice(i, i + MOST_CHANNELS)));
+    for (let i = 0; i < channels.length; i += MAX_CHANNELS)
+      parts.push(this.client.subscribe(...channels.slice(i, i + MAX_CHANNELS)));
     return Promise.all(parts);
   }
 

@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream';
 
 /** How many commands share a system call. With more, the server would wait for the last one before it could answer the first. */
-const MOST_TOGETHER = 16;
+const MAX_TOGETHER = 16;
 
 const known = new WeakMap<Writable, Corked>();
 let corked: Corked[] = [];
@@ -15,7 +15,7 @@ let flushesAtExit = false;
  */
 export function writeTogether(stream: Writable): void {
   const its = corkedOf(stream);
-  if (its.commands === MOST_TOGETHER) uncork(its);
+  if (its.commands === MAX_TOGETHER) uncork(its);
   if (its.commands === 0) cork(its);
   its.commands += 1;
 }

@@ -20,7 +20,7 @@ import { slotOf } from './slot-of.js';
 /** A node refuses a command with this error if another node executes it. Without a host the error means its own host. */
 const REDIRECTION = /^(MOVED|ASK) \d+ (.*):(\d+)$/;
 /** Two nodes that do not agree about a slot yet redirect a command to each other. */
-const MOST_REDIRECTIONS = 5;
+const MAX_REDIRECTIONS = 5;
 
 /**
  * A cluster. A command goes to the master of its slot, and to another node only when that master has refused it.
@@ -136,7 +136,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
       } catch (error) {
         const [text, kind, host, port] = (isAnswer(error) && REDIRECTION.exec(error.message)) || [];
         if (!node || text === undefined) throw error;
-        if (redirections === MOST_REDIRECTIONS)
+        if (redirections === MAX_REDIRECTIONS)
           throw new Error(`after ${redirections} redirections: ${text}`, { cause: error });
         const place = { host: host || node.place.host, port: Number(port) };
         if (kind === 'MOVED') this.nodes.onMoved(slot, place);

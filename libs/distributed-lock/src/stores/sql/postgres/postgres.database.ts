@@ -25,7 +25,7 @@ SELECT pg_is_in_recovery()::int AS replica, current_setting('transaction_read_on
         AND attname IN ('name', 'version', 'state', 'last', 'at', 'clients', 'notes'))
   ) AS others
 FROM (SELECT to_regclass($1) AS own OFFSET 0) AS t`;
-const LEAST_SERVER = 130000;
+const MIN_SERVER = 130000;
 const REPLICA =
   'postgresStore was given a read replica (pg_is_in_recovery() is true), which takes no locks. Give the address of the primary.';
 const READ_ONLY =
@@ -114,7 +114,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
 
   /** Refuses a server that takes no writes as wrong configuration, unless one has taken writes before, as in a failover. */
   private checkServer({ replica, readonly, server }: Hello): void {
-    if (Number(server) < LEAST_SERVER) {
+    if (Number(server) < MIN_SERVER) {
       throw new LockConfigurationError(
         `postgresStore needs PostgreSQL 13 or later; this server is of version ${Math.floor(Number(server) / 10000)}.`,
       );

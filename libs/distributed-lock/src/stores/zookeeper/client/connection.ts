@@ -7,7 +7,7 @@ import { strangeReply, type OwnProtocol } from '../../common/connection/first-by
 import { KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
 import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
 import { CODE, ZookeeperRefusal } from './codes.js';
-import { Frames, MOST_REQUEST_BYTES } from './frames.js';
+import { Frames, MAX_REQUEST_BYTES } from './frames.js';
 import { JuteReader, ProtocolError } from './jute.js';
 import {
   frameOf,
@@ -33,7 +33,7 @@ export class ConnectionLost extends Error {
 export class RequestTooLong extends Error {
   constructor(readonly bytes: number) {
     super(
-      `a request of ${bytes} bytes; a server takes ${MOST_REQUEST_BYTES} (its jute.maxbuffer), so fewer may hold or wait for one key, or be acquired together`,
+      `a request of ${bytes} bytes; a server takes ${MAX_REQUEST_BYTES} (its jute.maxbuffer), so fewer may hold or wait for one key, or be acquired together`,
     );
   }
 }
@@ -126,7 +126,7 @@ export class Connection {
       if (this.lostBy) return reject(new ConnectionLost(this.lostBy));
       const xid = request.xid ?? this.nextXid();
       const frame = frameOf(request, xid);
-      if (frame.length - 4 > MOST_REQUEST_BYTES) return reject(new RequestTooLong(frame.length - 4));
+      if (frame.length - 4 > MAX_REQUEST_BYTES) return reject(new RequestTooLong(frame.length - 4));
       this.pending.push(new Pending(xid, this.options.clock.now(), request.read, resolve, reject));
       this.write(frame);
       this.deadline.start();

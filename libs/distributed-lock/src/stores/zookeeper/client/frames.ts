@@ -1,9 +1,9 @@
 import { ProtocolError } from './jute.js';
 
 /** `jute.maxbuffer` of a server that is not configured: it drops the connection that a longer request comes from. */
-export const MOST_REQUEST_BYTES = 0xfffff;
+export const MAX_REQUEST_BYTES = 0xfffff;
 /** A longer message is no reply of ZooKeeper. */
-const MOST_REPLY_BYTES = 16 * 1024 * 1024;
+const MAX_REPLY_BYTES = 16 * 1024 * 1024;
 
 /** Cuts what arrives on a connection into messages. */
 export class Frames {
@@ -23,9 +23,9 @@ export class Frames {
     this.needed = 4;
     while (at + 4 <= bytes.length) {
       const length = bytes.readInt32BE(at);
-      if (length < 0 || length > MOST_REPLY_BYTES) {
+      if (length < 0 || length > MAX_REPLY_BYTES) {
         throw new ProtocolError(
-          `a message of ${length} bytes, where at most ${MOST_REPLY_BYTES} are expected`,
+          `a message of ${length} bytes, where at most ${MAX_REPLY_BYTES} are expected`,
         );
       }
       if (at + 4 + length > bytes.length) {

@@ -10,7 +10,7 @@
 --
 -- Key 1 may hold data of the application instead. A hash with a field that no lock has, and a string that is no number,
 -- are data: no script takes them for a lock, changes them or tells what is in them. No loop runs for longer than
--- MOST_FIELDS says, whatever the numbers in a hash are.
+-- MAX_FIELDS says, whatever the numbers in a hash are.
 
 local braced = string.find(KEYS[1], '{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local permits_key = braced .. ':timeout'
@@ -18,12 +18,12 @@ local holders_key = 'nest_lock_holders' .. string.sub(KEYS[3], #'nest_lock_meta'
 -- Redisson keeps the permits of x and the permits of {x} in one sorted set.
 local twin = string.match(KEYS[1], '^{([^{]+)}$') or braced ~= KEYS[1] and braced
 
-local MOST_FIELDS = 10000 -- of a hash that is read as a whole, and leases of readers that one script looks at
+local MAX_FIELDS = 10000 -- of a hash that is read as a whole, and leases of readers that one script looks at
 local MANY_FIELDS = 30 -- of a hash whose fields are counted instead, if that will do
 local OWNER = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x:%-?%d+$'
 local FOREIGN_PERMIT = 'Redisson permit '
 local NUMBER = '^%-?%d+$'
-local LONGEST_NUMBER = 20 -- characters; a longer string is data, which may be too long to be read
+local MAX_NUMBER = 20 -- characters; a longer string is data, which may be too long to be read
 local MODES = { read = 'shared', write = 'exclusive' }
 local NO_LOCK = 'WRONGTYPE this key holds data of the application'
 local TWINS = 'WRONGTYPE permits of two names in one sorted set'
@@ -62,7 +62,7 @@ local function type_of_lock()
 end
 
 local function has_fields_of_a_lock()
-  if redis.call('HLEN', KEYS[1]) > MOST_FIELDS then return false end
+  if redis.call('HLEN', KEYS[1]) > MAX_FIELDS then return false end
   -- Names before values, which may be long in data.
   for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
     if field ~= 'mode' and not string.find(string.gsub(field, ':write$', ''), OWNER) then return false end
@@ -91,7 +91,7 @@ end
 -- script compares the two counts instead of reading all fields.
 local function may_read_along()
   local fields = redis.call('HLEN', KEYS[1])
-  if fields >= MOST_FIELDS then return false end
+  if fields >= MAX_FIELDS then return false end
   return fields > MANY_FIELDS and redis.call('HLEN', holders_key) == fields - 1 or is_lock()
 end
 
@@ -99,7 +99,7 @@ end
 local function is_number(key)
   -- The twin may be out of reach: for this user, or for a script of a cluster.
   if redis.pcall('TYPE', key).ok ~= 'string' then return false end
-  if redis.call('STRLEN', key) > LONGEST_NUMBER then return false end
+  if redis.call('STRLEN', key) > MAX_NUMBER then return false end
   return string.find(redis.call('GET', key), NUMBER) ~= nil
 end
 
@@ -148,7 +148,7 @@ local function longest_reader(on_dead)
     local owner, holds_of_it, left = fields[i], tonumber(fields[i + 1]), 0
     if holds_of_it then
       looks = looks + holds_of_it
-      if looks > MOST_FIELDS then return nil end
+      if looks > MAX_FIELDS then return nil end
       for hold = 1, holds_of_it do
         left = math.max(left, redis.call('PTTL', reader_key(owner, hold)))
       end
@@ -171,7 +171,7 @@ end
 
 local function sweep_permits()
   -- Tokens of further owners expire by themselves.
-  local gone = redis.call('ZRANGEBYSCORE', permits_key, '-inf', now, 'LIMIT', 0, MOST_FIELDS)
+  local gone = redis.call('ZRANGEBYSCORE', permits_key, '-inf', now, 'LIMIT', 0, MAX_FIELDS)
   for _, owner in ipairs(gone) do redis.call('HDEL', holders_key, owner) end
   if #gone == 0 then return end
   local freed = redis.call('ZREMRANGEBYSCORE', permits_key, '-inf', now)
@@ -274,7 +274,7 @@ local function holders()
     if type_of_permits() ~= 'zset' then return found, 0 end
     -- Permits whose lease has expired stay until another owner needs them.
     local entries =
-      redis.call('ZRANGEBYSCORE', permits_key, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, MOST_FIELDS)
+      redis.call('ZRANGEBYSCORE', permits_key, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, MAX_FIELDS)
     for i = 1, #entries, 2 do
       local owner = is_ours(entries[i]) and entries[i] or named_permit(entries[i])
       if not string.find(owner, '#', 1, true) then found[#found + 1] = owner end
