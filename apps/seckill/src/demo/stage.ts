@@ -4,7 +4,7 @@ import { Database } from '../database.js';
 import { launch, type Shop } from '../launch.js';
 import { lockStore, type Environment } from '../settings.js';
 
-/** What the scenes of the demo share: a shop, and a way around it to its database and its locks. */
+/** The scenes of the demo share it: a running shop, and direct access to the shop's database and locks. */
 export interface Stage {
   readonly shop: Shop;
   readonly database: Database;

@@ -1,6 +1,6 @@
 import type { CrowdState } from './crowd.service.js';
 
-/** What the page shows at one moment. Times are ms on the clock of the database. */
+/** One snapshot that the page draws. The database's clock gives the times, in ms. */
 export interface View {
   readonly at: number;
   /** The instance that this page comes from. */

@@ -63,7 +63,7 @@ interface Target {
   readonly options: object;
 }
 
-/** What a factory is given that takes no URL of this scheme. */
+/** Turns the URL of `--store` into what the factory takes, for the factories that do not take such a URL themselves. */
 const TARGETS: Readonly<Record<string, (address: Address) => Target>> = {
   sqlite({ url }) {
     const file = url.replace(/^(sqlite|file):(\/\/)?/i, '');
