@@ -62,8 +62,8 @@ export const LEADER_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a leader gives nothing back at the end of its term',
-      'const released = lock.release()',
-      'const released = term.over',
+      'this.release = lock.release()',
+      'this.release = term.over',
     ],
     [
       'an error of a listener of leader$ is not caught',

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import type { LockStoreFactory } from '../port/lock-store.js';
 import { LockService } from '../lock/lock.service.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
@@ -8,14 +9,29 @@ import { Candidate, FIRST_PAUSE_MS, MAX_PAUSE_MS, type TermHandlers } from './ca
 
 const NONE: TermHandlers = { elected: [], demoted: [] };
 
-function stage(handlers = NONE) {
+function stage(handlers = NONE, store = memoryStore()) {
   const clock = new ManualClock();
-  const locks = new LockService({ store: memoryStore(), clock, shutdownGraceMs: 0 });
+  const locks = new LockService({ store, clock, shutdownGraceMs: 0 });
   const events: (LockEvent & { readonly at: number })[] = [];
   locks.events$.subscribe((event) => events.push({ ...event, at: clock.now() }));
   const candidate = new Candidate('poller', 'leader:poller');
   candidate.stand(locks, handlers);
   return { clock, locks, events, candidate };
+}
+
+/** A memory store that executes no release before `resume` is called. */
+function stalledReleases() {
+  let resume = (): void => undefined;
+  const resumed = new Promise<void>((resolve) => (resume = resolve));
+  const store: LockStoreFactory = {
+    create(context) {
+      const created = memoryStore().create(context);
+      const release = created.release.bind(created);
+      created.release = (request) => resumed.then(() => release(request));
+      return created;
+    },
+  };
+  return { store, resume };
 }
 
 /** The times between events, in ms. */
@@ -47,6 +63,32 @@ describe('a candidate', () => {
     clock.stall(locks.options.watchdogTimeoutMs);
     expect([candidate.isLeader, candidate.term, term?.signal.aborted]).toEqual([false, undefined, true]);
     await candidate.close();
+    await locks.close();
+  });
+
+  it('that resigns waits until the store has executed the release', async () => {
+    const { store, resume } = stalledReleases();
+    const { clock, candidate, locks } = stage(NONE, store);
+    await clock.advance(1000);
+    let hasResigned = false;
+    const resigned = candidate.resign().then(() => (hasResigned = true));
+    await clock.advance(1000);
+    expect([candidate.isLeader, hasResigned]).toEqual([false, false]);
+    resume();
+    await resigned;
+    await clock.advance(1000);
+    expect(candidate.isLeader).toBe(true);
+    await candidate.close();
+    await locks.close();
+  });
+
+  it('that closes leaves the wait for its release to the service', async () => {
+    const { store, resume } = stalledReleases();
+    const { clock, candidate, locks } = stage(NONE, store);
+    await clock.advance(1000);
+    await candidate.close();
+    expect(candidate.isLeader).toBe(false);
+    resume();
     await locks.close();
   });
 

@@ -28,8 +28,10 @@ export class Candidate implements Leader {
   private locks: LockService | undefined;
   private delays: Delays | undefined;
   private failures = 0;
-  /** Resolves when the lock of the present term is given back. */
+  /** Resolves when the work of the present term has ended, or its grace, and the release has begun. */
   private stepDown: Promise<void> | undefined;
+  /** The release of the last term that has ended. Defined before `stepDown` resolves. */
+  private release: Promise<unknown> | undefined;
 
   constructor(
     readonly name: string,
@@ -53,7 +55,9 @@ export class Candidate implements Leader {
     const hasEnded = this.terms.value?.end('resigned', new LockNotHeldError(message, key));
     // The work of the term would wait for itself.
     const isWork = this.locks?.current(key) !== undefined;
-    if (hasEnded && !isWork) await this.stepDown;
+    if (!hasEnded || isWork) return;
+    await this.stepDown;
+    await this.release;
   }
 
   /** Runs `work` if this instance leads. @returns its result, or `undefined` if this instance does not lead */
@@ -74,7 +78,10 @@ export class Candidate implements Leader {
     );
   }
 
-  /** Steps down, and stands no longer. Waits for the work of the term, for `shutdownGraceMs` at most. */
+  /**
+   * Steps down, and stands no longer. Waits for the work of the term, for `shutdownGraceMs` at most. Does not wait for the
+   * release: the service waits for it when it closes, and for no longer than two commands.
+   */
   async close(): Promise<void> {
     const { key, name } = this;
     const error = new LockShutdownError(`The leader "${name}" steps down: the application is closing.`, key);
@@ -124,8 +131,8 @@ export class Candidate implements Leader {
     const electedAt = clock.now();
     const term = new LeaderTerm(name, new Date(timeOfDay(clock)), lock);
     const { fencingToken, since } = term;
-    let onGivenBack = (): void => undefined;
-    this.stepDown = new Promise((resolve) => (onGivenBack = resolve));
+    let onReleasing = (): void => undefined;
+    this.stepDown = new Promise((resolve) => (onReleasing = resolve));
     // Before the event, whose listener may resign.
     this.terms.next(term);
     internalsOf(locks).events.emit({ type: 'elected', key, name, fencingToken, since });
@@ -138,9 +145,9 @@ export class Candidate implements Leader {
     for (const handler of handlers.demoted) this.tell(term, handler);
 
     await this.finishWithin(locks, term, reason);
-    const released = lock.release();
-    onGivenBack();
-    await Promise.all([released, term.settled()]);
+    this.release = lock.release();
+    onReleasing();
+    await Promise.all([this.release, term.settled()]);
     return reason !== 'failed' || ledMs > MAX_PAUSE_MS;
   }
 

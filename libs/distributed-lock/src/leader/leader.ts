@@ -20,9 +20,9 @@ export interface Leader {
    * Gives the lead to the next instance in the queue. `term.signal` aborts at once. This instance then waits in the queue
    * again, and is elected again if no other instance waits.
    *
-   * Resolves when the work of the term has ended and the lock is given back, after `shutdownGraceMs` of the registration at
-   * the latest. Called by that work itself, it does not wait for it. Never rejects. Does nothing while this instance does
-   * not lead.
+   * Waits for the work of the term, for `shutdownGraceMs` of the registration at most. Then releases the lock, and resolves
+   * as soon as the store has confirmed the release, or can no longer do so because the lease is over. Called by that work
+   * itself, it waits for neither. Never rejects. Does nothing while this instance does not lead.
    */
   resign(): Promise<void>;
 }
