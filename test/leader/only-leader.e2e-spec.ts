@@ -197,7 +197,7 @@ class Reader extends MetricReader {
   async leaders(): Promise<readonly (readonly [name: unknown, value: unknown])[]> {
     const { resourceMetrics } = await this.collect();
     const all = resourceMetrics.scopeMetrics.flatMap(({ metrics }) => metrics);
-    const points = all.find(({ descriptor }) => descriptor.name === 'distributed_lock.leader')?.dataPoints;
+    const points = all.find(({ descriptor }) => descriptor.name === 'distributed_lock.leaders')?.dataPoints;
     return (points ?? []).map(({ attributes, value }) => [attributes['distributed_lock.leader.name'], value]);
   }
 }

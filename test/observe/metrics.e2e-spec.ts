@@ -73,16 +73,19 @@ describe('the metrics of locks', () => {
     expect(await read.points('hold.duration')).toEqual([
       [{ 'distributed_lock.outcome': 'released' }, { count: 3, sum: 0.34 }],
     ]);
-    expect(await read.points('acquired')).toEqual([
+    expect(await read.points('acquisitions')).toEqual([
       [{ 'distributed_lock.by': 'store' }, 2],
       [{ 'distributed_lock.by': 'local' }, 1],
     ]);
-    expect(await read.sum('released')).toBe(3);
+    expect(await read.sum('releases')).toBe(3);
   });
 
   it('show who waits and who holds now, and come back to nothing', async () => {
     const { read, locks, clock } = await measured();
-    const gauges = async () => ({ waiting: await read.sum('waiting'), held: await read.sum('held') });
+    const gauges = async () => ({
+      waiting: await read.sum('waiting_calls'),
+      held: await read.sum('held_locks'),
+    });
     const holder = await locks.acquire('k');
     const patient = locks.acquire('k');
     const impatient = locks.acquire('k', { waitMs: 100 }).catch(() => 'gave up');
@@ -97,7 +100,7 @@ describe('the metrics of locks', () => {
 
   it('show how long the oldest lock is held, and nothing of locks that are released or lost', async () => {
     const { read, locks, clock } = await measured();
-    const oldest = () => read.points('hold.oldest');
+    const oldest = () => read.points('hold.max_age');
     expect(await oldest()).toEqual([[{}, 0]]);
     const first = await locks.acquire('first');
     await clock.advance(5000);
@@ -118,19 +121,19 @@ describe('the metrics of locks', () => {
     app = await WatchedApp.start({}, { imports });
     const { locks, clock } = app;
     await clock.advance(60_000);
-    expect(await read.sum('leader')).toBe(1);
+    expect(await read.sum('leaders')).toBe(1);
     await locks.acquire('goods:1');
     await clock.advance(2000);
     const order = await locks.acquire('order:1');
     await locks.acquire('goods:2');
     await clock.advance(1000);
-    expect(await read.points('hold.oldest')).toEqual([
+    expect(await read.points('hold.max_age')).toEqual([
       [{}, 0],
       [{ 'distributed_lock.key': 'goods' }, 3],
       [{ 'distributed_lock.key': 'order' }, 1],
     ]);
     await order.release();
-    expect(await read.points('hold.oldest')).toContainEqual([{ 'distributed_lock.key': 'order' }, 0]);
+    expect(await read.points('hold.max_age')).toContainEqual([{ 'distributed_lock.key': 'order' }, 0]);
   });
 
   it('show why callers left the queue', async () => {
@@ -142,7 +145,7 @@ describe('the metrics of locks', () => {
     ].map((call) => call.catch(() => 'gave up'));
     await clock.advance(50);
     expect(await Promise.all(calls)).toEqual(['gave up', 'gave up']);
-    expect(new Map(await read.points('abandoned'))).toEqual(
+    expect(new Map(await read.points('abandoned_calls'))).toEqual(
       new Map([
         [{ 'error.type': 'LOCK_WAIT_TIMEOUT' }, 1],
         [{ 'error.type': 'aborted' }, 1],
@@ -162,9 +165,9 @@ describe('the metrics of locks', () => {
     await locks.acquire('renewed');
     watched.cutRenewals();
     await clock.advance(31_000);
-    expect(await read.points('lost')).toEqual([[{ 'distributed_lock.reason': 'expired' }, 2]]);
-    expect(await read.sum('suspended')).toBe(1);
-    expect(await read.sum('held')).toBe(0);
+    expect(await read.points('losses')).toEqual([[{ 'distributed_lock.reason': 'expired' }, 2]]);
+    expect(await read.sum('suspensions')).toBe(1);
+    expect(await read.sum('held_locks')).toBe(0);
     const [[attributes, { count }]] = (await read.points('hold.duration')) as [
       [Attributes, { count: number }],
     ];
@@ -174,12 +177,12 @@ describe('the metrics of locks', () => {
   it('name no key by default, and what keyLabel makes of it on request', async () => {
     const silent = await measured();
     await silent.locks.withLock('user:4711', () => undefined);
-    expect(await silent.read.points('released')).toEqual([[{}, 1]]);
+    expect(await silent.read.points('releases')).toEqual([[{}, 1]]);
     await app?.close();
     const telling = await measured({ keyLabel: (key) => key.split(':')[0] });
     await telling.locks.withLock('user:4711', () => undefined);
     await telling.locks.withLock('user:4712', () => undefined);
-    expect(await telling.read.points('released')).toEqual([[{ 'distributed_lock.key': 'user' }, 2]]);
+    expect(await telling.read.points('releases')).toEqual([[{ 'distributed_lock.key': 'user' }, 2]]);
   });
 
   it('hurt no lock when keyLabel throws, and count that', async () => {
@@ -195,7 +198,7 @@ describe('the metrics of locks', () => {
   it('do not count nested calls of a key that is held', async () => {
     const { read, locks } = await measured();
     await locks.withLock('k', () => locks.withLock('k', () => undefined));
-    expect(await read.sum('acquired')).toBe(1);
+    expect(await read.sum('acquisitions')).toBe(1);
   });
 
   it('go to the meter provider of the program, which may be set until the application starts', async () => {
@@ -205,7 +208,7 @@ describe('the metrics of locks', () => {
     try {
       app = await WatchedApp.start({}, { imports: [module] });
       await app.locks.withLock('k', () => undefined);
-      expect(await read.sum('acquired')).toBe(1);
+      expect(await read.sum('acquisitions')).toBe(1);
     } finally {
       metrics.disable();
     }
@@ -228,7 +231,7 @@ describe('the metrics of locks', () => {
           const locks = twoServices.get<LockService>(getLockServiceToken(name), { strict: false });
           await locks.withLock('k', () => undefined);
         }
-        expect(await read.sum('acquired')).toBe(2);
+        expect(await read.sum('acquisitions')).toBe(2);
       } finally {
         await twoServices.close();
       }
@@ -241,6 +244,6 @@ describe('the metrics of locks', () => {
     const locks: LockService = app.locks;
     measureLocks(locks, { meterProvider });
     await locks.withLock('k', () => undefined);
-    expect(await read.sum('released')).toBe(1);
+    expect(await read.sum('releases')).toBe(1);
   });
 });

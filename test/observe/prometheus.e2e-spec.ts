@@ -100,7 +100,7 @@ afterAll(async () => {
 
 describe('what Prometheus reads of the locks', () => {
   it('says from the start that the store can be reached, so that the first outage is a change', async () => {
-    expect(await scrape()).toMatch(/^distributed_lock_store_down\{.*\} 0$/m);
+    expect(await scrape()).toMatch(/^distributed_lock_store_unreachable_servers\{.*\} 0$/m);
   });
 
   it('has every instrument of the library, once everything has happened', async () => {
@@ -116,7 +116,8 @@ describe('what Prometheus reads of the locks', () => {
   });
 
   it('counts the outages of the store, and their ends, each server once', async () => {
-    const down = async () => Number(/^distributed_lock_store_down\{.*\} (\d+)$/m.exec(await scrape())?.[1]);
+    const down = async () =>
+      Number(/^distributed_lock_store_unreachable_servers\{.*\} (\d+)$/m.exec(await scrape())?.[1]);
     const error = new LockStoreError('away', undefined, 'unready');
     const { storeContext: store } = app;
     expect(await down()).toBe(1);

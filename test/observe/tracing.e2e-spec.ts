@@ -85,12 +85,12 @@ describe('the spans of locks', () => {
     const [wait, hold, request] = spans.all;
     expect(spans.seen).toEqual([
       {
-        name: 'lock.wait',
+        name: 'distributed_lock.wait',
         attributes: { [name('key')]: 'k', [name('outcome')]: 'acquired', [name('by')]: 'store' },
         status: SET,
       },
       {
-        name: 'lock.hold',
+        name: 'distributed_lock.hold',
         attributes: {
           [name('key')]: 'k',
           [name('outcome')]: 'released',
@@ -116,8 +116,8 @@ describe('the spans of locks', () => {
       const id = spans.named(who)[0]?.spanContext().spanId;
       return spans.all.filter((span) => span.parentSpanContext?.spanId === id).map((span) => span.name);
     });
-    expect(families).toEqual(Array(3).fill(['lock.wait', 'lock.hold']));
-    const by = spans.named('lock.wait').map(({ attributes }) => attributes[name('by')]);
+    expect(families).toEqual(Array(3).fill(['distributed_lock.wait', 'distributed_lock.hold']));
+    const by = spans.named('distributed_lock.wait').map(({ attributes }) => attributes[name('by')]);
     expect(by).toEqual(expect.arrayContaining(['store', 'local']));
   });
 
@@ -125,7 +125,7 @@ describe('the spans of locks', () => {
     const { spans, locks } = await traced();
     const lock = await locks.acquire('k');
     const heldFrom = Date.now();
-    expect(spans.all.map((span) => span.name)).toEqual(['lock.wait']);
+    expect(spans.all.map((span) => span.name)).toEqual(['distributed_lock.wait']);
     await new Promise((resolve) => setTimeout(resolve, 100));
     await lock.release();
     const [wait, hold] = spans.all;
@@ -146,19 +146,19 @@ describe('the spans of locks', () => {
     await clock.advance(50);
     const messages = await Promise.all(calls);
     await mine.release();
-    const owner = spans.named('lock.hold')[0]?.attributes[name('owner')];
+    const owner = spans.named('distributed_lock.hold')[0]?.attributes[name('owner')];
     const key = { [name('key')]: 'k' };
     const outcome = { [name('outcome')]: 'abandoned' };
     const given = spans.seen.filter(({ attributes }) => attributes[name('outcome')] === 'abandoned');
     expect(given).toHaveLength(2);
     const late = { ...key, ...outcome, [name('holder')]: owner, 'error.type': 'LOCK_WAIT_TIMEOUT' };
     expect(given).toContainEqual({
-      name: 'lock.wait',
+      name: 'distributed_lock.wait',
       attributes: expect.objectContaining(late),
       status: { code: SpanStatusCode.ERROR, message: messages[0] },
     });
     expect(given).toContainEqual({
-      name: 'lock.wait',
+      name: 'distributed_lock.wait',
       attributes: { ...key, ...outcome, 'error.type': 'aborted' },
       status: { code: SpanStatusCode.ERROR, message: messages[1] },
     });
@@ -175,7 +175,7 @@ describe('the spans of locks', () => {
     await waiting;
     await lock.release();
     await service.close();
-    expect(spans.named('lock.wait')[1]?.attributes).toMatchObject({
+    expect(spans.named('distributed_lock.wait')[1]?.attributes).toMatchObject({
       [name('outcome')]: 'abandoned',
       [name('holder_application')]: 'shop',
       [name('holder_host')]: service.client.host,
@@ -208,7 +208,7 @@ describe('the spans of locks', () => {
     await clock.advance(5000);
     watched.cutRenewals();
     await clock.advance(31_000);
-    const [hold] = spans.named('lock.hold');
+    const [hold] = spans.named('distributed_lock.hold');
     expect(hold?.events.map((event) => event.name)).toEqual(['suspended', 'resumed', 'suspended']);
     const validFor = Number(hold?.events[0]?.attributes?.[name('valid_for')]);
     expect(validFor).toBeGreaterThan(15);
@@ -232,7 +232,7 @@ describe('the spans of locks', () => {
     watched.mend();
     await clock.advance(2000);
     await Promise.all(readers.map((reader) => reader.release()));
-    const told = spans.named('lock.hold').map(({ events }) => events.map((event) => event.name));
+    const told = spans.named('distributed_lock.hold').map(({ events }) => events.map((event) => event.name));
     expect(told).toEqual([[], ['suspended', 'resumed'], ['suspended', 'resumed']]);
   });
 
@@ -266,10 +266,12 @@ describe('the spans of locks', () => {
     await spans.within('request', () =>
       locks.withLock(['a', 'b'], () => locks.withLock('a', () => undefined)),
     );
-    const keys = spans.named('lock.hold').map(({ attributes }) => attributes[name('key')]);
+    const keys = spans.named('distributed_lock.hold').map(({ attributes }) => attributes[name('key')]);
     expect(new Set(keys)).toEqual(new Set(['a', 'b']));
     const request = spans.named('request')[0]?.spanContext().spanId;
-    expect(spans.named('lock.wait').every((span) => span.parentSpanContext?.spanId === request)).toBe(true);
+    expect(
+      spans.named('distributed_lock.wait').every((span) => span.parentSpanContext?.spanId === request),
+    ).toBe(true);
   });
 
   it('go to the tracer provider of the program, which may be set until the application starts', async () => {
@@ -278,7 +280,7 @@ describe('the spans of locks', () => {
     try {
       app = await WatchedApp.start({}, { imports: [LockTracingModule.forRoot()] });
       await app.locks.withLock('k', () => undefined);
-      expect(spans.all.map((span) => span.name)).toEqual(['lock.wait', 'lock.hold']);
+      expect(spans.all.map((span) => span.name)).toEqual(['distributed_lock.wait', 'distributed_lock.hold']);
     } finally {
       trace.disable();
     }
@@ -318,7 +320,7 @@ describe('the spans of locks', () => {
     traceLocks(locks, { tracerProvider: spans.tracerProvider });
     await Promise.all(['a:b', 'c'].map((id) => fetch(`/${encodeURIComponent(id)}`)));
     await until(() => spans.all.length === 6);
-    const waits = spans.named('lock.wait');
+    const waits = spans.named('distributed_lock.wait');
     const requests = spans.named('request').map((span) => span.spanContext().spanId);
     expect(new Set(waits.map((span) => span.parentSpanContext?.spanId))).toEqual(new Set(requests));
     const keys = waits.map(({ attributes }) => attributes[name('key')]);

@@ -31,21 +31,21 @@ export const METRICS_NAMES: OptionNames<LockMetricsOptions> = { keyLabel: true, 
  * Measures the locks of one service, until the service closes. Call it before the first lock is acquired, because gauges
  * count from then on.
  *
- * | Instrument                       | Kind              | Attributes beside `distributed_lock.registration`                  |
- * | -------------------------------- | ----------------- | ------------------------------------------------------------------ |
- * | `distributed_lock.wait.duration` | histogram, s      | `distributed_lock.outcome`: `acquired`, `abandoned`; `error.type`  |
- * | `distributed_lock.hold.duration` | histogram, s      | `distributed_lock.outcome`: `released`, `lost`                     |
- * | `distributed_lock.acquired`      | counter           | `distributed_lock.by`: `store`, `local`                            |
- * | `distributed_lock.released`      | counter           |                                                                    |
- * | `distributed_lock.abandoned`     | counter           | `error.type`: the code of the lock error, or `aborted`             |
- * | `distributed_lock.lost`          | counter           | `distributed_lock.reason`: `expired`, `taken`, `takeover`, `shutdown` |
- * | `distributed_lock.suspended`     | counter           | leases whose renewals have stopped being answered                  |
- * | `distributed_lock.errors`        | counter           | `distributed_lock.during`: `release`, `renewal`, …                 |
- * | `distributed_lock.waiting`       | up-down counter   |                                                                    |
- * | `distributed_lock.held`          | up-down counter   |                                                                    |
- * | `distributed_lock.hold.oldest`   | observable gauge, s | how long the oldest lock is held; not counting those of leaders  |
- * | `distributed_lock.store.down`    | up-down counter   | servers that cannot be reached: 0, or 1 (in a quorum, up to all)   |
- * | `distributed_lock.leader`        | up-down counter   | `distributed_lock.leader.name`: 1 while this instance leads, or 0  |
+ * | Instrument                                   | Kind                | Attributes beside `distributed_lock.registration`                     |
+ * | -------------------------------------------- | ------------------- | --------------------------------------------------------------------- |
+ * | `distributed_lock.wait.duration`             | histogram, s        | `distributed_lock.outcome`: `acquired`, `abandoned`; `error.type`     |
+ * | `distributed_lock.hold.duration`             | histogram, s        | `distributed_lock.outcome`: `released`, `lost`                        |
+ * | `distributed_lock.acquisitions`              | counter             | `distributed_lock.by`: `store`, `local`                               |
+ * | `distributed_lock.releases`                  | counter             |                                                                       |
+ * | `distributed_lock.abandoned_calls`           | counter             | `error.type`: the code of the lock error, or `aborted`                |
+ * | `distributed_lock.losses`                    | counter             | `distributed_lock.reason`: `expired`, `taken`, `takeover`, `shutdown` |
+ * | `distributed_lock.suspensions`               | counter             | leases whose renewals have stopped being answered                     |
+ * | `distributed_lock.errors`                    | counter             | `distributed_lock.during`: `release`, `renewal`, …                    |
+ * | `distributed_lock.waiting_calls`             | up-down counter     |                                                                       |
+ * | `distributed_lock.held_locks`                | up-down counter     |                                                                       |
+ * | `distributed_lock.hold.max_age`              | observable gauge, s | how long the oldest lock is held; not counting those of leaders       |
+ * | `distributed_lock.store.unreachable_servers` | up-down counter     | servers that cannot be reached: 0, or 1 (in a quorum, up to all)      |
+ * | `distributed_lock.leaders`                   | up-down counter     | `distributed_lock.leader.name`: 1 while this instance leads, or 0     |
  *
  * The histograms ask for buckets from one millisecond to one minute. Nested calls for a held key are not counted.
  */
@@ -60,94 +60,98 @@ export function measureLocks(service: LockService, options: LockMetricsOptions =
   };
   const { clock } = service.options;
   const holds = new OldestHolds(attributesOf(undefined), () => clock.now());
-  const record = recorder(meter, attributesOf, holds);
-  const oldest = meter.createObservableGauge('distributed_lock.hold.oldest', {
+  const recorder = new Recorder(meter, attributesOf, holds);
+  const maxAge = meter.createObservableGauge('distributed_lock.hold.max_age', {
     description: 'How long the oldest lock is held now, those of leaders left out',
     unit: 's',
   });
   const observe = (result: ObservableResult): void => holds.observe(result);
-  oldest.addCallback(observe);
+  maxAge.addCallback(observe);
   service.events$.subscribe({
-    next: (event) => record(event),
-    complete: () => oldest.removeCallback(observe),
+    next: (event) => recorder.onEvent(event),
+    complete: () => maxAge.removeCallback(observe),
   });
 }
 
-function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attributes, holds: OldestHolds) {
+type Instruments = ReturnType<typeof instrumentsOf>;
+
+/** Names as https://opentelemetry.io/docs/specs/semconv/general/metrics/ asks: what is counted is a plural noun, its unit the singular. */
+function instrumentsOf(meter: Meter) {
   const duration = (name: string, description: string) =>
     meter.createHistogram(`distributed_lock.${name}.duration`, {
       description,
       unit: 's',
       advice: { explicitBucketBoundaries: BOUNDARIES },
     });
-  const counter = (name: string, description: string, unit: string) =>
+  const counter = (name: string, unit: string, description: string) =>
     meter.createCounter(`distributed_lock.${name}`, { description, unit });
-  const gauge = (name: string, description: string, unit: string) =>
+  const gauge = (name: string, unit: string, description: string) =>
     meter.createUpDownCounter(`distributed_lock.${name}`, { description, unit });
+  return {
+    waitDuration: duration('wait', 'Time in the queue, whether the lock was acquired or not'),
+    holdDuration: duration('hold', 'Time from the acquisition to the release or the loss'),
+    acquisitions: counter('acquisitions', '{acquisition}', 'Locks acquired'),
+    releases: counter('releases', '{release}', 'Locks released'),
+    abandonedCalls: counter('abandoned_calls', '{call}', 'Calls that ended without the lock'),
+    losses: counter('losses', '{loss}', 'Locks lost before their release'),
+    suspensions: counter('suspensions', '{suspension}', 'Leases whose renewals stopped being answered'),
+    errors: counter('errors', '{error}', 'Failures that no caller waits for'),
+    waitingCalls: gauge('waiting_calls', '{call}', 'Calls that wait now'),
+    heldLocks: gauge('held_locks', '{lock}', 'Locks held now'),
+    unreachable: gauge(
+      'store.unreachable_servers',
+      '{server}',
+      'Servers of the store that cannot be reached',
+    ),
+    leaders: gauge('leaders', '{leader}', 'Names that this instance leads now'),
+  };
+}
 
-  const wait = duration('wait', 'Time in the queue, whether the lock was acquired or not');
-  const hold = duration('hold', 'Time from the acquisition to the release or the loss');
-  const acquired = counter('acquired', 'Locks acquired', '{lock}');
-  const released = counter('released', 'Locks released', '{lock}');
-  const abandoned = counter('abandoned', 'Waits that ended without the lock', '{call}');
-  const lost = counter('lost', 'Locks lost before their release', '{lock}');
-  const suspended = counter('suspended', 'Renewals that got no answer while the lease was valid', '{lock}');
-  const errors = counter('errors', 'Failures that no caller waits for', '{error}');
-  const waiting = gauge('waiting', 'Callers that wait now', '{call}');
-  const held = gauge('held', 'Locks held now', '{lock}');
-  const storeDown = gauge('store.down', 'Servers of the store that cannot be reached now', '{server}');
-  const leader = gauge('leader', 'Names that this instance leads now', '{leader}');
-  // So that the time series exists before the first outage: an alert on a series that is absent says nothing.
-  storeDown.add(0, attributesOf(undefined));
-  const downNodes = new Set<number>();
+class Recorder {
+  private readonly instruments: Instruments;
+  private readonly unreachableNodes = new Set<number>();
   /** Leaders hold their locks for days. */
-  const keysOfLeaders = new Set<string>();
+  private readonly keysOfLeaders = new Set<string>();
 
-  return (event: LockEvent): void => {
-    const common = attributesOf(event.key);
-    const outcome = { ...common, 'distributed_lock.outcome': event.type };
+  constructor(
+    meter: Meter,
+    private readonly attributesOf: (key: string | undefined) => Attributes,
+    private readonly holds: OldestHolds,
+  ) {
+    this.instruments = instrumentsOf(meter);
+    // So that the time series exists before the first outage: an alert on a series that is absent says nothing.
+    this.instruments.unreachable.add(0, attributesOf(undefined));
+  }
+
+  onEvent(event: LockEvent): void {
+    const { instruments } = this;
+    const common = this.attributesOf(event.key);
     switch (event.type) {
       case 'asked':
-        return waiting.add(1, common);
+        return instruments.waitingCalls.add(1, common);
       case 'acquired':
-        waiting.add(-1, common);
-        held.add(1, common);
-        if (!keysOfLeaders.has(event.key)) holds.add(event.call, common);
-        acquired.add(1, { ...common, 'distributed_lock.by': event.by });
-        return wait.record(event.waitedMs / 1000, outcome);
-      case 'abandoned': {
-        const type = { 'error.type': errorType(event.error) };
-        waiting.add(-1, common);
-        abandoned.add(1, { ...common, ...type });
-        return wait.record(event.waitedMs / 1000, { ...outcome, ...type });
-      }
+        return this.onAcquired(event, common);
+      case 'abandoned':
+        return this.onAbandoned(event, common);
       case 'released':
-        held.add(-1, common);
-        holds.delete(event.call, common);
-        released.add(1, common);
-        return hold.record(event.heldMs / 1000, outcome);
+        instruments.releases.add(1, common);
+        return this.onEnded(event, event.heldMs, common);
       case 'lost':
-        held.add(-1, common);
-        holds.delete(event.call, common);
-        lost.add(1, { ...common, 'distributed_lock.reason': event.error.reason });
-        return hold.record(event.error.heldMs / 1000, outcome);
+        instruments.losses.add(1, { ...common, 'distributed_lock.reason': event.error.reason });
+        return this.onEnded(event, event.error.heldMs, common);
       case 'suspended':
-        return suspended.add(1, common);
-      case 'store': {
-        const { isUp, node = 0 } = event.state;
-        const isChanged = isUp ? downNodes.delete(node) : !downNodes.has(node);
-        if (!isUp) downNodes.add(node);
-        return isChanged ? storeDown.add(isUp ? -1 : 1, common) : undefined;
-      }
+        return instruments.suspensions.add(1, common);
+      case 'store':
+        return this.onStore(event, common);
       case 'candidate':
       case 'elected':
       case 'demoted': {
-        keysOfLeaders.add(event.key);
+        this.keysOfLeaders.add(event.key);
         const change = { candidate: 0, elected: 1, demoted: -1 }[event.type];
-        return leader.add(change, { ...common, 'distributed_lock.leader.name': event.name });
+        return instruments.leaders.add(change, { ...common, 'distributed_lock.leader.name': event.name });
       }
       case 'error':
-        return errors.add(1, { ...common, 'distributed_lock.during': event.during });
+        return instruments.errors.add(1, { ...common, 'distributed_lock.during': event.during });
       case 'resumed':
       case 'contended':
       case 'takeover':
@@ -158,8 +162,41 @@ function recorder(meter: Meter, attributesOf: (key: string | undefined) => Attri
       default:
         event satisfies never;
     }
-  };
+  }
+
+  private onAcquired(event: EventOf<'acquired'>, common: Attributes): void {
+    const { waitingCalls, heldLocks, acquisitions, waitDuration } = this.instruments;
+    waitingCalls.add(-1, common);
+    heldLocks.add(1, common);
+    if (!this.keysOfLeaders.has(event.key)) this.holds.add(event.call, common);
+    acquisitions.add(1, { ...common, 'distributed_lock.by': event.by });
+    waitDuration.record(event.waitedMs / 1000, { ...common, 'distributed_lock.outcome': 'acquired' });
+  }
+
+  private onAbandoned(event: EventOf<'abandoned'>, common: Attributes): void {
+    const { waitingCalls, abandonedCalls, waitDuration } = this.instruments;
+    const attributes = { ...common, 'error.type': errorType(event.error) };
+    waitingCalls.add(-1, common);
+    abandonedCalls.add(1, attributes);
+    waitDuration.record(event.waitedMs / 1000, { ...attributes, 'distributed_lock.outcome': 'abandoned' });
+  }
+
+  private onEnded({ type, call }: EventOf<'released' | 'lost'>, heldMs: number, common: Attributes): void {
+    this.instruments.heldLocks.add(-1, common);
+    this.holds.delete(call, common);
+    this.instruments.holdDuration.record(heldMs / 1000, { ...common, 'distributed_lock.outcome': type });
+  }
+
+  /** A store may report a state again. */
+  private onStore({ state: { isUp, node = 0 } }: EventOf<'store'>, common: Attributes): void {
+    if (isUp === !this.unreachableNodes.has(node)) return;
+    if (isUp) this.unreachableNodes.delete(node);
+    else this.unreachableNodes.add(node);
+    this.instruments.unreachable.add(isUp ? -1 : 1, common);
+  }
 }
+
+type EventOf<Type extends LockEvent['type']> = Extract<LockEvent, { readonly type: Type }>;
 
 /** The value of `error.type` for an abandoned wait: the code of the lock error, or `aborted` by the caller's signal. */
 export function errorType(error: unknown): string {

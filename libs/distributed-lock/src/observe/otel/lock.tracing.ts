@@ -32,10 +32,10 @@ export const TRACING_NAMES: OptionNames<LockTracingOptions> = { keyLabel: true, 
  * Makes spans of the calls of one service, until the service closes. Their parent is the active span of the call, so they
  * are siblings of the spans of the work. Each has `distributed_lock.registration` and `distributed_lock.key`, and:
  *
- * - `lock.wait`, from the request to the grant or the end of the wait: `distributed_lock.outcome` (`acquired`,
+ * - `distributed_lock.wait`, from the request to the grant or the end of the wait: `distributed_lock.outcome` (`acquired`,
  *   `abandoned`), `distributed_lock.by` (`store`, `local`); abandoned, `error.type`, `distributed_lock.holder`, and, where
  *   the error names it, `distributed_lock.holder_application`, `…holder_host` and `…holder_site`.
- * - `lock.hold`, from the grant to the release or the loss: `distributed_lock.outcome` (`released`, `lost`),
+ * - `distributed_lock.hold`, from the grant to the release or the loss: `distributed_lock.outcome` (`released`, `lost`),
  *   `distributed_lock.owner`, `distributed_lock.fencing_token`; lost, `error.type` and `distributed_lock.reason`. Its event
  *   `suspended` is a renewal without an answer, with `distributed_lock.valid_for` in seconds; its event `resumed` ends that. Its event
  *   `contended` tells that others begin to wait, and `takeover` that another call takes the lock over, with
@@ -125,7 +125,7 @@ class Tracing {
     const label = keyLabel ? keyLabel(key) : key;
     const registration = { 'distributed_lock.registration': this.registration };
     const common = label === undefined ? registration : { ...registration, 'distributed_lock.key': label };
-    const span = this.tracer.startSpan('lock.wait', { attributes: common }, parent);
+    const span = this.tracer.startSpan('distributed_lock.wait', { attributes: common }, parent);
     this.calls.set(call, { parent, common, span });
   }
 
@@ -139,7 +139,7 @@ class Tracing {
       'distributed_lock.owner': event.owner,
       'distributed_lock.fencing_token': event.fencingToken,
     };
-    call.span = this.tracer.startSpan('lock.hold', { attributes }, call.parent);
+    call.span = this.tracer.startSpan('distributed_lock.hold', { attributes }, call.parent);
     const holds = this.holds.get(nameOf(event));
     if (holds) holds.add(call.span);
     else this.holds.set(nameOf(event), new Set([call.span]));
