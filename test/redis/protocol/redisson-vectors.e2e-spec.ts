@@ -386,6 +386,39 @@ describe('tokens that are shared with Java’s fenced lock', () => {
     expect(await open().withLock(redis.key, ({ fencingToken }) => fencingToken)).toBe(ahead + 1);
   });
 
+  /** Many callers of another process than the holder's, each of which does `work`. They reserve a block of tokens. */
+  const contend = async (work: () => Promise<unknown> = async () => undefined) => {
+    const [one, two] = [open(), open()];
+    const holder = await one.acquire(redis.key);
+    const calls = Array.from({ length: 5 }, () =>
+      two.withLock(redis.key, async ({ fencingToken }) => {
+        await work();
+        return fencingToken;
+      }),
+    );
+    await redis.eyes.untilQueued(redis.key, 1);
+    await holder.release();
+    const tokens = await Promise.all(calls);
+    await closeServices();
+    return tokens;
+  };
+
+  it('go back to the counter that Java shares as far as they were not used, after each of many contended grants', async () => {
+    for (let i = 0; i < 5; i += 1) {
+      const tokens = await contend();
+      expect(Number(await redis.eyes.client.get(counter()))).toBe(Math.max(...tokens));
+    }
+  });
+
+  it('do not go back where Java has taken the next one meanwhile', async () => {
+    const taken: number[] = [];
+    const tokens = await contend(async () => taken.push(await takeInJava()));
+    const largest = Math.max(...taken);
+    expect(largest).toBeGreaterThan(Math.max(...tokens));
+    expect(Number(await redis.eyes.client.get(counter()))).toBe(largest);
+    expect(await open().withLock(redis.key, ({ fencingToken }) => fencingToken)).toBeGreaterThan(largest);
+  });
+
   it('are left alone without the option', async () => {
     await takeInJava();
     await redis.open().withLock(redis.key, () => undefined);

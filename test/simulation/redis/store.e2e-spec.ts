@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
+import { describe, expect, it } from '@jest/globals';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { describeLockStoreContract, ManualClock } from 'nestjs-distributed-lock/testing';
+import type { Grant } from '../../../libs/distributed-lock/src/port/lock-store.js';
 import { RedisServer } from './server/redis-server.js';
 import type { Line, LineEvents } from './socket/line.js';
 import { simulatedTarget } from './socket/connector.js';
@@ -60,3 +62,49 @@ describeLockStoreContract(
       'the simulated server has no SCAN',
   },
 );
+
+describe('tokens shared with Redisson, simulated', () => {
+  const TOKENS = 1000;
+  const counter = (key: string) => `redisson_lock_token:{${key}}`;
+
+  /** Takes a block of tokens and uses the first. @returns the token used, and the function that releases the lock */
+  async function take(key: string) {
+    const store = redisStore(simulatedTarget('simulated', line), { sharedTokens: true }).create({
+      clock,
+      keyPrefix: '',
+      watchdogTimeoutMs: 30_000,
+    });
+    const owner = `${store.clientId}:1`;
+    const request = { key, claim: { kind: 'lock' }, owner, leaseMs: 30_000 } as const;
+    const asked = store.acquire({ ...request, waitMs: 0, ticket: 0, tokens: TOKENS });
+    await clock.settle();
+    const { token, lastToken } = (await asked) as Grant;
+    expect(lastToken).toBe(token + TOKENS - 1);
+    const release = async () => {
+      const released = store.release({ ...request, used: { token, lastToken } });
+      await clock.settle();
+      expect(await released).toBe('released');
+      await store.close();
+    };
+    return { token, lastToken, release };
+  }
+
+  it('stand at the last token used after each release, and the next grant continues from there', async () => {
+    let last: number | undefined;
+    for (let i = 0; i < 20; i += 1) {
+      const { token, release } = await take('block');
+      if (last !== undefined) expect(token).toBe(last + 1);
+      await release();
+      expect(server.execute(['GET', counter('block')])).toBe(String(token));
+      last = token;
+    }
+  });
+
+  it('stay where Redisson has counted on during the hold', async () => {
+    const { lastToken, release } = await take('counted');
+    expect(server.execute(['INCRBY', counter('counted'), '1'])).toBe(lastToken + 1);
+    await release();
+    expect(server.execute(['GET', counter('counted')])).toBe(String(lastToken + 1));
+    expect((await take('counted')).token).toBe(lastToken + 2);
+  });
+});

@@ -20,12 +20,6 @@ if not is_common then
   kind, publish = options.kind, options.publish
 end
 
-local function give_back_tokens()
-  if is_common or not options.used then return end
-  local first, last = string.match(redis.call('GET', KEYS[4]) or '', '^(%d+) (%d+)$')
-  if last == options.reserved then redis.call('SET', KEYS[4], first .. ' ' .. options.used, 'KEEPTTL') end
-end
-
 local was_holder, receivers, waiting_keys
 if kind == 'lock' then
   -- The delete comes first: it needs no memory, and what follows it may then write.
@@ -34,7 +28,6 @@ if kind == 'lock' then
   if type(was_holder) == 'table' then
     was_holder = redis.call('TYPE', KEYS[1]).ok == 'hash' and redis.call('HDEL', KEYS[1], owner) or 0
   end
-  if was_holder == 1 then give_back_tokens() end
   -- Where nobody waits, and no grant is unconfirmed (its mark is in KEYS[3]), only foreign clients are notified. With an owner in
   -- the queue all of this is left to hand_off.
   -- The name of the queue of Redisson's fair lock follows from the name of the channel.
@@ -86,16 +79,27 @@ local weight, permits, hold, cluster = options.weight, options.permits, options.
 --@include lib/waiters.lua
 --@include lib/grant.lua
 
+-- Lowers the counters from the last token reserved to the last one used, unless another grant has counted on. With
+-- shared tokens this must include the counter of foreign clients: if it moved by a whole block with each grant, tokens would run
+-- ahead of the clock.
+local function give_back_tokens()
+  local first, last = string.match(redis.call('GET', KEYS[4]) or '', '^(%d+) (%d+)$')
+  if last ~= options.reserved then return end
+  redis.call('SET', KEYS[4], first .. ' ' .. options.used, 'KEEPTTL')
+  if are_shared and redis.call('GET', foreign_counter(KEYS[1])) == last then
+    redis.call('SET', foreign_counter(KEYS[1]), options.used)
+  end
+end
+
+if kind ~= 'lock' then was_holder = leave(owner, kind, weight) end
+if was_holder == 1 and options.used then give_back_tokens() end
+
 if receivers then
   -- No owner of ours waits. The mark of a waiting foreign client is set, so that our owners cannot starve it.
   if receivers > 0 and listeners(KEYS[5]) > 0 then foreign_clients_waited() end
   return { was_holder, now }
 end
 
-if kind ~= 'lock' then
-  was_holder = leave(owner, kind, weight)
-  if was_holder == 1 then give_back_tokens() end
-end
 if was_holder == 1 and hold then
   -- As placeholderOf in port/lock-store.ts says.
   local placeholder = string.gsub(owner, ':', ':-')

@@ -16,7 +16,8 @@ end
 
 local raised_to
 
--- Raises the counter of foreign clients to the last token. Another lock may share the counter, so it is never lowered.
+-- Raises the counter of foreign clients to the last token. It is lowered only where nobody else can have counted since: by the script
+-- that has raised it, and by a release while the counter still is the last token of its own block.
 local function raise_foreign_count(lock, last)
   if not are_shared then return end
   local counted = foreign_count(lock)
