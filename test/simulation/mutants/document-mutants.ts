@@ -141,7 +141,7 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('documents', 'stores/core/lane-owners.js', [
     [
       'a waiter does not see its grant in the document',
-      'holder && holder.nonce === this.client.nonce',
+      'holder && holder.nonce === this.context.client.nonce',
       'false',
     ],
     ['the holder is not told that others wait', 'if (queue.length > 0)', 'if (false)'],

@@ -31,8 +31,7 @@ import { RequestsByOwner, type OwnerRequests } from '../common/owner-requests.js
 import { ServerClock } from '../common/server-clock.js';
 import { snapshotsOf } from '../../port/snapshots-of.js';
 import type { AcquireOutcome, ActingClient } from './key-state.js';
-import { LaneOwners } from './lane-owners.js';
-import { ServerSideExpiry, type LeaseClient, type Leases } from './leases.js';
+import type { LeaseClient, Leases } from './leases.js';
 import { Lane, type Executed, type LaneContext } from './lane.js';
 import type { Register } from './register.js';
 import { TimedRegister } from './timed-register.js';
@@ -51,7 +50,8 @@ export class DocumentStore implements LockStore {
   private readonly releases: CertainReleases;
   private readonly delays: Delays;
   private readonly timed: TimedRegister;
-  private readonly leases: Leases;
+  /** Absent where the back end ends leases. */
+  private readonly leases: Leases | undefined;
   private readonly client: ActingClient & { minToken: number };
   private readonly laneContext: LaneContext;
   /** Lanes whose holders have not been read again since the last gap. */
@@ -71,14 +71,13 @@ export class DocumentStore implements LockStore {
     this.serverClock = new ServerClock(clock);
     this.releases = new CertainReleases(this.owners, clock, chance, commandTimeoutMs);
     this.delays = new Delays(clock);
-    this.leases =
-      register.leasesOf?.(this.leaseClient()) ?? new ServerSideExpiry(this.serverClock, initialLeaseMs);
+    this.leases = register.leasesOf?.(this.leaseClient());
     this.client = {
       clientId,
       minToken: 0,
       nonce: chance.hex(8),
       initialLeaseMs,
-      areRenewalsWritten: this.leases.areRenewalsWritten,
+      areRenewalsWritten: !this.leases,
       isGone: (client) => register.isGone?.(client) ?? false,
     };
     this.timed = new TimedRegister({
@@ -94,6 +93,7 @@ export class DocumentStore implements LockStore {
       chance,
       delays: this.delays,
       client: this.client,
+      serverClock: this.serverClock,
       notify: (notification) => this.notify(notification),
       watch: (name, interest) => register.watch?.(name, interest),
       leases: this.leases,
@@ -104,7 +104,7 @@ export class DocumentStore implements LockStore {
         const lane = this.lanes.get(name);
         if (!lane) {
           const key = name.slice(context.keyPrefix.length);
-          return this.leases.onHolders(key, reading.document.holders);
+          return this.leases?.onHolders(key, reading.document.holders);
         }
         lane.onReading(this.timed.arrived(reading));
         lane.closeIfIdle();
@@ -126,7 +126,7 @@ export class DocumentStore implements LockStore {
     const lane = this.laneOf(request.key);
     const reply = lane.run(
       (state) => {
-        this.leases.extend(request.owner, Math.max(request.leaseMs, SILENT_WAITER_MS));
+        this.leases?.extend(request.owner, Math.max(request.leaseMs, SILENT_WAITER_MS));
         const outcome = state.acquire(request);
         return (executed) => this.acquired(lane, request, outcome, executed);
       },
@@ -152,7 +152,7 @@ export class DocumentStore implements LockStore {
     return released.catch((error: unknown) => {
       // The lease and the ticket of the owner are over by now, or this client goes on to end them.
       this.laneOf(key).forget(owner);
-      this.leases.start(key, owner, 0);
+      this.leases?.start(key, owner, 0);
       throw error;
     });
   }
@@ -208,7 +208,7 @@ export class DocumentStore implements LockStore {
       ),
     );
     await Promise.race([Promise.allSettled(leaving), this.delays.wait(this.commandTimeoutMs)]);
-    const hasEntries = await this.leases.close();
+    const hasEntries = (await this.leases?.close()) ?? false;
     this.releases.close();
     this.delays.endAll();
     await this.register.close(hasEntries);
@@ -227,7 +227,7 @@ export class DocumentStore implements LockStore {
         const holdMs = holdUntil > 0 ? holdUntil - clock.now() : 0;
         const wasHolder = state.release(request, { holdMs, mayHaveNote });
         // The lease of the placeholder starts before the reply, which may be lost: a repeated release does not find the owner any more.
-        if (wasHolder && holdMs > 0) this.leases.start(key, placeholderOf(request.owner), holdMs);
+        if (wasHolder && holdMs > 0) this.leases?.start(key, placeholderOf(request.owner), holdMs);
         return ({ executedAt }) => {
           this.onReleased(lane, request);
           return { wasHolder, executedAt };
@@ -241,7 +241,7 @@ export class DocumentStore implements LockStore {
     const { key, owner, leaseMs, token } = renewal;
     const lane = this.laneOf(key);
     const reply = lane.run((state) => {
-      this.leases.extend(owner, leaseMs);
+      this.leases?.extend(owner, leaseMs);
       const outcome = state.renew(renewal);
       return ({ sentAt, waiting, validUntil }): RenewalReply => {
         if (outcome === 'lost') {
@@ -250,7 +250,7 @@ export class DocumentStore implements LockStore {
         }
         lane.owners.onRenewed(owner, leaseMs);
         const { lastToken } = outcome;
-        this.leases.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
+        this.leases?.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
         // The lease is in the document, but its validity is over. After `renewed` the core would renew at once, again and again.
         if (validUntil <= this.context.clock.now()) return { kind: 'unknown', error: sessionInDoubt(key) };
         return { kind: 'renewed', validUntil: Math.min(leaseValidity(sentAt, leaseMs), validUntil), waiting };
@@ -269,7 +269,7 @@ export class DocumentStore implements LockStore {
     if (outcome.kind !== 'granted') return outcome;
     const { kind, token, lastToken, confirmed } = outcome;
     lane.owners.onGranted(owner, leaseMs, token);
-    this.leases.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
+    this.leases?.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
     this.onToken(lastToken);
     const validUntil = Math.min(leaseValidity(sentAt, leaseMs), sessionUntil);
     return { kind, token, lastToken, waiting, confirmed, validUntil };
@@ -295,7 +295,7 @@ export class DocumentStore implements LockStore {
       commandTimeoutMs,
       watchdogTimeoutMs,
       holds: (key, owner, token) => this.lanes.get(this.nameOf(key))?.owners.holds(owner, token) ?? false,
-      end: (key, owner, isOver, onEnded) => {
+      end: ({ key, owner, isOver, onEnded }) => {
         const ended = this.laneOf(key).run((state) => {
           if (!isOver()) return () => undefined;
           state.release({ owner });
@@ -332,8 +332,7 @@ export class DocumentStore implements LockStore {
     const name = this.nameOf(key);
     let lane = this.lanes.get(name);
     if (!lane) {
-      const owners = new LaneOwners(key, this.client, this.leases);
-      this.lanes.set(name, (lane = new Lane(name, key, owners, this.laneContext)));
+      this.lanes.set(name, (lane = new Lane(name, key, this.laneContext)));
     }
     return lane;
   }

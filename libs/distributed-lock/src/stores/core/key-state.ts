@@ -379,7 +379,7 @@ export interface ActingClient {
   readonly nonce: string;
   /** The longest lease, in ms, of a grant to an owner of another client, which must be notified of it. */
   readonly initialLeaseMs: number;
-  /** As in `Leases`. */
+  /** True if a renewal writes the new end of the lease; false if it only reads that its owner holds, as no end is written. */
   readonly areRenewalsWritten: boolean;
   isGone?(clientId: string): boolean;
 }

@@ -1,5 +1,6 @@
 import { isPlaceholder, type AcquireRequest, type Notification } from '../../port/lock-store.js';
 import { recheckAfter, SILENT_WAITER_MS } from '../../port/recheck-interval.js';
+import type { ServerClock } from '../common/server-clock.js';
 import { type Holder, isOver, remainingOf, type TimedReading, type StoredWaiter } from './document.js';
 import type { ActingClient } from './key-state.js';
 import type { Leases } from './leases.js';
@@ -11,8 +12,7 @@ export class LaneOwners {
 
   constructor(
     private readonly key: string,
-    private readonly client: Pick<ActingClient, 'nonce'>,
-    private readonly leases: Pick<Leases, 'start' | 'end' | 'onGranted'>,
+    private readonly context: OwnersContext,
   ) {}
 
   get isEmpty(): boolean {
@@ -38,16 +38,16 @@ export class LaneOwners {
 
   onQueued(owner: string, leaseMs: number, waitMs: number): void {
     this.owners.set(owner, { leaseMs });
-    this.leases.start(this.key, owner, Math.min(waitMs, SILENT_WAITER_MS));
+    this.context.leases?.start(this.key, owner, Math.min(waitMs, SILENT_WAITER_MS));
   }
 
   onGranted(owner: string, leaseMs: number, token: number): void {
     this.owners.set(owner, { leaseMs, token });
-    this.leases.start(this.key, owner, leaseMs);
+    this.context.leases?.start(this.key, owner, leaseMs);
   }
 
   onRenewed(owner: string, leaseMs: number): void {
-    if (this.owners.has(owner)) this.leases.start(this.key, owner, leaseMs);
+    if (this.owners.has(owner)) this.context.leases?.start(this.key, owner, leaseMs);
   }
 
   /** Forgets the owner, unless it holds under another token or waits again by now. */
@@ -57,7 +57,7 @@ export class LaneOwners {
 
   onGone(owner: string): void {
     this.owners.delete(owner);
-    this.leases.end(owner);
+    this.context.leases?.end(owner);
   }
 
   /** Owners that hold have lost the lock. Owners that wait must enter the queue again. */
@@ -94,10 +94,9 @@ export class LaneOwners {
     for (const [owner, { token, leaseMs }] of this.owners) {
       const holder = holders.find((each) => each.owner === owner);
       if (token === undefined) {
-        if (holder && holder.nonce === this.client.nonce && !isOver(holder.until, now())) {
+        if (holder && holder.nonce === this.context.client.nonce && !isOver(holder.until, now())) {
           this.onGranted(owner, leaseMs, holder.token);
-          const validUntil = this.leases.onGranted(holder, { key: this.key, leaseMs, timed });
-          notifications.push(grantTo(holder, validUntil, queue.length));
+          notifications.push(grantTo(holder, this.validityOf(holder, leaseMs, timed), queue.length));
         } else if (queue[0]?.owner === owner) {
           const placeholder = holders.find((each) => isPlaceholder(each.owner));
           if (placeholder)
@@ -117,6 +116,22 @@ export class LaneOwners {
     }
     return notifications;
   }
+
+  /** Until when the owner of a grant by another client may believe in it. */
+  private validityOf(holder: Holder, leaseMs: number, timed: TimedReading): number {
+    const { leases, serverClock, client } = this.context;
+    if (leases) return leases.onGranted(holder, { key: this.key, leaseMs, timed });
+    if (holder.until === Infinity) return Infinity;
+    const grantedFor = holder.isUnconfirmed ? Math.min(leaseMs, client.initialLeaseMs) : leaseMs;
+    return serverClock.validityOf((holder.until as number) - grantedFor, grantedFor);
+  }
+}
+
+export interface OwnersContext {
+  readonly client: Pick<ActingClient, 'nonce' | 'initialLeaseMs'>;
+  readonly serverClock: ServerClock;
+  /** Absent where the back end ends leases. */
+  readonly leases: Leases | undefined;
 }
 
 interface OwnerOnLane {

@@ -8,32 +8,33 @@ import { nextTurn } from '../../time/turns.js';
 import { asUnknown } from '../common/connection/connection-errors.js';
 import type { TimedReading, StoredWaiter } from './document.js';
 import { KeyState, type ActingClient } from './key-state.js';
-import type { Leases } from './leases.js';
-import type { LaneOwners } from './lane-owners.js';
-import { nextAction, type Situation } from './next-action.js';
+import { LaneOwners, type OwnersContext } from './lane-owners.js';
+import { nextAction } from './next-action.js';
 import { type Interest, sessionEnded } from './register.js';
 import type { Requests, TimedRegister, TimedReply } from './timed-register.js';
 import { leavesNote } from './waiter-note.js';
 
-/** A lane that has tried this often pauses before each further try. */
+/** The lane pauses before each further request after this many. */
 const TRIES_WITHOUT_PAUSE = 4;
 /** The lane sends this many requests however long they take, and a further one only within `commandTimeoutMs`. */
 const MIN_TRIES = 2;
-/**
- * After this many lost swaps the waiters that asked together with other tasks leave notes, which the next writer of any client
- * merges.
- */
+/** After losing this many swaps, waiters that share their write with other tasks leave notes. The next writer of any client merges them. */
 const SWAPS_WITHOUT_NOTES = 2;
 const MAX_PAUSE_MS = 8;
 
 /**
- * The tasks of one client on one key, one write at a time. Tasks that come while a write is under way are applied in order
- * and written together, so that they do not race with each other.
+ * Executes the tasks of one client on one key, with one request to the store at a time:
  *
- * The lane keeps the newest document that it has seen, so that most tasks need one write and no reading. A task that
- * changes nothing is answered from a reading that was made for it.
+ * 1. `run` adds a task, an acquire, a renewal or a release. Tasks that come while a request is under way wait for its reply.
+ * 2. `executeAll` takes all tasks that wait, and `execute` applies them in order to the newest document that the lane has seen.
+ * 3. The store writes the result by one swap, if no other client was first. Otherwise the lane applies the same tasks to the
+ *    document of the other client, and tries again.
+ * 4. As soon as the document is written, each task gets its reply. A task that changes nothing gets it from a document that was
+ *    read for it.
+ * 5. `compare` looks in each newer document for what others did to the owners of this client, and notifies these owners.
  */
 export class Lane {
+  readonly owners: LaneOwners;
   private tasks: Task[] = [];
   private isRunning = false;
   private isScheduled = false;
@@ -49,16 +50,17 @@ export class Lane {
     private readonly name: string,
     /** `name` without the `keyPrefix`. */
     private readonly key: string,
-    readonly owners: LaneOwners,
     private readonly context: LaneContext,
-  ) {}
+  ) {
+    this.owners = new LaneOwners(key, context);
+  }
 
   /**
    * Executes a task.
    *
-   * @param apply is called with a newer state each time another client was first. The function that it returns is called when
-   * that state is written, or came from a reading that was made for the task. The lane compares its owners with the new
-   * document after that.
+   * @param apply changes the state. The lane calls it again, with a newer state, each time another client was first. It returns a
+   * function that makes the reply, which the lane calls as soon as the changed state is written, before it compares its owners with
+   * that document.
    * @throws LockStoreError when the back end did not execute it, or did not say so; and whatever `apply` throws
    */
   run<Reply>(
@@ -78,12 +80,15 @@ export class Lane {
     this.compare();
   }
 
-  /** Resolves when its holders have learned from the document whether they still hold. Without an answer their next renewal tells them. */
+  /**
+   * Reads the document, so that holders of this client learn whether they still hold. If the store does not reply, they learn it by
+   * their next renewal.
+   */
   async readAgain(): Promise<void> {
     await this.run(() => () => undefined).catch(() => undefined);
   }
 
-  /** The session of this client is over, and so are its entries in the newest document. */
+  /** Forgets the document and all holders, because what this client wrote ends with its session. */
   onSessionEnd(): void {
     this.newest = undefined;
     this.hasSessionEnded = true;
@@ -127,9 +132,10 @@ export class Lane {
       try {
         await this.execute(tasks);
       } catch (error) {
-        // Tasks that came meanwhile would wait for the same failure of the back end, for as long again.
+        // Tasks that came meanwhile fail, too: they would wait for the same failing back end, for as long again.
         this.fail([...tasks, ...this.tasks.splice(0)], error);
       }
+      // A newer document may have come before the reply that made an owner a waiter or a holder, so compare once more.
       this.compare();
     }
     this.isRunning = false;
@@ -142,8 +148,8 @@ export class Lane {
   }
 
   /**
-   * Other clients were first with each write, for too long. What was tried fails, except for releases: nobody gets the lock
-   * before them, so they go on with the tasks that came meanwhile.
+   * Rejects the tasks, because other clients were first with each write for too long. Releases go on, together with the tasks that
+   * came meanwhile: nobody gets the lock before they are written.
    */
   private giveUp({ left, tries }: Round, ms: number): void {
     const error = new LockStoreError(
@@ -162,18 +168,29 @@ export class Lane {
     const round: Round = { left: tasks, tries: 0, lostSwaps: 0, firstReplyAt: 0 };
     for (; round.left.length > 0; round.tries++) {
       if (round.tries === 1) round.firstReplyAt = clock.now();
+      // 1. After several tries, pause for a random time, so that clients that lose their writes to each other fall out of step.
       if (round.tries >= TRIES_WITHOUT_PAUSE && register.isRemote)
         await delays.wait(chance.random() * MAX_PAUSE_MS);
       this.checkSession();
+      // 2. Take the document of the last reply, or else the newest one that this lane remembers. Apply the tasks only if the next
+      //    step depends on their outcome: a take needs no document.
       const { left } = round;
       const requests = requestsOf(left);
       const known = (round.fresh ?? this.newest) as TimedReading;
       let applied: Applied | undefined;
       const apply = (): Applied => (applied ??= this.applyTo(known, left));
-      const isChanged = () => apply().state.isChanged;
-      const action = nextAction(this.situationOf(round, requests.length, known, isChanged));
+      // 3. Decide whether a request is needed, and which one.
+      const action = nextAction({
+        acquiring: requests.length === 0 ? 'none' : requests.length < left.length ? 'some' : 'all',
+        document: !known ? 'not known' : known.reading.version === undefined ? 'absent' : 'present',
+        isFresh: round.fresh !== undefined,
+        mustLeaveNotes: round.lostSwaps >= SWAPS_WITHOUT_NOTES && !this.hasNotes && left.some(willLeaveNote),
+        isChanged: () => apply().state.isChanged,
+      });
+      // 4. Give up if the next request would come too late. Replying needs none, so it is never too late for that.
       const triedMs = action === 'answer' ? 0 : this.triedMs(round);
       if (triedMs > register.commandTimeoutMs) return this.giveUp(round, triedMs);
+      // 5. Send it. The reply settles tasks, or brings a newer document to which those that are left are applied again.
       switch (action) {
         case 'take':
           this.onTaken(round, await register.take(this.name, requests));
@@ -182,7 +199,11 @@ export class Lane {
           round.fresh = this.onReply(await register.read(this.name));
           break;
         case 'swap':
-          this.onSwapped(round, apply(), await register.swap(this.name, known, apply().state, requests));
+          this.onSwapped(
+            round,
+            apply(),
+            await register.swap({ name: this.name, known, state: apply().state, requests }),
+          );
           break;
         case 'answer':
           this.settleAll(round, apply());
@@ -190,22 +211,7 @@ export class Lane {
     }
   }
 
-  private situationOf(
-    { left, fresh, lostSwaps }: Round,
-    acquires: number,
-    known: TimedReading | undefined,
-    isChanged: () => boolean,
-  ): Situation {
-    return {
-      acquiring: acquires === 0 ? 'none' : acquires < left.length ? 'some' : 'all',
-      document: !known ? 'not known' : known.reading.version === undefined ? 'absent' : 'present',
-      isFresh: fresh !== undefined,
-      mustLeaveNotes: lostSwaps >= SWAPS_WITHOUT_NOTES && !this.hasNotes && left.some(willLeaveNote),
-      isChanged,
-    };
-  }
-
-  /** The first task that acquires has the document, or the tasks that wait have left notes beside it. */
+  /** If the document was free, the first task that acquires has taken it. Otherwise the tasks that may wait have left notes beside it. */
   private onTaken(round: Round, { isDone, timed }: TimedReply): void {
     round.fresh = this.onReply(timed);
     if (!isDone) return this.onNotesLeft(round.left.filter(willLeaveNote));
@@ -215,8 +221,8 @@ export class Lane {
   }
 
   /**
-   * From its note on, another client may grant the lock to an owner, long before a swap for the other tasks of this round
-   * succeeds. The notification of such a grant may have come before the reply to the take.
+   * Makes these owners waiters now, and not only when all tasks are settled: as soon as its note is there, another client may grant
+   * an owner the lock. The notification of that grant may even have come before this reply.
    */
   private onNotesLeft(tasks: readonly Task[]): void {
     if (tasks.length === 0) return;
@@ -291,16 +297,13 @@ export class Lane {
     return reading.now + this.context.clock.now() - receivedAt;
   }
 
-  /**
-   * Compares after tasks, too: a newer document may have come before the reply that added an owner to `owners`, and was not
-   * compared with that owner.
-   */
+  /** Notifies the owners of this client of what others did to them in the newest document. */
   private compare(): void {
     const { owners, newest } = this;
     if (owners.isEmpty) this.watch(undefined);
     if (!newest) return;
     try {
-      this.context.leases.onHolders(this.key, newest.reading.document.holders);
+      this.context.leases?.onHolders(this.key, newest.reading.document.holders);
       if (owners.isEmpty) return;
       const queue = this.queueIn(newest);
       for (const notification of owners.compare(newest, queue, () => this.nowIn(newest)))
@@ -318,14 +321,14 @@ export class Lane {
     this.context.watch(this.name, interest);
   }
 
-  /** For how long this round has lost its writes to other clients, once there were enough tries. */
+  /** How long this round has been losing its writes to other clients; 0 for the first tries. */
   private triedMs({ tries, firstReplyAt }: Round): number {
     const { register, clock } = this.context;
     return tries < MIN_TRIES || !register.isRemote ? 0 : clock.now() - firstReplyAt;
   }
 }
 
-export interface LaneContext {
+export interface LaneContext extends OwnersContext {
   readonly register: TimedRegister;
   readonly clock: Clock;
   readonly chance: Chance;
@@ -333,7 +336,6 @@ export interface LaneContext {
   readonly client: ActingClient;
   notify(notification: Notification): void;
   watch(name: string, interest: Interest | undefined): void;
-  readonly leases: Pick<Leases, 'onHolders'>;
   onIdle(name: string): void;
 }
 
@@ -369,12 +371,12 @@ interface Task {
 
 type Settle = (executed: Executed) => void;
 
-/** Tasks that are executed together, with what has been tried for them. */
+/** Tasks that are executed together, and what was tried for them. */
 interface Round {
   left: readonly Task[];
   tries: number;
   lostSwaps: number;
-  /** When the first reply came. The time for the tries counts from here, because the register may have had to connect before. */
+  /** When the first reply came. The limit for the tries counts from here, because the register may have had to connect before it. */
   firstReplyAt: number;
   /** A document that was read or written for them. */
   fresh?: TimedReading;
@@ -390,9 +392,7 @@ function willLeaveNote({ request }: Task): boolean {
 }
 
 function requestsOf(tasks: readonly Task[]): Requests {
-  const requests: AcquireRequest[] = [];
-  for (const { request } of tasks) if (request) requests.push(request);
-  return requests as readonly AcquireRequest[] as Requests;
+  return tasks.flatMap(({ request }) => request ?? []) as readonly AcquireRequest[] as Requests;
 }
 
 /** A reply to a later request is newer also if the order is smaller, in case the store has lost its last writes. */

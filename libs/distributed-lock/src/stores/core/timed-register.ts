@@ -1,6 +1,6 @@
 import { LockStoreError } from '../../port/lock.errors.js';
 import type { AcquireRequest } from '../../port/lock-store.js';
-import { readClocks, type Clock } from '../../time/clock.js';
+import { readClocks, type Clock, type ClockReading } from '../../time/clock.js';
 import type { OwnerRequests, RequestsByOwner } from '../common/owner-requests.js';
 import type { ServerClock } from '../common/server-clock.js';
 import { isFree, type Reading, type TimedReading } from './document.js';
@@ -23,32 +23,23 @@ export class TimedRegister {
   /** @param requests the first one takes the lock if the document is free. Otherwise the ones that may wait leave notes. */
   take(name: string, requests: Requests): Promise<TimedReply> {
     const { register, client } = this.context;
-    const sending = new Sending(this.context, requests);
     const { minToken } = client;
     const notes = requests.filter(leavesNote).map((each) => noteOf(each, client));
     const [request] = requests;
-    const { notAfter } = sending;
-    return sending.settle(register.take({ name, request, notes, minToken, notAfter }));
+    return this.write(requests, (notAfter) => register.take({ name, request, notes, minToken, notAfter }));
   }
 
-  /** @param requests the acquire requests that the new state may grant */
-  swap(
-    name: string,
-    { reading: expected }: TimedReading,
-    state: KeyState,
-    requests: readonly AcquireRequest[],
-  ): Promise<TimedReply> {
-    const sending = new Sending(this.context, requests);
+  /** Writes the changed state, if the document is still the known one. */
+  swap({ name, known, state, requests }: ChangedDocument): Promise<TimedReply> {
     const { document: next, lastToken, isExact, notified } = state;
-    const mayBeForgotten = isFree(next);
-    const { notAfter } = sending;
-    const swap = { name, expected, next, lastToken, isExact, notified, mayBeForgotten, notAfter };
-    return sending.settle(this.context.register.swap(swap));
+    const expected = known.reading;
+    const swap = { name, expected, next, lastToken, isExact, notified, mayBeForgotten: isFree(next) };
+    return this.write(requests, (notAfter) => this.context.register.swap({ ...swap, notAfter }));
   }
 
   async read(name: string): Promise<TimedReading> {
-    const sending = new Sending(this.context, []);
-    return sending.onReply(await this.context.register.read(name));
+    const sent = readClocks(this.context.clock);
+    return this.timed(await this.context.register.read(name), sent);
   }
 
   /**
@@ -64,6 +55,41 @@ export class TimedRegister {
   arrived(reading: Reading): TimedReading {
     return { reading, sentAt: -Infinity, receivedAt: this.context.clock.now() };
   }
+
+  /** Until the reply, and without one until their not-after, the back end may execute the acquires that the write carries. */
+  private async write(
+    requests: readonly AcquireRequest[],
+    send: (notAfter: () => number) => Promise<WriteReply>,
+  ): Promise<TimedReply> {
+    const { clock, serverClock, owners, register } = this.context;
+    const sent = readClocks(clock);
+    let begun: readonly OwnerRequests[] = [];
+    let notAfter: number | undefined;
+    const onSending = (): number => {
+      const latest = serverClock.earliest(clock.now()) + Math.ceil(register.commandTimeoutMs);
+      begun = requests.map(({ owner }) => owners.beginRequest(owner));
+      for (const its of begun) its.onAcquireSent(latest);
+      return latest;
+    };
+    let mayComeLate = false;
+    try {
+      const { isDone, reading } = await send(() => (notAfter ??= onSending()));
+      return { isDone, timed: this.timed(reading, sent) };
+    } catch (error) {
+      mayComeLate = error instanceof LockStoreError && error.reason === 'unknown';
+      throw error;
+    } finally {
+      if (!mayComeLate) for (const its of begun) its.onAcquireAnswered();
+      if (begun.length > 0) for (const { owner } of requests) owners.endRequest(owner);
+    }
+  }
+
+  private timed(reading: Reading, sent: ClockReading): TimedReading {
+    const { clock, serverClock } = this.context;
+    const receivedAt = clock.now();
+    serverClock.learn(reading.now, sent, receivedAt);
+    return { reading, sentAt: sent.now, receivedAt };
+  }
 }
 
 export type Requests = readonly [AcquireRequest, ...AcquireRequest[]];
@@ -77,62 +103,19 @@ export interface TimedReply {
   readonly timed: TimedReading;
 }
 
+interface ChangedDocument {
+  readonly name: string;
+  /** The document that was changed. */
+  readonly known: TimedReading;
+  readonly state: KeyState;
+  /** The acquire requests that the new state may grant. */
+  readonly requests: readonly AcquireRequest[];
+}
+
 interface TimedContext {
   readonly register: Register;
   readonly client: ActingClient;
   readonly owners: RequestsByOwner;
   readonly serverClock: ServerClock;
   readonly clock: Clock;
-}
-
-/** One request to a register, and the acquires that it carries. */
-class Sending {
-  private readonly sentAt: number;
-  private readonly sentLead: number;
-  private requestsOf: readonly OwnerRequests[] = [];
-  private sentNotAfter: number | undefined;
-
-  constructor(
-    private readonly context: TimedContext,
-    private readonly requests: readonly AcquireRequest[],
-  ) {
-    ({ now: this.sentAt, lead: this.sentLead } = readClocks(context.clock));
-  }
-
-  readonly notAfter = (): number => (this.sentNotAfter ??= this.onSending());
-
-  onReply(reading: Reading): TimedReading {
-    const { clock, serverClock } = this.context;
-    const { sentAt, sentLead } = this;
-    const receivedAt = clock.now();
-    serverClock.learn(reading.now, { now: sentAt, lead: sentLead }, receivedAt);
-    this.finish(false);
-    return { reading, sentAt, receivedAt };
-  }
-
-  settle(write: Promise<WriteReply>): Promise<TimedReply> {
-    return write.then(
-      ({ isDone, reading }) => ({ isDone, timed: this.onReply(reading) }),
-      (error) => {
-        this.finish(error instanceof LockStoreError && error.reason === 'unknown');
-        throw error;
-      },
-    );
-  }
-
-  /** Until the reply, the back end may execute the acquires at any time before their not-after. */
-  private onSending(): number {
-    const { clock, serverClock, owners, register } = this.context;
-    const notAfter = serverClock.earliest(clock.now()) + Math.ceil(register.commandTimeoutMs);
-    this.requestsOf = this.requests.map(({ owner }) => owners.beginRequest(owner));
-    for (const its of this.requestsOf) its.onAcquireSent(notAfter);
-    return notAfter;
-  }
-
-  private finish(mayComeLate: boolean): void {
-    if (!mayComeLate) for (const its of this.requestsOf) its.onAcquireAnswered();
-    for (const [i] of this.requestsOf.entries())
-      this.context.owners.endRequest((this.requests[i] as AcquireRequest).owner);
-    this.requestsOf = [];
-  }
 }

@@ -13,7 +13,6 @@ export const LAST_LEASES_MS = 1000;
  * the leases of its own owners, and its holders believe in them for no longer than in the session.
  */
 export class SessionLeases implements Leases {
-  readonly areRenewalsWritten = false;
   private readonly expiry: ClientSideExpiry;
   private readonly bound: SessionBoundLeases;
   private readonly delays: Delays;
@@ -82,11 +81,11 @@ export class SessionLeases implements Leases {
   /** Ends the lease in the document, unless a renewal has come first. */
   private release(key: string, owner: string): void {
     const { expiry } = this;
-    this.client.end(
+    this.client.end({
       key,
       owner,
-      () => expiry.isOver(owner),
-      () => expiry.end(owner),
-    );
+      isOver: () => expiry.isOver(owner),
+      onEnded: () => expiry.end(owner),
+    });
   }
 }
