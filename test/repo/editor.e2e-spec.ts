@@ -7,7 +7,7 @@ import {
   REGISTRATION_NAMES,
 } from '../../libs/distributed-lock/src/distributed-lock.options.js';
 import { CALL_NAMES } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
-import { OPTION_NAMES } from '../../libs/distributed-lock/src/locked/locked.options.js';
+import { LOCKED_RULES } from '../../libs/distributed-lock/src/locked/locked.options.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 /** Need not exist: the language service is given its text. */
@@ -30,13 +30,13 @@ const HTTP_NAMES = ['busy', 'storeDown', 'lost', 'badKey'];
 const PLACES: Readonly<Record<string, readonly [code: string, names: readonly string[]]>> = {
   '@Locked with a template': [
     `class Some { @Locked('a:<0>', ${LOCKED}) async some(_id: string): Promise<void> {} }`,
-    [...Object.keys(OPTION_NAMES), ...HTTP_NAMES],
+    [...Object.keys(LOCKED_RULES), ...HTTP_NAMES],
   ],
   '@Locked with a function': [
     `class Some { @Locked((id: string) => id, ${LOCKED}) async some(_id: string): Promise<void> {} }`,
-    [...Object.keys(OPTION_NAMES), ...HTTP_NAMES],
+    [...Object.keys(LOCKED_RULES), ...HTTP_NAMES],
   ],
-  '@LockDefaults': [`@LockDefaults(${LOCKED}) class Some {}`, [...Object.keys(OPTION_NAMES), ...HTTP_NAMES]],
+  '@LockDefaults': [`@LockDefaults(${LOCKED}) class Some {}`, [...Object.keys(LOCKED_RULES), ...HTTP_NAMES]],
   withLock: [`void locks.withLock('a', { waitMs: 1, onLost: 'ignore' }, () => 1);`, ['waitMs', 'onLost']],
   forRoot: [
     `DistributedLockModule.forRoot({ ${MODULE} name: 'a', isGlobal: true });`,

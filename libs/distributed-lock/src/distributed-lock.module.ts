@@ -8,7 +8,7 @@ import {
   type OnApplicationBootstrap,
   type Provider,
 } from '@nestjs/common';
-import { APP_FILTER, DiscoveryModule, DiscoveryService, LazyModuleLoader } from '@nestjs/core';
+import { APP_FILTER, DiscoveryModule, DiscoveryService } from '@nestjs/core';
 import {
   ASYNC_NAMES,
   ConfigurableModuleClass,
@@ -18,15 +18,14 @@ import {
   type LockModuleOptions,
   type LockRegistration,
 } from './distributed-lock.options.js';
-import { LockOpener, LockOpenerModule } from './distributed-lock.opener.js';
+import { LockOpenerModule, OWN_SERVICE } from './distributed-lock.opener.js';
 import { getLockHttpToken, getLockServiceToken } from './distributed-lock.tokens.js';
 import { conceal } from './redaction/conceal.js';
-import { describeGiven } from './options/describe-given.js';
 import { LockConfigurationError } from './port/lock.errors.js';
 import { internalsOf, warn } from './lock/events/service-internals.js';
 import { otherServices } from './lock/copies.js';
 import { LockService } from './lock/lock.service.js';
-import { checkOptionNames } from './options/option-names.js';
+import { checkOptionNames, checkOptions, REGISTRATION_NAME } from './options/option-names.js';
 import { Registration } from './locked/live-services.js';
 import { LockErrorFilter } from './locked/lock-error.filter.js';
 import { resolveLockHttp } from './locked/lock-http.js';
@@ -41,9 +40,6 @@ import { memoryStore } from './stores/memory/memory.store.js';
   providers: [LockedExplorer, { provide: APP_FILTER, useClass: LockErrorFilter }],
 })
 class LockedModule {}
-
-/** The service that this registration has made, also when a test overrides `LockService`. */
-const OWN_SERVICE = Symbol('DistributedLockModule.forRoot()');
 
 /**
  * Offers locks to an application: `LockService`, and `@Locked`.
@@ -65,13 +61,10 @@ export class DistributedLockModule
     @Inject(OWN_SERVICE) private readonly service: LockService,
     @Inject(DiscoveryService) discovery: DiscoveryService,
     @Inject(LockedExplorer) private readonly explorer: LockedExplorer,
-    @Inject(LockOpener) opener: LockOpener,
-    @Inject(LazyModuleLoader) private readonly loader: LazyModuleLoader,
   ) {
     super();
     this.registration = new Registration(service, discovery);
-    opener.add(service);
-    conceal(this, 'service', 'explorer', 'registration', 'loader');
+    conceal(this, 'service', 'explorer', 'registration');
   }
 
   /**
@@ -117,20 +110,6 @@ export class DistributedLockModule
   onApplicationBootstrap(): void {
     this.registration.isRunning = true;
     for (const warning of this.explorer.takeWarnings(this.service.name)) warn(this.service, warning);
-    if (this.isOverriddenInVain()) {
-      warn(
-        this.service,
-        'overrideModule(DistributedLockModule) replaces nothing, because imports have what forRoot() returned. In a test give other locks by overrideProvider(LockService).useValue(new TestLocks()), or overrideProvider(getLockServiceToken(name)) for a registration with a name; TestLocks is in nestjs-distributed-lock/testing.',
-      );
-    }
-  }
-
-  /** Nest compares the module of `Test…overrideModule()` with the imports by identity. The lazy loader has the list of them. */
-  private isOverriddenInVain(): boolean {
-    const { moduleOverrides } = this.loader as unknown as {
-      readonly moduleOverrides?: readonly { readonly moduleToReplace?: unknown }[];
-    };
-    return moduleOverrides?.some((it) => it.moduleToReplace === DistributedLockModule) ?? false;
   }
 
   async beforeApplicationShutdown(): Promise<void> {
@@ -158,13 +137,11 @@ function refuseStoreAlone(options: object): void {
 }
 
 function openService(given: LockModuleOptions, name?: string): LockService {
-  checkOptionNames('DistributedLockModule', given, MODULE_NAMES);
+  checkOptions('DistributedLockModule', given, {
+    ...MODULE_NAMES,
+    logger: [isLockLoggerOption, "true, false, 'error', 'warn', 'log' or 'debug'", String],
+  });
   const { store = memoryStore(), logger = true, http: _http, ...options } = given;
-  if (!isLockLoggerOption(logger)) {
-    throw new LockConfigurationError(
-      `logger must be true, false, 'error', 'warn', 'log' or 'debug'; it is ${String(logger)}.`,
-    );
-  }
   const service = new LockService({ store, ...options }, name);
   internalsOf(service).isBooting = true;
   LockLogger.listen(service, logger);
@@ -172,11 +149,7 @@ function openService(given: LockModuleOptions, name?: string): LockService {
 }
 
 function complete(definition: DynamicModule, name: string | undefined): DynamicModule {
-  if (name !== undefined && (typeof name !== 'string' || name === '')) {
-    throw new LockConfigurationError(
-      `The name of a DistributedLockModule must be a string; it is ${describeGiven(name)}.`,
-    );
-  }
+  checkOptions('DistributedLockModule', { name }, { name: REGISTRATION_NAME });
   const [token, http] = [getLockServiceToken(name), getLockHttpToken(name)];
   const isDefault = name === undefined || name === 'default';
   const others = isDefault ? otherServices() : [];

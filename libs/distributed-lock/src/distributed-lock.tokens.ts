@@ -23,6 +23,11 @@ export function importOf(name = 'default'): string {
     : `DistributedLockModule.forRoot({ name: '${name}', … })`;
 }
 
+/** That several registrations have one name, and what to do. */
+export function twinsText(count: number, name: string): string {
+  return `${count} DistributedLockModules have the name "${name}": each has a LockService and a store of its own. Import it once, in the root module, or give each a name of its own: forRoot({ name: 'jobs', … }).`;
+}
+
 /**
  * Injects the `LockService` of a named registration; without a name, that of the registration without one. Nest stops the boot
  * if there is no such registration.
@@ -43,24 +48,29 @@ export function InjectLockService(name?: string): ParameterDecorator & PropertyD
 /**
  * The service of a registration, whichever module asks.
  *
- * @param where who asks, for the message
- * @param option the option that names the registration, for the message
- * @throws LockConfigurationError if no registration has the name
+ * @throws LockConfigurationError if no registration has the name, or if a test has replaced its service with a mock
  */
-export function findLockService(
-  moduleRef: ModuleRef,
-  name: string | undefined,
-  where: string,
-  option: string,
-): LockService {
+export function findLockService(moduleRef: ModuleRef, name: string | undefined, asker: Asker): LockService {
   const service = findProvider<LockService>(moduleRef, getLockServiceToken(name));
-  if (!service) {
-    throw new LockConfigurationError(
-      `${where}: no DistributedLockModule has the name "${name ?? 'default'}". Import ${importOf(name)}, or correct the option ${option}.`,
-    );
-  }
-  assertGenuine(service, name, where);
+  if (!service) throw noRegistrationError(name, asker);
+  assertGenuine(service, name, asker.where);
   return service;
+}
+
+/** What asks for a service, for messages. */
+interface Asker {
+  readonly where: string;
+  /** The option that names the registration; default `name`. */
+  readonly option?: string;
+}
+
+export function noRegistrationError(
+  name: string | undefined,
+  { where, option = 'name' }: Asker,
+): LockConfigurationError {
+  return new LockConfigurationError(
+    `${where}: no DistributedLockModule has the name "${name ?? 'default'}". Import ${importOf(name)}, or correct the option ${option}.`,
+  );
 }
 
 /** The provider of a token, of any module of the application unless `strict`; `undefined` if there is none for all requests. */

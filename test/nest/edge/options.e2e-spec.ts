@@ -225,7 +225,10 @@ describe('a name that is no option', () => {
       'DistributedLockModule.forRoot has no option "keyprefix"; did you mean keyPrefix?',
       () => boot({ keyprefix: 'a' }),
     ],
-    ['The name of a DistributedLockModule must be a string; it is a number.', () => boot({ name: 5 })],
+    [
+      'DistributedLockModule: name must be the name of a registration; it is a number.',
+      () => boot({ name: 5 }),
+    ],
     ['DistributedLockModule.forRootAsync has no option "store"', () => bootAsync({ store: memoryStore() })],
     [
       'The options of DistributedLockModule must be an object; it was given undefined.',

@@ -13,7 +13,7 @@ import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.j
 import { resolveLockHttp } from '../../../libs/distributed-lock/src/locked/lock-http.js';
 import { siteOf } from '../../../libs/distributed-lock/src/locked/site.js';
 import {
-  OPTION_NAMES,
+  LOCKED_RULES,
   optionsOf,
   type LockedOptions,
 } from '../../../libs/distributed-lock/src/locked/locked.options.js';
@@ -93,7 +93,7 @@ describe('an option that is undefined counts as left out', () => {
 
   it('by @Locked, over those of @LockDefaults', () => {
     fc.assert(
-      fc.property(some(OPTION_NAMES), some(OPTION_NAMES), ({ given: defaults }, { given, left }) => {
+      fc.property(some(LOCKED_RULES), some(LOCKED_RULES), ({ given: defaults }, { given, left }) => {
         expect(effective(defaults, { ...given, ...left })).toEqual(effective(defaults, given));
       }),
     );

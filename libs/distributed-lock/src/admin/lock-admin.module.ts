@@ -4,7 +4,7 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 import { EventStreams } from './event-streams.js';
 import { adminController } from './lock-admin.controller.js';
 import { ADMIN_OPTIONS, LockAdmin } from './lock-admin.js';
-import { checkAdmin, isGuard, refuseGuard, type LockAdminOptions } from './lock-admin.options.js';
+import { checkAdmin, guardError, isGuard, type LockAdminOptions } from './lock-admin.options.js';
 
 /**
  * Serves a page and a JSON API, for operators who look for a lock that does not come free. Works on Express and on Fastify.
@@ -61,7 +61,7 @@ export class LockAdminModule implements OnModuleInit {
         module.getProviderByKey(ADMIN_OPTIONS).instance === this.options,
     );
     const made = own?.injectables.get(guard);
-    if (made?.isDependencyTreeStatic() && !isGuard(made.instance)) refuseGuard(guard);
+    if (made?.isDependencyTreeStatic() && !isGuard(made.instance)) throw guardError(guard);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
 import { describeGiven } from '../options/describe-given.js';
-import { checkOptionNames, type OptionNames } from '../options/option-names.js';
+import { checkOptions, FLAG, REGISTRATION_NAME, type OptionRules } from '../options/option-names.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 
 /** Options of `LockAdminModule.forRoot`. */
@@ -25,34 +25,19 @@ export interface LockAdminOptions {
   readonly name?: string;
 }
 
-const OPTION_NAMES: OptionNames<LockAdminOptions> = {
+const RULES: OptionRules<LockAdminOptions> = {
   guard: true,
   imports: true,
-  path: true,
-  canRelease: true,
-  actor: true,
-  name: true,
+  path: [(value) => typeof value === 'string' && /[^/\s]/.test(value), "a text such as 'locks'"],
+  canRelease: FLAG,
+  actor: [(value) => typeof value === 'function', 'a function of the request that names the operator'],
+  name: REGISTRATION_NAME,
 };
 
 /** @throws LockConfigurationError without a guard, and for options that are unknown or of another type */
 export function checkAdmin(options: LockAdminOptions): void {
-  checkOptionNames('LockAdminModule.forRoot', options, OPTION_NAMES);
-  const { guard, path, canRelease, actor, name } = options;
-  if (!mayBeGuard(guard)) refuseGuard(guard);
-  if (path !== undefined && (typeof path !== 'string' || !/[^/\s]/.test(path))) {
-    refuse(`: path must be a text such as 'locks'; it is ${describeGiven(path)}`);
-  }
-  if (canRelease !== undefined && typeof canRelease !== 'boolean') {
-    refuse(`: canRelease must be true or false; it is ${describeGiven(canRelease)}`);
-  }
-  if (actor !== undefined && typeof actor !== 'function') {
-    refuse(
-      `: actor must be a function of the request that names the operator; it is ${describeGiven(actor)}`,
-    );
-  }
-  if (name !== undefined && (typeof name !== 'string' || name === '')) {
-    refuse(`: name must be the name of a registration; it is ${describeGiven(name)}`);
-  }
+  checkOptions('LockAdminModule.forRoot', options, RULES);
+  if (!mayBeGuard(options.guard)) throw guardError(options.guard);
 }
 
 /** A class may make `canActivate` in its constructor, as a field does: its instance is looked at when the application boots. */
@@ -64,12 +49,8 @@ export function isGuard(guard: unknown): boolean {
   return typeof (guard as CanActivate | null | undefined)?.canActivate === 'function';
 }
 
-export function refuseGuard(guard: unknown): never {
-  refuse(
-    ` needs a guard, because its page names keys, hosts and processes; it was given ${describeGiven(guard)}. Pass a class or an object with canActivate(): guard: OpsGuard`,
+export function guardError(guard: unknown): LockConfigurationError {
+  return new LockConfigurationError(
+    `LockAdminModule.forRoot needs a guard, because its page names keys, hosts and processes; it was given ${describeGiven(guard)}. Pass a class or an object with canActivate(): guard: OpsGuard.`,
   );
-}
-
-function refuse(what: string): never {
-  throw new LockConfigurationError(`LockAdminModule.forRoot${what}.`);
 }

@@ -36,7 +36,7 @@ export class LockAdmin implements OnModuleInit {
 
   /** @throws LockConfigurationError when there is no such registration */
   onModuleInit(): void {
-    this.service = findLockService(this.moduleRef, this.options.name, 'LockAdminModule.forRoot', 'name');
+    this.service = findLockService(this.moduleRef, this.options.name, { where: 'LockAdminModule.forRoot' });
   }
 
   get locks(): LockService {

@@ -1,4 +1,4 @@
-import { describeGiven } from '../options/describe-given.js';
+import { oneOf } from '../options/option-names.js';
 import { LockConfigurationError, LockNotHeldError } from '../port/lock.errors.js';
 import { StaleTokenError } from './stale-token.error.js';
 
@@ -38,10 +38,7 @@ export function assertToken(token: unknown): void {
   );
 }
 
-export function checkNested(nested: unknown): void {
-  if (nested === undefined || nested === 'allow' || nested === 'refuse') return;
-  throw new LockConfigurationError(`nested must be 'allow' or 'refuse'; it is ${describeGiven(nested)}.`);
-}
+export const NESTED_WRITES = oneOf('allow', 'refuse');
 
 /**
  * @throws LockNotHeldError when the call shares its lock with another call, if `nested` is `'refuse'`; LockConfigurationError for

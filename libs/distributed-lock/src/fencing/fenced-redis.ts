@@ -1,12 +1,12 @@
-import { describeGiven } from '../options/describe-given.js';
+import { describeGiven, describeMs } from '../options/describe-given.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { checkOptionNames, type OptionNames } from '../options/option-names.js';
+import { checkOptions, type OptionRules } from '../options/option-names.js';
 import {
   assertAlone,
   assertFresh,
   assertToken,
-  checkNested,
   FenceMemory,
+  NESTED_WRITES,
   type Fence,
   type NestedWrites,
 } from './fence.js';
@@ -24,7 +24,10 @@ export interface FencedRedisOptions {
 /** A word of a command after its key. */
 export type RedisWord = string | number | Buffer;
 
-const OPTION_NAMES: OptionNames<FencedRedisOptions> = { keepMs: true, nested: true };
+const RULES: OptionRules<FencedRedisOptions> = {
+  keepMs: [(value) => typeof value === 'number' && value >= 1, '1 ms or more', describeMs],
+  nested: NESTED_WRITES,
+};
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 
 /** Lua passes no more than about 8000 words to a command, so a longer `HSET` is sent in parts. An even number. */
@@ -61,7 +64,7 @@ export class FencedRedis extends FenceMemory {
   /** The same as `fencedRedis`. */
   constructor(client: ScriptingClient | NodeRedisScriptingClient, options: FencedRedisOptions = {}) {
     super();
-    checkOptionNames('fencedRedis', options, OPTION_NAMES);
+    checkOptions('fencedRedis', options, RULES);
     if (typeof client?.eval !== 'function') {
       throw new LockConfigurationError(
         `fencedRedis takes a client of ioredis or node-redis, which stays yours; it was given ${describeGiven(client)}.`,
@@ -70,9 +73,7 @@ export class FencedRedis extends FenceMemory {
     this.evaluate = evaluateBy(client);
     this.prefix = clusterPrefixOf(client);
     const { keepMs = WEEK_MS, nested } = options;
-    checkNested(nested);
     this.nested = nested;
-    if (!(keepMs >= 1)) throw new LockConfigurationError(`keepMs must be 1 ms or more; it is ${keepMs}.`);
     this.keep = keepMs === Infinity ? '' : String(Math.ceil(keepMs));
   }
 

@@ -1,6 +1,6 @@
 import type { Lock } from '../lock/lock.js';
-import { checkOptionNames, type OptionNames } from '../options/option-names.js';
-import { assertAlone, checkNested, type Fence, type NestedWrites } from './fence.js';
+import { checkOptions } from '../options/option-names.js';
+import { assertAlone, NESTED_WRITES, type Fence, type NestedWrites } from './fence.js';
 
 /** Two lists of HTTP in the same order: the keys, percent-encoded, and their tokens. */
 const FENCING_KEY = 'fencing-key';
@@ -9,7 +9,6 @@ const FENCING_TOKEN = 'fencing-token';
 /** Tokens that are ahead of our clock by more than a day are refused. Tokens are µs of a clock, or smaller. */
 const LARGEST_LEAD_US = 24 * 3600 * 1e6;
 const MAX_KEYS = 100;
-const OPTION_NAMES: OptionNames<FencingHeadersOptions> = { nested: true };
 
 /**
  * The headers that pass the keys and tokens of a lock on to another service, which refuses stale ones by `@Fenced`.
@@ -20,8 +19,7 @@ export function fencingHeaders(
   lock: Pick<Lock, 'keys' | 'tokenOf'> & Pick<Fence, 'depth' | 'calls'>,
   options: FencingHeadersOptions = {},
 ): Record<'fencing-key' | 'fencing-token', string> {
-  checkOptionNames('fencingHeaders', options, OPTION_NAMES);
-  checkNested(options.nested);
+  checkOptions('fencingHeaders', options, { nested: NESTED_WRITES });
   const { depth, calls } = lock;
   assertAlone({ key: lock.keys.join(', '), depth, calls }, options.nested);
   const keys = lock.keys.map((key) => encodeURIComponent(key));

@@ -1,5 +1,5 @@
 import { describeGiven } from '../options/describe-given.js';
-import { checkOptionNames, type OptionNames } from '../options/option-names.js';
+import { checkOptions, oneOf, TEXT, type OptionRules } from '../options/option-names.js';
 import type { Lock } from '../lock/lock.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { isOver, leftOf } from '../stores/core/document.js';
@@ -7,15 +7,15 @@ import { nestedErrors } from '../stores/sql/nested-errors.js';
 import { checkTableName, DEFAULT_TABLE } from '../stores/sql/sql-options.js';
 import { readingOf, type LockRow } from '../stores/sql/sql-row.js';
 import { CommitRefusedError } from './commit-refused.error.js';
-import { assertAlone, checkNested, type Fence, type NestedWrites } from './fence.js';
+import { assertAlone, NESTED_WRITES, type Fence, type NestedWrites } from './fence.js';
 import { INSIDE_POSTGRES, lockedRow, type SqlStatement } from './held-row-sql.js';
 import { rowsOf, unusable, type SqlDialect, type SqlQuery, type SqlRow } from './sql-query.js';
 
-const OPTION_NAMES: OptionNames<HeldUntilCommitOptions> = {
-  dialect: true,
+const RULES: OptionRules<HeldUntilCommitOptions> = {
+  dialect: oneOf('postgres', 'mysql'),
   table: true,
-  keyPrefix: true,
-  nested: true,
+  keyPrefix: TEXT,
+  nested: NESTED_WRITES,
 };
 
 /**
@@ -36,11 +36,9 @@ export async function heldUntilCommit(
   lock: Pick<Lock, 'keys' | 'tokenOf' | 'assertHeld'> & Pick<Fence, 'depth' | 'calls'>,
   options: HeldUntilCommitOptions = {},
 ): Promise<void> {
-  checkOptionNames('heldUntilCommit', options, OPTION_NAMES);
+  checkOptions('heldUntilCommit', options, RULES);
   const { dialect = 'postgres', table = DEFAULT_TABLE, keyPrefix = '', nested } = options;
-  checkDialect(dialect);
   checkTableName(table);
-  checkNested(nested);
   checkGiven(query, lock);
   lock.assertHeld();
   const { keys, depth, calls } = lock;
@@ -131,11 +129,6 @@ function notHere(table: string, cause: unknown): LockConfigurationError {
 
 function noRow(table: string, name: string): string {
   return `${table} has no row "${name}". If the store of this lock has another table or keyPrefix, heldUntilCommit needs the same; if it is not this database, use a fence`;
-}
-
-function checkDialect(dialect: SqlDialect): void {
-  if (dialect === 'postgres' || dialect === 'mysql') return;
-  throw new LockConfigurationError(`dialect must be 'postgres' or 'mysql'; it is ${String(dialect)}.`);
 }
 
 function checkGiven(query: unknown, lock: unknown): void {

@@ -1,6 +1,4 @@
-import { describeGiven } from '../options/describe-given.js';
-import { LockConfigurationError } from '../port/lock.errors.js';
-import { checkOptionNames, type OptionNames } from '../options/option-names.js';
+import { checkOptions, REGISTRATION_NAME, TEXT, type OptionRules } from '../options/option-names.js';
 import { checkLeaderName } from './leader.tokens.js';
 
 /** Options of `LeaderModule.forFeature`. */
@@ -14,20 +12,10 @@ export interface LeaderOptions {
   readonly keyPrefix?: string;
 }
 
-const OPTION_NAMES: OptionNames<LeaderOptions> = { service: true, keyPrefix: true };
+const RULES: OptionRules<LeaderOptions> = { service: REGISTRATION_NAME, keyPrefix: TEXT };
 
 /** @throws LockConfigurationError for a wrong name, and for options that are unknown or of another type */
 export function checkLeader(name: unknown, options: LeaderOptions): void {
-  const of = 'LeaderModule.forFeature';
-  checkLeaderName(of, name);
-  checkOptionNames(of, options, OPTION_NAMES);
-  const { service, keyPrefix } = options;
-  if (service !== undefined && (typeof service !== 'string' || service === '')) {
-    throw new LockConfigurationError(
-      `${of}: service must be the name of a registration; it is ${describeGiven(service)}.`,
-    );
-  }
-  if (keyPrefix !== undefined && typeof keyPrefix !== 'string') {
-    throw new LockConfigurationError(`${of}: keyPrefix must be a text; it is ${describeGiven(keyPrefix)}.`);
-  }
+  checkLeaderName('LeaderModule.forFeature', name);
+  checkOptions('LeaderModule.forFeature', options, RULES);
 }

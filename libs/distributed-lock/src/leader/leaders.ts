@@ -136,7 +136,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
 
   private serviceOf(name: string, service: string | undefined): LockService {
     const where = `LeaderModule.forFeature('${name}')`;
-    const locks = findLockService(this.moduleRef, service, where, 'service');
+    const locks = findLockService(this.moduleRef, service, { where, option: 'service' });
     const { leaseMs, mode, permits } = locks.options.defaults;
     const wrong =
       (leaseMs !== undefined && 'leaseMs') ||

@@ -1,6 +1,6 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { ApplicationConfig, DiscoveryService, HttpAdapterHost } from '@nestjs/core';
-import { getLockServiceToken, importOf } from '../distributed-lock.tokens.js';
+import { getLockServiceToken, noRegistrationError, twinsText } from '../distributed-lock.tokens.js';
 import { discoveredClasses, methodsOf, ownFunctions } from '../nest/discovered-classes.js';
 import { boundTo, handlerKind, isSse, isSubscription, putInFront, putLast } from '../nest/metadata.js';
 import { FILTERS, GATEWAY, GUARDS, INTERCEPTORS, type AnyClass, type AnyFunction } from '../nest/metadata.js';
@@ -90,13 +90,8 @@ export class LockedExplorer implements OnModuleInit {
     const registration = options.name ?? 'default';
     const service = getLockServiceToken(registration);
     const count = tokens.filter((token) => token === service).length;
-    if (count !== 1) {
-      const found =
-        count === 0
-          ? `no DistributedLockModule has the name "${registration}". Import ${importOf(options.name)}, or correct the option name.`
-          : `${count} DistributedLockModules have the name "${registration}". Import it once, in the root module, or give each a name of its own: forRoot({ name: 'jobs', … }).`;
-      throw new LockConfigurationError(`@Locked on ${where}: ${found}`);
-    }
+    if (count === 0) throw noRegistrationError(options.name, { where: `@Locked on ${where}` });
+    if (count > 1) throw new LockConfigurationError(`@Locked on ${where}: ${twinsText(count, registration)}`);
     if (warning) this.warnings.set(registration, [...(this.warnings.get(registration) ?? []), warning]);
   }
 

@@ -3,18 +3,12 @@ import type { ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { catchError, finalize, Observable, of, type Subscriber, type TeardownLogic } from 'rxjs';
 import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
-import {
-  assertGenuine,
-  findProvider,
-  getLockHttpToken,
-  getLockServiceToken,
-  importOf,
-} from '../distributed-lock.tokens.js';
+import { findLockService, findProvider, getLockHttpToken } from '../distributed-lock.tokens.js';
 import type { HeldLock } from '../lock/core/held-lock.js';
 import { warn, warnOnce } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
 import { INTERCEPTORS, boundTo, isSse } from '../nest/metadata.js';
-import { LockConfigurationError, isLockError, type LockError } from '../port/lock.errors.js';
+import { isLockError, type LockError } from '../port/lock.errors.js';
 import { acquireOrFallBack, keepAcquired, takeAcquired, WaitCancellation, whenAcquired } from './acquire.js';
 import type { Acquired, LockedCall } from './acquire.js';
 import { answerTo, grpcCallOf } from './answers.js';
@@ -204,17 +198,11 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   }
 
   private serviceOf({ where, options: { name } }: KeyPlan): LockService {
-    const known = this.services.get(name);
-    if (known) return known;
-    const service = findProvider<LockService>(this.moduleRef, getLockServiceToken(name));
+    let service = this.services.get(name);
     if (!service) {
-      const named = name === undefined ? '' : ` with the name "${name}"`;
-      throw new LockConfigurationError(
-        `@Locked on ${where}: there is no DistributedLockModule${named} in this application. Import ${importOf(name)} in its root module.`,
-      );
+      service = findLockService(this.moduleRef, name, { where: `@Locked on ${where}` });
+      this.services.set(name, service);
     }
-    assertGenuine(service, name, `@Locked on ${where}`);
-    this.services.set(name, service);
     return service;
   }
 }

@@ -1,9 +1,8 @@
 import { injectLockService } from '../distributed-lock.tokens.js';
-import { describeGiven } from '../options/describe-given.js';
 import { LockConfigurationError, type LockWaitTimeoutError } from '../port/lock.errors.js';
 import { CALL_NAMES, checkCallOptions, checkOnLost, WITH_LOCK_NAMES } from '../lock/request/lock-options.js';
 import { MAX_TEXT } from '../lock/request/this-process.js';
-import { checkOptionNames, overlay, type OptionNames } from '../options/option-names.js';
+import { checkOptions, FLAG, overlay, REGISTRATION_NAME, type OptionRules } from '../options/option-names.js';
 import type { CallOptions, WithLockOptions } from '../lock/lock.js';
 import { refuseStandard } from '../options/standard-decorators.js';
 import { resolveLockHttp, type LockHttpOptions } from './lock-http.js';
@@ -48,15 +47,18 @@ export type BusyFallback = (busy: LockWaitTimeoutError, ...args: never[]) => unk
 /** Decides from the method's arguments whether this call needs the lock at all. */
 export type LockPredicate = (...args: never[]) => boolean | Promise<boolean>;
 
-export const OPTION_NAMES: OptionNames<LockedOptions> = {
+export const LOCKED_RULES: OptionRules<LockedOptions> = {
   ...WITH_LOCK_NAMES,
-  name: true,
-  onBusy: true,
-  when: true,
-  stream: true,
+  name: REGISTRATION_NAME,
+  onBusy: [
+    (value) => typeof value === 'function' || ['throw', 'skip', 'takeover'].includes(value as string),
+    "'throw', 'skip', 'takeover' or a function",
+    String,
+  ],
+  when: [(value) => typeof value === 'function', 'a function of the arguments of the method'],
+  stream: FLAG,
   http: true,
 };
-const BUSY: readonly unknown[] = ['throw', 'skip', 'takeover'];
 const LOCK_DEFAULTS = Symbol.for('nestjs-distributed-lock/defaults');
 
 /** Options for all `@Locked` methods of a class, under those of `@Locked` itself. It does not lock anything. */
@@ -84,36 +86,14 @@ export function optionsOf(cls: object, own: LockedOptions): LockedOptions {
  * @throws LockConfigurationError which begins with `where`
  */
 export function checkLockedOptions(where: string, options: LockedOptions): void {
-  checkOptionNames(where, options, OPTION_NAMES);
+  checkOptions(where, options, LOCKED_RULES);
   try {
-    checkValues(options);
+    checkCallOptions({ ...options, onBusy: busyOfCall(options.onBusy) });
+    checkOnLost(options.onLost);
+    resolveLockHttp(options.http);
   } catch (error) {
-    throw error instanceof LockConfigurationError
-      ? new LockConfigurationError(`${where}: ${error.message}`)
-      : error;
-  }
-}
-
-function checkValues(options: LockedOptions): void {
-  const { onBusy = 'throw', when, http, name, stream } = options;
-  if (typeof onBusy !== 'function' && !BUSY.includes(onBusy)) {
-    throw new LockConfigurationError(
-      `onBusy must be 'throw', 'skip', 'takeover' or a function; it is ${String(onBusy)}.`,
-    );
-  }
-  checkCallOptions({ ...options, onBusy: busyOfCall(onBusy) });
-  checkOnLost(options.onLost);
-  resolveLockHttp(http);
-  if (name !== undefined && (typeof name !== 'string' || name === '')) {
-    throw new LockConfigurationError(
-      `name must be the name of a registration; it is ${describeGiven(name)}.`,
-    );
-  }
-  if (stream !== undefined && typeof stream !== 'boolean') {
-    throw new LockConfigurationError(`stream must be true or false; it is ${describeGiven(stream)}.`);
-  }
-  if (when !== undefined && typeof when !== 'function') {
-    throw new LockConfigurationError('when must be a function of the arguments of the method.');
+    if (!(error instanceof LockConfigurationError)) throw error;
+    throw new LockConfigurationError(`${where}: ${error.message}`);
   }
 }
 
@@ -123,15 +103,13 @@ function checkValues(options: LockedOptions): void {
  * @param where `GoodsController.purchase`, which is the site unless the options name another one
  */
 export function callOptions(options: LockedOptions, where: string): CallOptions {
-  const given = Object.entries(options).filter(
+  const given = Object.entries({ ...options, onBusy: busyOfCall(options.onBusy) }).filter(
     ([name, value]) => Object.hasOwn(CALL_NAMES, name) && value !== undefined,
   );
-  const call: CallOptions = { site: where.slice(0, MAX_TEXT), ...Object.fromEntries(given) };
-  const { onBusy } = options;
-  return onBusy === undefined ? call : { ...call, onBusy: busyOfCall(onBusy) };
+  return { site: where.slice(0, MAX_TEXT), ...Object.fromEntries(given) };
 }
 
 /** The `onBusy` for `LockService`. For `'skip'` and for a function `@Locked` itself answers its `LockWaitTimeoutError`. */
-function busyOfCall(onBusy: NonNullable<LockedOptions['onBusy']>): CallOptions['onBusy'] {
-  return onBusy === 'takeover' ? onBusy : 'throw';
+function busyOfCall(onBusy: LockedOptions['onBusy']): CallOptions['onBusy'] {
+  return onBusy === undefined || onBusy === 'takeover' ? onBusy : 'throw';
 }

@@ -12,18 +12,62 @@ export type OptionNames<T> = Readonly<Record<keyof T, true>>;
  * @param of the function, class or option that these options are for, for the message
  * @throws LockConfigurationError with the nearest known name, without values, which may be secret
  */
-export function checkOptionNames(of: string, options: unknown, names: Readonly<Record<string, true>>): void {
+export function checkOptionNames(
+  of: string,
+  options: unknown,
+  names: Readonly<Record<string, unknown>>,
+): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new LockConfigurationError(
       `The options of ${of} must be an object; it was given ${describeGiven(options)}.`,
     );
   }
   for (const name in options) {
-    if (names[name] === true || (options as Readonly<Record<string, unknown>>)[name] === undefined) continue;
+    if (Object.hasOwn(names, name) || (options as Readonly<Record<string, unknown>>)[name] === undefined)
+      continue;
     const known = Object.keys(names);
     const nearest = nearestName(name, known);
     const instead = nearest ? `did you mean ${nearest}?` : `there are: ${known.join(', ')}.`;
     throw new LockConfigurationError(`${of} has no option "${name}"; ${instead}`);
+  }
+}
+
+/** What the value of an option must be; `true` for an option whose value is checked elsewhere. */
+export type OptionRules<T> = Readonly<Record<keyof T, true | OptionRule>>;
+
+/** A test of the value, and how the message ends that begins with `… must be`. */
+export type OptionRule = readonly [
+  isRight: (value: unknown) => boolean,
+  words: string,
+  describe?: (value: unknown) => string,
+];
+
+export const TEXT: OptionRule = [(value) => typeof value === 'string', 'a text'];
+export const FLAG: OptionRule = [(value) => typeof value === 'boolean', 'true or false'];
+export const REGISTRATION_NAME: OptionRule = [
+  (value) => typeof value === 'string' && value !== '',
+  'the name of a registration',
+];
+
+/** The values are no secrets, and neither is a misspelt one. */
+export function oneOf(...values: readonly string[]): OptionRule {
+  const words = values.map((value) => `'${value}'`).join(', ');
+  return [
+    (value) => values.includes(value as string),
+    words.replace(/, ([^,]*)$/, ' or $1'),
+    (value) => (typeof value === 'string' ? value : describeGiven(value)),
+  ];
+}
+
+/** Checks the names as `checkOptionNames` does, and the values that are given. @throws LockConfigurationError */
+export function checkOptions<T extends object>(of: string, options: T, rules: OptionRules<T>): void {
+  checkOptionNames(of, options, rules);
+  for (const [name, rule] of Object.entries<true | OptionRule>(rules)) {
+    const value: unknown = options[name as keyof T];
+    if (rule === true || value === undefined) continue;
+    const [isRight, words, describe = describeGiven] = rule;
+    if (isRight(value)) continue;
+    throw new LockConfigurationError(`${of}: ${name} must be ${words}; it is ${describe(value)}.`);
   }
 }
 

@@ -16,7 +16,8 @@ export function observingModule<Options extends { readonly name?: string }>(
   observe: (service: LockService, options: Omit<Options, 'name'>) => void,
 ): DynamicModule {
   const useFactory = (moduleRef: ModuleRef, { name, ...others }: Options): OnModuleInit => ({
-    onModuleInit: () => observe(findLockService(moduleRef, name, `${module.name}.forRoot`, 'name'), others),
+    onModuleInit: () =>
+      observe(findLockService(moduleRef, name, { where: `${module.name}.forRoot` }), others),
   });
   // With `moduleIdGeneratorAlgorithm: 'deep-hash'` Nest takes imports with equal providers for one: this value tells them apart.
   const providers = [
