@@ -27,7 +27,7 @@ export class SessionClient {
     const id = `client${++clients}`;
     const context = { clock: server.clock, keyPrefix: '', watchdogTimeoutMs: SESSION_MS };
     const register = new SessionRegister(new NetworkedBackend(id, server, this), context);
-    this.store = new DocumentStore('sessions', id, register, context);
+    this.store = new DocumentStore({ name: 'sessions', clientId: id }, register, context);
     this.store.notifications$.subscribe((notification) => this.notifications.push(notification));
   }
 

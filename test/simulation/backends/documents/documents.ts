@@ -73,9 +73,9 @@ function storeOn(
       const database = new SimDatabase(network, process, server, clock);
       const listen = listenBy(network, process, server);
       const register = hasNotifications
-        ? new PostgresRegister(database, { listen }, { ...context, chance, clientId, commandTimeoutMs })
-        : new SqlRegister(database, commandTimeoutMs, context);
-      return new DocumentStore('documents', clientId, register, context);
+        ? new PostgresRegister(database, listen, { ...context, chance, clientId, commandTimeoutMs })
+        : new SqlRegister(database, { ...context, commandTimeoutMs });
+      return new DocumentStore({ name: 'documents', clientId }, register, context);
     },
   };
 }

@@ -87,7 +87,7 @@ function storeOn(server: EtcdServer, { network, process, commandTimeoutMs }: Pla
           loadGrpc: () => Promise.resolve(grpc),
         },
       );
-      return new DocumentStore('etcd', clientId, new SessionRegister(backend, context), context);
+      return new DocumentStore({ name: 'etcd', clientId }, new SessionRegister(backend, context), context);
     },
   };
 }

@@ -115,8 +115,7 @@ function storeOn(
         servers.map(({ name }) => `${name}:${PORT}`).join(','),
       );
       return new DocumentStore(
-        'zookeeper',
-        clientId,
+        { name: 'zookeeper', clientId },
         new SessionRegister(backend, { clock, chance }),
         context,
       );

@@ -33,6 +33,7 @@ import { snapshotsOf } from '../../port/snapshots-of.js';
 import type { AcquireOutcome, ActingClient } from './key-state.js';
 import type { LeaseClient, Leases } from './leases.js';
 import { Lane, type Executed, type LaneContext } from './lane.js';
+import type { Reading } from './document.js';
 import type { Register } from './register.js';
 import { TimedRegister } from './timed-register.js';
 
@@ -41,12 +42,13 @@ const READ_TOGETHER = 100;
 
 /** Locks in a register: one document for each key, one lane for each key that this client uses. */
 export class DocumentStore implements LockStore {
+  readonly name: string;
+  readonly clientId: string;
   readonly attempted: Promise<void> | undefined;
   readonly commandTimeoutMs: number;
   readonly notifications$ = new Subject<Notification>();
   private readonly lanes = new RebuiltMap<string, Lane>();
   private readonly owners = new RequestsByOwner();
-  private readonly serverClock: ServerClock;
   private readonly releases: CertainReleases;
   private readonly delays: Delays;
   private readonly timed: TimedRegister;
@@ -59,56 +61,40 @@ export class DocumentStore implements LockStore {
   private isClosed = false;
 
   constructor(
-    readonly name: string,
-    readonly clientId: string,
+    { name, clientId }: { readonly name: string; readonly clientId: string },
     private readonly register: Register,
     private readonly context: LockStoreContext,
   ) {
     const { clock, chance = systemChance } = context;
     const { attempted, commandTimeoutMs, initialLeaseMs } = register;
+    this.name = name;
+    this.clientId = clientId;
     this.attempted = attempted;
     this.commandTimeoutMs = commandTimeoutMs;
-    this.serverClock = new ServerClock(clock);
-    this.releases = new CertainReleases(this.owners, clock, chance, commandTimeoutMs);
-    this.delays = new Delays(clock);
-    this.leases = register.leasesOf?.(this.leaseClient());
-    this.client = {
+    const serverClock = new ServerClock(clock);
+    const { owners } = this;
+    this.releases = new CertainReleases(owners, clock, chance, commandTimeoutMs);
+    const delays = (this.delays = new Delays(clock));
+    const leases = (this.leases = register.leasesOf?.(this.leaseClient()));
+    const client = (this.client = {
       clientId,
       minToken: 0,
       nonce: chance.hex(8),
       initialLeaseMs,
-      areRenewalsWritten: !this.leases,
-      isGone: (client) => register.isGone?.(client) ?? false,
-    };
-    this.timed = new TimedRegister({
-      register,
-      client: this.client,
-      owners: this.owners,
-      serverClock: this.serverClock,
-      clock,
+      areRenewalsWritten: !leases,
+      isGone: (other: string) => register.isGone?.(other) ?? false,
     });
+    this.timed = new TimedRegister({ register, client, owners, serverClock, clock });
+    const shared = { clock, chance, delays, client, serverClock, leases };
     this.laneContext = {
+      ...shared,
       register: this.timed,
-      clock,
-      chance,
-      delays: this.delays,
-      client: this.client,
-      serverClock: this.serverClock,
       notify: (notification) => this.notify(notification),
       watch: (name, interest) => register.watch?.(name, interest),
-      leases: this.leases,
       onIdle: (name) => this.lanes.delete(name),
     };
     register.listen({
-      onReading: (name, reading) => {
-        const lane = this.lanes.get(name);
-        if (!lane) {
-          const key = name.slice(context.keyPrefix.length);
-          return this.leases?.onHolders(key, reading.document.holders);
-        }
-        lane.onReading(this.timed.arrived(reading));
-        lane.closeIfIdle();
-      },
+      onReading: (name, reading) => this.onReading(name, reading),
       onTime: (now, sentAt) => this.timed.onTime(now, sentAt),
       onGap: () => this.onGap(),
       onSessionEnd: () => {
@@ -128,7 +114,7 @@ export class DocumentStore implements LockStore {
       (state) => {
         this.leases?.extend(request.owner, Math.max(request.leaseMs, SILENT_WAITER_MS));
         const outcome = state.acquire(request);
-        return (executed) => this.acquired(lane, request, outcome, executed);
+        return (executed) => this.acquired(lane, { request, outcome, executed });
       },
       { request },
     );
@@ -259,12 +245,9 @@ export class DocumentStore implements LockStore {
     return reply.catch((error: LockStoreError) => ({ kind: 'unknown', error }));
   }
 
-  private acquired(
-    lane: Lane,
-    { key, owner, leaseMs, waitMs }: AcquireRequest,
-    outcome: AcquireOutcome,
-    { sentAt, waiting, validUntil: sessionUntil }: Executed,
-  ): AcquireReply {
+  private acquired(lane: Lane, { request, outcome, executed }: ExecutedAcquire): AcquireReply {
+    const { key, owner, leaseMs, waitMs } = request;
+    const { sentAt, waiting, validUntil: sessionUntil } = executed;
     if (outcome.kind === 'queued') lane.owners.onQueued(owner, leaseMs, waitMs);
     if (outcome.kind !== 'granted') return outcome;
     const { kind, token, lastToken, confirmed } = outcome;
@@ -307,6 +290,17 @@ export class DocumentStore implements LockStore {
     };
   }
 
+  /** Another client has written this document. */
+  private onReading(name: string, reading: Reading): void {
+    const lane = this.lanes.get(name);
+    if (!lane) {
+      const key = name.slice(this.context.keyPrefix.length);
+      return this.leases?.onHolders(key, reading.document.holders);
+    }
+    lane.onReading(this.timed.arrived(reading));
+    lane.closeIfIdle();
+  }
+
   /** Messages may have been lost. Owners that wait recheck, and those that hold learn from the document whether they still do. */
   private onGap(): void {
     this.notify({ kind: 'recheck', afterMs: 0 });
@@ -346,6 +340,12 @@ export class DocumentStore implements LockStore {
     if (notification.kind === 'granted') this.onToken(notification.lastToken);
     queueMicrotask(() => this.notifications$.next(notification));
   }
+}
+
+interface ExecutedAcquire {
+  readonly request: AcquireRequest;
+  readonly outcome: AcquireOutcome;
+  readonly executed: Executed;
 }
 
 function sessionInDoubt(key: string): LockStoreError {

@@ -76,8 +76,12 @@ describe('a lane whose writes lose to those of other clients', () => {
     documents = new MemoryDocuments(0);
     const context = { clock, keyPrefix: '', watchdogTimeoutMs: 30_000 };
     register = new FarRegister(documents, 'far', clock);
-    far = new DocumentStore('far', 'far', register, context);
-    near = new DocumentStore('near', 'near', new MemoryRegister(documents, 'near', clock), context);
+    far = new DocumentStore({ name: 'far', clientId: 'far' }, register, context);
+    near = new DocumentStore(
+      { name: 'near', clientId: 'near' },
+      new MemoryRegister(documents, 'near', clock),
+      context,
+    );
     notifications = [];
     far.notifications$.subscribe((it) => notifications.push(it));
   });

@@ -45,6 +45,6 @@ interface LeaseEnd {
   readonly key: string;
   readonly owner: string;
   /** Asked again just before the document changes, because a renewal may have come first. */
-  isOver(): boolean;
-  onEnded(): void;
+  readonly isOver: () => boolean;
+  readonly onEnded: () => void;
 }

@@ -49,7 +49,7 @@ export function etcdStore(
       const { chance = systemChance } = context;
       const clientId = chance.uuid();
       const backend = new EtcdBackend(target, { ...context, chance, clientId, root, commandTimeoutMs });
-      return new DocumentStore('etcd', clientId, new SessionRegister(backend, context), context);
+      return new DocumentStore({ name: 'etcd', clientId }, new SessionRegister(backend, context), context);
     },
   };
 }

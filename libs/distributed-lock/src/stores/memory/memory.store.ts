@@ -34,7 +34,7 @@ export function memoryStore(given?: unknown): LockStoreFactory {
       const clientId = chance.uuid();
       documents ??= new MemoryDocuments(timeOfDay(clock));
       const register = new MemoryRegister(documents, clientId, clock);
-      return new DocumentStore('memory', clientId, register, context);
+      return new DocumentStore({ name: 'memory', clientId }, register, context);
     },
   };
 }

@@ -1,3 +1,4 @@
+import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { StoreState } from '../../port/lock-store.js';
 import { conceal } from '../../redaction/conceal.js';
 import type { Chance } from '../../time/chance.js';
@@ -6,7 +7,6 @@ import { ConnectionErrors } from '../common/connection/connection-errors.js';
 import { connectWithinMs } from '../common/connection/keep-alive.js';
 import { KeptConnection, type Attempt } from '../common/connection/kept-connection.js';
 import { RequestPipe } from '../common/connection/request-pipe.js';
-import { readOnlyLink } from './read-only-link.js';
 import type { SqlDatabase, SqlFailure, SqlLink } from './sql-database.js';
 import {
   WaitingSqlRequests,
@@ -63,8 +63,12 @@ export class SqlConnection {
     this.kept.start();
   }
 
-  /** @throws LockStoreError: `unreachable` if it was never sent, `unknown` if it was and no reply came, or as the reply says */
+  /**
+   * @throws LockStoreError: `unreachable` if it was never sent, `unknown` if it was and no reply came, or as the reply says.
+   * LockConfigurationError for a write with access 'read', whatever the user of the database may
+   */
   run<Kind extends BatchedKind>(kind: Kind, item: SqlItem<Kind>, key: string): Promise<SqlReply<Kind>> {
+    if (kind !== 'read' && this.database.access === 'read') return Promise.reject(readOnlyError());
     return this.add(kind, item, key);
   }
 
@@ -93,10 +97,7 @@ export class SqlConnection {
       lateError: new Error(
         `nothing that ${this.database.server} would send came back within ${withinMs} ms; is it ${this.database.server}, and not another server?`,
       ),
-      open: async (signal, onLost) => {
-        const link = await this.database.open(signal, onLost);
-        return this.database.access === 'read' ? readOnlyLink(link) : link;
-      },
+      open: (signal, onLost) => this.database.open(signal, onLost),
     };
   }
 
@@ -104,7 +105,7 @@ export class SqlConnection {
     this.onAttempted();
     this.errors.last = undefined;
     this.pipe.onAnswer();
-    this.options.onTime(opened.now, opened.sentAt);
+    this.options.onTime?.(opened.now, opened.sentAt);
     this.pipe.sendNext();
   }
 
@@ -177,7 +178,13 @@ interface ConnectionOptions {
   readonly address?: string | undefined;
   readonly onState?: ((state: StoreState) => void) | undefined;
   /** Gets the server's time from each new connection, before any other request is sent on it. */
-  onTime(now: number, sentAt: number): void;
+  onTime?(now: number, sentAt: number): void;
+}
+
+function readOnlyError(): LockConfigurationError {
+  return new LockConfigurationError(
+    `This SQL store has access 'read': it lists and inspects locks. To acquire or release them leave the option out.`,
+  );
 }
 
 const PAUSE_MS = { least: 2, most: 100 };

@@ -66,7 +66,11 @@ export function zookeeperStore(
         context,
         addressesOf(ensemble),
       );
-      return new DocumentStore('zookeeper', clientId, new SessionRegister(backend, context), context);
+      return new DocumentStore(
+        { name: 'zookeeper', clientId },
+        new SessionRegister(backend, context),
+        context,
+      );
     },
   };
 }

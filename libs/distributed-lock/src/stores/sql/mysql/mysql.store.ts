@@ -36,8 +36,12 @@ export function mysqlStore(target: MysqlTarget, options: MysqlStoreOptions = {})
       const { clock, chance = systemChance } = context;
       const name = connectionName(context.client);
       const database = new MysqlDatabase(target, name, { table, access, clock, chance });
-      const register = new SqlRegister(database, commandTimeoutMs, context, mysqlAddressOf(own));
-      return new DocumentStore('mysql', chance.uuid(), register, context);
+      const register = new SqlRegister(database, {
+        ...context,
+        commandTimeoutMs,
+        address: mysqlAddressOf(own),
+      });
+      return new DocumentStore({ name: 'mysql', clientId: chance.uuid() }, register, context);
     },
   };
 }

@@ -1,12 +1,11 @@
 import { inBackground } from '../../../async-context/in-background.js';
-import type { LockStoreContext } from '../../../port/lock-store.js';
 import type { Chance } from '../../../time/chance.js';
 import { conceal } from '../../../redaction/conceal.js';
 import { keepAlive } from '../../common/connection/keep-alive.js';
 import type { Reading } from '../../core/document.js';
 import type { Take, WriteReply } from '../../core/register.js';
 import type { SqlDatabase } from '../sql-database.js';
-import { SqlRegister } from '../sql-register.js';
+import { SqlRegister, type SqlRegisterOptions } from '../sql-register.js';
 import { readingOf } from '../sql-row.js';
 import { channelOf, notifiedBy } from './statements/notifications.js';
 import type { OwnTarget } from './own-client.js';
@@ -21,16 +20,16 @@ export class PostgresRegister extends SqlRegister {
   private readonly stopChecking: () => void;
 
   constructor(
-    private readonly database: LocatedDatabase,
-    source: NotificationSource,
-    options: Options,
+    /** `location`: the lock table, with its schema once that is known. */
+    private readonly database: SqlDatabase & { readonly location: string },
+    source: NotificationSource | undefined,
+    options: PostgresRegisterOptions,
   ) {
-    super(database, options.commandTimeoutMs, options, options.address);
+    super(database, options);
     conceal(this, 'database');
     this.attempted = this.connection.attempted;
     this.channel = channelOf(options.clientId);
-    this.listening = this.listenTo(source, options);
-    if (!this.listening) this.poller.setActive(true);
+    this.listening = source && this.listenTo(source, options);
     this.stopChecking = keepAlive(options.clock, () => this.listening?.check?.());
   }
 
@@ -54,13 +53,11 @@ export class PostgresRegister extends SqlRegister {
 
   private listenTo(
     source: NotificationSource,
-    { clock, chance, commandTimeoutMs }: Options,
-  ): { close(): void } | undefined {
-    if (!source) return undefined;
+    { clock, chance, commandTimeoutMs }: PostgresRegisterOptions,
+  ): { close(): void } {
     const { channel } = this;
-    this.poller.setActive(true);
-    if ('listen' in source) return this.listenBy(source.listen);
-    return new PostgresListener(source.target, {
+    if (typeof source === 'function') return this.listenBy(source);
+    return new PostgresListener(source, {
       clock,
       chance,
       commandTimeoutMs,
@@ -97,7 +94,10 @@ export class PostgresRegister extends SqlRegister {
     const notified = notifiedBy(payload);
     if (!notified) return;
     const { name } = notified;
-    if (!('row' in notified)) return inBackground(this.readNotified(name), () => undefined);
+    if (!('row' in notified)) {
+      const told = this.read(name).then((reading) => this.listener?.onReading(name, reading));
+      return inBackground(told, () => undefined);
+    }
     let reading: Reading;
     try {
       reading = readingOf(name, notified.row);
@@ -106,24 +106,12 @@ export class PostgresRegister extends SqlRegister {
     }
     this.listener?.onReading(name, reading);
   }
-
-  private async readNotified(name: string): Promise<void> {
-    this.listener?.onReading(name, await this.read(name));
-  }
 }
 
-/** Where notifications come from: a connection of this store's own, or a function. Without either it polls. */
-export type NotificationSource = { readonly target: OwnTarget } | { readonly listen: Listen } | undefined;
+/** Where notifications come from: a connection of this store's own, or a function. */
+export type NotificationSource = OwnTarget | Listen;
 
-interface Options extends LockStoreContext {
+interface PostgresRegisterOptions extends SqlRegisterOptions {
   readonly chance: Chance;
   readonly clientId: string;
-  readonly commandTimeoutMs: number;
-  readonly address?: string;
-}
-
-/** Implemented by `PostgresDatabase`. */
-interface LocatedDatabase extends SqlDatabase {
-  /** The lock table, with its schema once that is known. */
-  readonly location: string;
 }

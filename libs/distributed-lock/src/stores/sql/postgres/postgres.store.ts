@@ -5,10 +5,9 @@ import { systemChance } from '../../../time/chance.js';
 import { checkCommandTimeout } from '../../common/command-timeout.js';
 import { DocumentStore } from '../../core/document.store.js';
 import { sqlOptionsOf, type SqlStoreOptions } from '../sql-options.js';
-import type { DatabaseOptions } from './postgres.database.js';
+import type { DatabaseOptions, PostgresDatabase } from './postgres.database.js';
 import { PostgresFunction } from './postgres.function.js';
 import { connectionName } from '../../common/connection/connection-name.js';
-import type { OwnTarget } from './own-client.js';
 import { PostgresRegister, type NotificationSource } from './postgres.register.js';
 import { PostgresServer } from './postgres.server.js';
 import {
@@ -57,19 +56,18 @@ export function postgresStore(target: PostgresTarget, options: PostgresStoreOpti
       checkCommandTimeout(commandTimeoutMs, context);
       const { clock, chance = systemChance, onWarning } = context;
       const clientId = chance.uuid();
-      const own = isFunction(target) ? target : { target, connectionName: connectionName(context.client) };
-      const database = databaseOf(own, { clock, commandTimeoutMs, table, access, onWarning });
-      const source = notifications === 'poll' ? undefined : sourceOf(own);
-      const address = postgresAddressOf(target);
-      const parts = {
-        ...context,
-        chance,
-        clientId,
+      const name = connectionName(context.client);
+      const { database, source } = partsOf(target, name, {
+        clock,
         commandTimeoutMs,
-        ...(address !== undefined && { address }),
-      };
-      const register = new PostgresRegister(database, source, parts);
-      return new DocumentStore('postgres', clientId, register, context);
+        table,
+        access,
+        onWarning,
+      });
+      const address = postgresAddressOf(target);
+      const parts = { ...context, chance, clientId, commandTimeoutMs, address };
+      const register = new PostgresRegister(database, notifications ? undefined : source, parts);
+      return new DocumentStore({ name: 'postgres', clientId }, register, context);
     },
   };
 }
@@ -84,20 +82,18 @@ export interface PostgresStoreOptions extends SqlStoreOptions {
   readonly notifications?: 'poll';
 }
 
-type OwnOrFunction = OwnTarget | PGliteDatabase | PostgresHandle;
-
-function databaseOf(target: OwnOrFunction, options: DatabaseOptions) {
-  return isOwnFunction(target) ? new PostgresFunction(target, options) : new PostgresServer(target, options);
+interface PostgresParts {
+  readonly database: PostgresDatabase;
+  /** Where notifications come from, if any do. */
+  readonly source: NotificationSource | undefined;
 }
 
-function sourceOf(target: OwnOrFunction): NotificationSource {
-  if (!isOwnFunction(target)) return { target };
-  const { listen } = target;
-  return listen && { listen: (channel, onNotification) => target.listen!(channel, onNotification) };
-}
-
-function isOwnFunction(target: OwnOrFunction): target is PGliteDatabase | PostgresHandle {
-  return !('connectionName' in target);
+function partsOf(target: PostgresTarget, name: string, options: DatabaseOptions): PostgresParts {
+  if (isFunction(target)) {
+    return { database: new PostgresFunction(target, options), source: target.listen?.bind(target) };
+  }
+  const own = { target, connectionName: name };
+  return { database: new PostgresServer(own, options), source: own };
 }
 
 function isFunction(target: PostgresTarget): target is PGliteDatabase | PostgresHandle {

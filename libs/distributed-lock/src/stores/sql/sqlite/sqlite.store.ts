@@ -53,8 +53,8 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Loc
       const { clock, chance = systemChance } = context;
       const options = { file: path, table, access, synchronous, clock, chance };
       const database = new SqliteDatabase(sqlite, options);
-      const register = new SqlRegister(database, commandTimeoutMs, context, file);
-      return new DocumentStore('sqlite', chance.uuid(), register, context);
+      const register = new SqlRegister(database, { ...context, commandTimeoutMs, address: file });
+      return new DocumentStore({ name: 'sqlite', clientId: chance.uuid() }, register, context);
     },
   };
 }
