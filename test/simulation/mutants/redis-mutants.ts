@@ -45,7 +45,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('redis', 'stores/redis/scripts/lua.generated.js', [
     ['acquires are executed however late they are', 'if now > tonumber(ARGV[3]) then', 'if false then'],
-    ['tokens are given back under a later grant', 'if last == options.reserved then', 'if true then'],
+    ['tokens are given back under a later grant', 'if last ~= options.reserved then return end', ''],
     ['maxWaiting is ignored', 'if is_newcomer and others >= max_waiting then', 'if false then'],
     ['one owner more than maxWaiting waits', 'others >= max_waiting then', 'others > max_waiting then'],
     [
