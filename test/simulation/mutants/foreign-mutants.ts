@@ -22,8 +22,8 @@ export const FOREIGN_MUTANTS: readonly Mutant[] = [
     ],
     [
       'tokens come back although later ones were given',
-      'if last == options.reserved then',
-      'if last then',
+      'if last ~= options.reserved then return end',
+      'if not last then return end',
       'A spec has it: "tokens of an earlier grant of the same owner are not given back by its release".',
     ],
   ]),

@@ -5,7 +5,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('redis', 'stores/redis/connection/redis.notifications.js', [
     [
       'a release of a foreign client wakes nobody',
-      'for (const owner of this.foreignChannels.get(channel) ?? [])',
+      'for (const owner of this.ownersBehind(channel))',
       'for (const owner of [])',
     ],
   ]),
@@ -326,7 +326,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('redis', 'stores/redis/connection/redis.connection.js', [
     [
       'the first commands of a connection that are never answered are waited for',
-      'this.client.afterSilence(this.commandTimeoutMs, () => this.drop())',
+      'this.client.afterSilence?.(this.commandTimeoutMs, () => this.drop())',
       '() => undefined',
     ],
   ]),

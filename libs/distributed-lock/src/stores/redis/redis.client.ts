@@ -9,7 +9,7 @@ import type { TargetDatabase } from './redis.database.js';
  * Only a `Cluster` of ioredis repeats the commands of a connection that ended. Implemented by `IoredisClient`,
  * `NodeRedisSingle` and `NodeRedisClusterClient`.
  */
-export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
+export interface RedisClient extends Omit<RedisNode, 'askBeside'>, EventEmitter<ClientEvents> {
   readonly isCluster: boolean;
   /** Whether a command leaves in the turn of the event loop in which it is sent, whatever that turn does next. */
   readonly writesAtOnce: boolean;
@@ -24,7 +24,7 @@ export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
   open(onFailure: (error: Error) => void): void;
   /** Quits in order if the server replies within `withinMs`, and then disconnects in any case. */
   close(withinMs: number): Promise<void>;
-  /** The masters of a cluster, connected or not; the client itself if there is no cluster. */
+  /** The masters of a cluster, connected or not; the only server if there is no cluster. */
   masters(): readonly RedisNode[];
   /** The master of a slot, as far as this client knows the cluster. Absent where there is no cluster. */
   ownerOf?(slot: number): RedisNode | undefined;
@@ -38,11 +38,11 @@ export interface RedisClient extends RedisNode, EventEmitter<ClientEvents> {
   writeTogether?(): void;
   writeNow?(): void;
   /**
-   * Runs `task` once the connection has brought nothing for `ms`. Does nothing on a cluster, whose client watches its nodes.
+   * Runs `task` once the connection has brought nothing for `ms`. Absent on a cluster, whose client watches its nodes.
    *
    * @returns a function that cancels it
    */
-  afterSilence(ms: number, task: () => void): () => void;
+  afterSilence?(ms: number, task: () => void): () => void;
   subscribe(channels: readonly string[]): Promise<unknown>;
   unsubscribe(channel: string): Promise<unknown>;
   /** To a sharded channel of a cluster. Servers before Redis 7 refuse it. */

@@ -92,10 +92,7 @@ export class RedisLocks implements LockStore {
     this.scripts = new ScriptContext(this.connection, rights, { keyPrefix, isCluster, sharedTokens });
     this.subscriber = new RedisNotifications(
       newClient(target, settings),
-      this.clientId,
-      clock,
-      chance,
-      commandTimeoutMs,
+      { ...settings, clientId: this.clientId },
       {
         onGrant: (grant) => this.onGrant(grant),
         onNotification: (notification) => this.notifications$.next(notification),

@@ -202,7 +202,8 @@ interface Master {
  * @throws LockStoreError when the client takes two masters for one, because slots have moved and it has not learned of it
  */
 async function mastersOf(client: RedisClient): Promise<readonly Master[]> {
-  if (!client.isCluster) return [{ address: client.address, name: '', slots: SLOTS, node: client }];
+  if (!client.isCluster)
+    return [{ address: client.address, name: '', slots: SLOTS, node: client.masters()[0] }];
   const masters = new Map<string, Master>();
   for (const [first, last, place] of await slotRanges(client)) {
     if (!place) continue;

@@ -160,7 +160,7 @@ export class RedisConnection {
   }
 
   private async onReady(): Promise<void> {
-    const cancel = this.client.afterSilence(this.commandTimeoutMs, () => this.drop());
+    const cancel = this.client.afterSilence?.(this.commandTimeoutMs, () => this.drop());
     this.cancelPreparing = cancel;
     this.client.writeTogether?.();
     const { client, clock, serverClock } = this;
@@ -173,7 +173,7 @@ export class RedisConnection {
         publishCommandOf(client),
       ]);
     } finally {
-      cancel();
+      cancel?.();
     }
     if (this.isClosed) return;
     // The application may have chosen another one meanwhile.
@@ -350,8 +350,7 @@ export class RedisConnection {
 
   private askBeside(): void {
     const { client } = this;
-    if (!client.isCluster) return this.idleProbe.ask([client], () => this.drop());
     const open = client.masters().filter(({ isReady }) => isReady);
-    this.idleProbe.ask(open, (node) => node.drop());
+    this.idleProbe.ask(open, (node) => (client.isCluster ? node.drop() : this.drop()));
   }
 }

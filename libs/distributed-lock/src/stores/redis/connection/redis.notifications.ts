@@ -8,11 +8,9 @@ import type { RedisClient } from '../redis.client.js';
 import { notificationChannel } from '../redis.keys.js';
 import type { Chance } from '../../../time/chance.js';
 
-const OWNER = String.raw`([0-9a-f-]{36}:\d+)`;
-const CONTENDED = new RegExp(`^contended ${OWNER} ([1-9]\\d{0,8})$`);
-const LOST = new RegExp(`^lost ${OWNER}$`);
-const FORCED = new RegExp(`^forced ${OWNER} (.+)$`, 's');
-const TAKEOVER = new RegExp(`^takeover ${OWNER} ([1-9]\\d{0,10}) (.+)$`, 's');
+const MESSAGE = /^(\w+) ([0-9a-f-]{36}:\d+)(?: (.+))?$/s;
+const CONTENDED = /^[1-9]\d{0,8}$/;
+const TAKEOVER = /^([1-9]\d{0,10}) (.+)$/s;
 
 /**
  * The store's connection for notifications: those to the owners of this client on a channel of its own, and Redisson's channel of
@@ -28,52 +26,46 @@ export class RedisNotifications {
    * that may read the locks can forge a grant.
    */
   readonly nonce: string;
+  /** What follows the owner in a message that repeats the nonce. */
   private readonly granted: RegExp;
   private readonly recheck: RegExp;
+  private readonly ownChannel: string;
   /** Whether notifications can arrive. Waiters recheck more often while they cannot. */
   isSubscribed = false;
   private isClosed = false;
   private probedAt = -Infinity;
   /** Functions that cancel the deadlines of the commands that have no reply yet. */
   private readonly deadlines = new Set<() => void>();
-  /** Redisson's channel -> our owners that wait behind a foreign client. */
-  private readonly foreignChannels = new Map<string, Set<string>>();
-  /** Our owner that waits behind a foreign client -> its channel of Redisson. */
-  private readonly channels = new Map<string, string>();
+  /** Our owner that waits behind a foreign client -> Redisson's channel for its key. */
+  private readonly foreignChannels = new Map<string, string>();
 
   constructor(
     private readonly client: RedisClient,
-    private readonly clientId: string,
-    private readonly clock: Clock,
-    chance: Chance,
-    private readonly commandTimeoutMs: number,
+    private readonly options: NotificationOptions,
     private readonly listener: Listener,
   ) {
     conceal(this, 'client');
-    this.nonce = chance.hex(8);
+    this.ownChannel = notificationChannel(options.clientId);
+    this.nonce = options.chance.hex(8);
     this.granted = new RegExp(
-      String.raw`^granted ${OWNER} (\d{1,16}) (\d{1,16}) (\d{1,16}) (\d{1,9}) (\d{1,9}) ${this.nonce}$`,
+      String.raw`^(\d{1,16}) (\d{1,16}) (\d{1,16}) (\d{1,9}) (\d{1,9}) ${this.nonce}$`,
     );
-    this.recheck = new RegExp(String.raw`^recheck ${OWNER} (\d{1,5}) ${this.nonce}$`);
+    this.recheck = new RegExp(String.raw`^(\d{1,5}) ${this.nonce}$`);
     client.on('error', () => undefined);
     client.on('ready', () => inBackground(this.subscribe(), this.onNotSubscribed));
     client.on('close', () => this.onClosed());
     client.on('message', (channel, message) => this.onMessage(channel, message));
     // A cluster client replaces its connections for sharded channels one by one, and subscribes on the new ones without an event.
-    client.on('shardsReplaced', () => this.subscribeSharded([...this.foreignChannels.keys()]));
+    client.on('shardsReplaced', () => this.subscribeSharded(this.foreign));
     client.open(() => undefined);
   }
 
   /** From now on this owner rechecks when a foreign client releases the lock of this channel. */
   listenBehindForeignClient(channel: string, owner: string): void {
-    this.channels.set(owner, channel);
-    const owners = this.foreignChannels.get(channel);
-    if (owners) {
-      owners.add(owner);
-      return;
-    }
-    this.foreignChannels.set(channel, new Set([owner]));
-    if (this.isSubscribed) inBackground(this.subscribeTo([channel], owner), this.onNotSubscribed);
+    if (this.foreignChannels.has(owner)) return;
+    const isNew = this.ownersBehind(channel).length === 0;
+    this.foreignChannels.set(owner, channel);
+    if (isNew && this.isSubscribed) inBackground(this.subscribeTo([channel], owner), this.onNotSubscribed);
   }
 
   /**
@@ -81,24 +73,28 @@ export class RedisNotifications {
    * a waiting Redisson client.
    */
   stopListeningToForeignClients(owner: string): void {
-    const channel = this.channels.get(owner);
+    const channel = this.foreignChannels.get(owner);
     if (channel === undefined) return;
-    this.channels.delete(owner);
-    const owners = this.foreignChannels.get(channel);
-    owners?.delete(owner);
-    if (owners?.size !== 0) return;
-    this.foreignChannels.delete(channel);
-    if (!this.isSubscribed) return;
+    this.foreignChannels.delete(owner);
+    if (!this.isSubscribed || this.ownersBehind(channel).length > 0) return;
     this.client.unsubscribe(channel).catch(this.onNotSubscribed);
     if (this.client.isCluster) this.client.unsubscribeSharded(channel).catch(this.onNotSubscribed);
   }
 
+  private get foreign(): readonly string[] {
+    return [...new Set(this.foreignChannels.values())];
+  }
+
+  private ownersBehind(channel: string): readonly string[] {
+    return [...this.foreignChannels.keys()].filter((owner) => this.foreignChannels.get(owner) === channel);
+  }
+
   /** Finds out whether the connection still exists, since nothing is written on it otherwise. At most once per `RECHECK_MS`. */
   probe(): void {
-    const now = this.clock.now();
+    const now = this.options.clock.now();
     if (!this.isSubscribed || now - this.probedAt < RECHECK_MS) return;
     this.probedAt = now;
-    const reply = this.client.pingSubscriber(notificationChannel(this.clientId));
+    const reply = this.client.pingSubscriber(this.ownChannel);
     inBackground(this.inTime(reply), () => undefined);
   }
 
@@ -106,45 +102,45 @@ export class RedisNotifications {
     if (this.isClosed) return;
     this.isClosed = true;
     this.cancelDeadlines();
-    await this.client.close(this.commandTimeoutMs);
+    await this.client.close(this.options.commandTimeoutMs);
   }
 
   private async subscribe(): Promise<void> {
-    const channels = [notificationChannel(this.clientId), ...this.foreignChannels.keys()];
+    const channels = [this.ownChannel, ...this.foreign];
     await this.subscribeTo(channels);
+    if (!this.isSubscribed) return;
     // Finds out whether the user may unsubscribe, on a channel that nobody has subscribed to.
-    if (this.isSubscribed) this.client.unsubscribe(notificationChannel('rights')).catch(this.onNotSubscribed);
+    this.client.unsubscribe(notificationChannel('rights')).catch(this.onNotSubscribed);
     // Owners may have come to wait behind a foreign client while this was under way.
-    const subscribed = new Set(channels);
-    const late = [...this.foreignChannels.keys()].filter((channel) => !subscribed.has(channel));
-    if (this.isSubscribed && late.length > 0) await this.subscribeTo(late);
+    const late = this.foreign.filter((channel) => !channels.includes(channel));
+    if (late.length > 0) await this.subscribeTo(late);
   }
 
   private async subscribeTo(channels: readonly string[], owner?: string): Promise<void> {
     try {
       await this.inTime(this.client.subscribe(channels));
       this.isSubscribed = true;
-      this.onSubscribed(owner);
+      this.recheckNow(owner);
     } catch (error) {
       this.onNotSubscribed(error);
       // The server has denied it, or the connection is lost again. Until the next one, waiters find their grants by rechecks.
     }
     if (this.client.isCluster)
-      this.subscribeSharded(channels.filter((channel) => this.foreignChannels.has(channel)));
+      this.subscribeSharded(this.foreign.filter((channel) => channels.includes(channel)));
   }
 
   /** One by one, because a command may name channels of one slot only. Servers before Redis 7 refuse it and do not need it. */
   private subscribeSharded(channels: readonly string[]): void {
     for (const channel of channels) {
-      const onSubscribed = () =>
-        this.foreignChannels.get(channel)?.forEach((owner) => this.onSubscribed(owner));
+      const onSubscribed = () => this.ownersBehind(channel).forEach((owner) => this.recheckNow(owner));
       this.client.subscribeSharded(channel).then(onSubscribed, this.onNotSubscribed);
     }
   }
 
   /** A connection that does not answer in time is replaced. */
   private inTime<T>(reply: Promise<T>): Promise<T> {
-    const cancel = giveUpAfter(this.clock, this.commandTimeoutMs, () => {
+    const { clock, commandTimeoutMs } = this.options;
+    const cancel = giveUpAfter(clock, commandTimeoutMs, () => {
       this.deadlines.delete(cancel);
       this.client.drop();
     });
@@ -168,43 +164,55 @@ export class RedisNotifications {
 
   private readonly onNotSubscribed = (error: unknown): void => this.listener.onNotSubscribed(error);
 
-  /** Notifications from before the subscription are lost. */
-  private onSubscribed(owner?: string): void {
+  /** Notifications from before the subscription are lost, and those of foreign clients name no owner: waiters ask again. */
+  private recheckNow(owner?: string): void {
     this.listener.onNotification({ kind: 'recheck', afterMs: 0, ...(owner !== undefined && { owner }) });
   }
 
   private onMessage(channel: string, message: string): void {
-    if (channel === notificationChannel(this.clientId)) return this.onOwnMessage(message);
-    for (const owner of this.foreignChannels.get(channel) ?? [])
-      this.listener.onNotification({ kind: 'recheck', owner, afterMs: 0 });
+    if (channel === this.ownChannel) return this.onOwnMessage(message);
+    for (const owner of this.ownersBehind(channel)) this.recheckNow(owner);
   }
 
   /** Any client may publish: a message that does not read exactly as our scripts write it is ignored. */
   private onOwnMessage(message: string): void {
-    const { granted, recheck } = this;
-    const [, holder = '', graceMs, by = ''] = TAKEOVER.exec(message) ?? [];
-    if (holder.startsWith(this.clientId))
-      return this.listener.onNotification({ kind: 'takeover', owner: holder, graceMs: Number(graceMs), by });
-    const [, loser = '', forcedBy = ''] = FORCED.exec(message) ?? [];
-    if (loser.startsWith(this.clientId))
-      return this.listener.onNotification({ kind: 'lost', owner: loser, by: forcedBy });
-    const [, owner = '', ...numbers] =
-      granted.exec(message) ?? CONTENDED.exec(message) ?? LOST.exec(message) ?? recheck.exec(message) ?? [];
-    if (!owner.startsWith(this.clientId)) return;
-    const [first = 0, ...others] = numbers.map(Number);
-    switch (message.slice(0, message.indexOf(' '))) {
+    const { listener } = this;
+    const [, kind, owner = '', rest = ''] = MESSAGE.exec(message) ?? [];
+    if (!owner.startsWith(this.options.clientId)) return;
+    switch (kind) {
       case 'granted': {
-        const [lastToken = 0, grantedAt = 0, leaseMs = 0, waiting = 0] = others;
-        return this.listener.onGrant({ owner, token: first, lastToken, grantedAt, leaseMs, waiting });
+        const [, ...numbers] = this.granted.exec(rest)?.map(Number) ?? [];
+        const [token, lastToken = 0, grantedAt = 0, leaseMs = 0, waiting = 0] = numbers;
+        if (token !== undefined) listener.onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting });
+        return;
+      }
+      case 'recheck': {
+        const [, afterMs] = this.recheck.exec(rest) ?? [];
+        if (afterMs) listener.onNotification({ kind, owner, afterMs: Number(afterMs) });
+        return;
       }
       case 'contended':
-        return this.listener.onNotification({ kind: 'contended', owner, waiting: first });
-      case 'recheck':
-        return this.listener.onNotification({ kind: 'recheck', owner, afterMs: first });
+        if (CONTENDED.test(rest)) listener.onNotification({ kind, owner, waiting: Number(rest) });
+        return;
+      case 'takeover': {
+        const [, graceMs, by] = TAKEOVER.exec(rest) ?? [];
+        if (graceMs && by) listener.onNotification({ kind, owner, graceMs: Number(graceMs), by });
+        return;
+      }
       case 'lost':
-        return this.listener.onNotification({ kind: 'lost', owner });
+        if (rest === '') listener.onNotification({ kind, owner });
+        return;
+      case 'forced':
+        if (rest !== '') listener.onNotification({ kind: 'lost', owner, by: rest });
     }
   }
+}
+
+interface NotificationOptions {
+  readonly clientId: string;
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly commandTimeoutMs: number;
 }
 
 /** A grant as the script wrote it. The store decides how long it is valid now. */

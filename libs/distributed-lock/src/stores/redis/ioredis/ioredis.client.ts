@@ -133,9 +133,7 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   }
 
   abstract masters(): readonly RedisNode[];
-  abstract askBeside(onAnswer: () => void): () => void;
   abstract drop(): void;
-  abstract afterSilence(ms: number, task: () => void): () => void;
   abstract pingSubscriber(channel: string): Promise<unknown>;
 
   protected onDisconnect(): void {}
@@ -161,11 +159,7 @@ class IoredisSingle extends IoredisClient<Redis> {
   }
 
   masters(): readonly RedisNode[] {
-    return [this];
-  }
-
-  askBeside(onAnswer: () => void): () => void {
-    return this.node.askBeside(onAnswer);
+    return [this.node];
   }
 
   drop(): void {
@@ -227,16 +221,8 @@ class IoredisCluster extends IoredisClient<Cluster> {
     this.client.refreshSlotsCache();
   }
 
-  askBeside(): () => void {
-    return () => undefined;
-  }
-
   drop(): void {
     this.client.disconnect(true);
-  }
-
-  afterSilence(): () => void {
-    return () => undefined;
   }
 
   /** Subscribes again to a channel that it is subscribed to, because a `PING` would go to another connection. */

@@ -1,21 +1,16 @@
 import { Openings } from '../../common/connection/openings.js';
 import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
 import { isAnswer } from '../connection/redis.errors.js';
-import type { Arguments, ClientSettings, RedisNode } from '../redis.client.js';
+import type { ClientSettings } from '../redis.client.js';
 import type { Place } from './given-options.js';
-import { OneServer } from './master.js';
-import { NodeRedisSingle, offline } from './node-redis.single.js';
-import type { NodeRedisPattern } from './node-redis.target.js';
-
-/** A task on one node. It must write its commands before it awaits anything. */
-export type NodeTask<T> = (client: NodeRedisSingle) => Promise<T>;
+import { OneServer, offline } from './node-redis.single.js';
+import type { NodeRedis, NodeRedisPattern } from './node-redis.target.js';
 
 /**
  * One server of a cluster, on a connection of its own that is replaced when it has brought no reply for `commandTimeoutMs`.
  * A command waits for a connection as long, because no other server can execute it.
  */
-export class ClusterNode implements RedisNode {
-  readonly client: NodeRedisSingle;
+export class ClusterNode extends OneServer {
   private readonly inFlight = new Set<{ readonly since: number }>();
   private readonly deadline: ReplyDeadline<{ readonly since: number }>;
   private readonly openings: Openings<void>;
@@ -24,10 +19,10 @@ export class ClusterNode implements RedisNode {
   constructor(
     readonly place: Place,
     pattern: NodeRedisPattern,
-    private readonly settings: ClientSettings,
+    settings: ClientSettings,
   ) {
+    super(pattern, settings);
     this.openings = new Openings(settings.clock);
-    this.client = new NodeRedisSingle(new OneServer(pattern), settings);
     this.deadline = new ReplyDeadline({
       ...settings,
       unanswered: () => this.inFlight,
@@ -35,30 +30,28 @@ export class ClusterNode implements RedisNode {
         if ([...this.inFlight].some(isDue)) this.drop();
       },
     });
-    this.client.on('ready', () => this.openings.onOpen());
-    this.client.on('close', () => this.openings.refuse(offline));
-  }
-
-  get address(): string {
-    return this.client.address;
-  }
-
-  get isReady(): boolean {
-    return this.client.isReady;
+    this.on('ready', () => this.openings.onOpen());
+    this.on('close', () => this.openings.refuse(offline));
   }
 
   get isBusy(): boolean {
     return this.inFlight.size + this.openings.size > 0;
   }
 
-  async run<T>(task: NodeTask<T>): Promise<T> {
+  override async close(withinMs: number): Promise<void> {
+    this.openings.refuse(offline);
+    await super.close(withinMs);
+    this.deadline.stop();
+  }
+
+  protected override async with(task: (client: NodeRedis) => Promise<unknown>): Promise<unknown> {
     const { clock, commandTimeoutMs: withinMs } = this.settings;
     if (!this.isReady) await this.openings.wait({ key: undefined, withinMs, lateError: offline });
     const request = { since: clock.now() };
     this.inFlight.add(request);
     this.deadline.start();
     try {
-      const reply = await task(this.client);
+      const reply = await super.with(task);
       this.deadline.onReply();
       return reply;
     } catch (error) {
@@ -67,23 +60,5 @@ export class ClusterNode implements RedisNode {
     } finally {
       this.inFlight.delete(request);
     }
-  }
-
-  call(command: string, args: Arguments): Promise<unknown> {
-    return this.run((client) => client.call(command, args));
-  }
-
-  askBeside(onAnswer: () => void): () => void {
-    return this.client.askBeside(onAnswer);
-  }
-
-  drop(): void {
-    this.client.drop();
-  }
-
-  async close(withinMs: number): Promise<void> {
-    this.openings.refuse(offline);
-    await this.client.close(withinMs);
-    this.deadline.stop();
   }
 }

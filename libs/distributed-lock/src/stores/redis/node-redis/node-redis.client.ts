@@ -1,9 +1,8 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { ClientSettings, RedisClient } from '../redis.client.js';
 import { clusterOptions, type ClusterOptions } from './cluster-options.js';
-import { OneServer } from './master.js';
 import { NodeRedisClusterClient } from './node-redis.cluster.js';
-import { NodeRedisSingle } from './node-redis.single.js';
+import { databaseOf, OneServer } from './node-redis.single.js';
 import {
   isNodeRedisCluster,
   isNodeRedisSentinel,
@@ -16,10 +15,9 @@ import { sentinelOptions } from './sentinel-options.js';
 /** A new, unconnected client of node-redis for one server, for the master that Sentinels name, or for a cluster. */
 export function nodeRedisClient(target: NodeRedisTarget, settings: ClientSettings): RedisClient {
   if (isNodeRedisCluster(target)) return new NodeRedisClusterClient(() => clusterOptions(target), settings);
-  const master = isNodeRedisSentinel(target)
-    ? new SentinelMaster(target, settings)
-    : new OneServer(target as unknown as NodeRedis, settings);
-  return new NodeRedisSingle(master, settings);
+  if (isNodeRedisSentinel(target)) return new SentinelMaster(target, settings);
+  const client = target as unknown as NodeRedis;
+  return new OneServer(client, settings, databaseOf(client, settings));
 }
 
 /** @throws LockConfigurationError for a client whose options cannot be read, and for a cluster with TLS on one node only */

@@ -1,29 +1,33 @@
 import { EventEmitter } from 'node:events';
 import { inBackground } from '../../../async-context/in-background.js';
 import { conceal } from '../../../redaction/conceal.js';
+import type { Chance } from '../../../time/chance.js';
+import { reconnectDelay } from '../../common/connection/keep-alive.js';
 import { isAnswer } from '../connection/redis.errors.js';
 import { TargetDatabase } from '../redis.database.js';
-import type {
-  Arguments,
-  ClientEvents,
-  ClientSettings,
-  RedisClient,
-  RedisNode,
-  WireKeys,
-} from '../redis.client.js';
-import type { ClusterNode, NodeTask } from './cluster-node.js';
-import { ClusterNodes } from './cluster-nodes.js';
-import type { ClusterOptions } from './cluster-options.js';
+import type { Arguments, ClientEvents, ClientSettings, RedisClient, WireKeys } from '../redis.client.js';
+import { ClusterNode } from './cluster-node.js';
+import { patternAt, rootPatterns, type ClusterOptions } from './cluster-options.js';
+import { NO_SLOTS, readSlots, type ClusterSlots } from './cluster-slots.js';
+import { addressOf, type Place } from './given-options.js';
 import { offline } from './node-redis.single.js';
+import type { NodeRedisPattern } from './node-redis.target.js';
 import { slotOf } from './slot-of.js';
 
 /** A node refuses a command with this error if another node executes it. Without a host the error means its own host. */
 const REDIRECTION = /^(MOVED|ASK) \d+ (.*):(\d+)$/;
 /** Two nodes that do not agree about a slot yet redirect a command to each other. */
 const MAX_REDIRECTIONS = 5;
+/** How many nodes are asked at once which master has which slots. */
+const ASKED_AT_ONCE = 3;
+
+/** A task on one node. It must write its commands before it awaits anything. */
+type NodeTask = (node: ClusterNode) => Promise<unknown>;
 
 /**
- * A cluster. A command goes to the master of its slot, and to another node only when that master has refused it.
+ * A cluster: the masters by slot, and a connection to each. A command goes to the master of its slot, and to another node only when
+ * that master has refused it. The slots are read again after each command that was sent to a wrong node. After a lost connection
+ * they are read until all masters are connected.
  *
  * The client subscribes to channels on any one node, because each message reaches all nodes. It subscribes to sharded
  * channels on the master of their slot.
@@ -34,101 +38,96 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
   readonly address = 'a cluster';
   readonly user: string;
   readonly database = new TargetDatabase(() => 0);
-  private readonly nodes: ClusterNodes;
+  /** The nodes by the address that the cluster tells, also those that have no slots and are about to get some. */
+  private readonly nodes = new Map<string, ClusterNode>();
+  private slots: ClusterSlots = NO_SLOTS;
+  private readonly roots: readonly NodeRedisPattern[];
   /** The node on which this client has subscribed to the channels that are not sharded. */
   private subscriber: ClusterNode | undefined;
   private isUp = false;
+  private isClosed = false;
+  private reading: AbortController | undefined;
+  private cancelReading: (() => void) | undefined;
+  /** How many readings of the slots in a row have left a master without a connection. */
+  private failures = 0;
   private onFailure: (error: Error) => void = () => undefined;
 
-  /** @param options reads them from the client of the application, for each connection anew */
-  constructor(options: () => ClusterOptions, settings: ClientSettings) {
+  /**
+   * @param options reads them from the client of the application, for each connection anew
+   * @throws LockConfigurationError if node-redis is not found
+   */
+  constructor(
+    private readonly options: () => ClusterOptions,
+    private readonly settings: ClientSettings,
+  ) {
     super();
-    conceal(this, 'nodes', 'subscriber');
+    conceal(this, 'options', 'nodes', 'roots', 'subscriber');
     this.user = options().defaults?.username || 'default';
-    this.nodes = new ClusterNodes(options, settings, {
-      onReady: () => this.onNodeReady(),
-      onClose: (node) => this.onNodeClose(node),
-      onMessage: (channel, text) => this.emit('message', channel, text),
-      onShardsMoved: () => this.emit('shardsReplaced'),
-      onError: (error) => {
-        this.onFailure(error);
-        this.emit('error', error);
-      },
-    });
+    this.roots = rootPatterns(options);
   }
 
   get isReady(): boolean {
-    return this.nodes.anyReady() !== undefined;
+    return this.anyReady() !== undefined;
   }
 
   open(onFailure: (error: Error) => void): void {
     this.onFailure = onFailure;
-    this.nodes.start();
+    this.readSlots();
   }
 
-  close(withinMs: number): Promise<void> {
-    return this.nodes.close(withinMs);
+  async close(withinMs: number): Promise<void> {
+    this.isClosed = true;
+    this.cancelReading?.();
+    this.reading?.abort(offline());
+    await Promise.all([...this.nodes.values()].map((node) => node.close(withinMs)));
   }
 
   call(command: string, args: Arguments, key?: string): Promise<unknown> {
-    const task: NodeTask<unknown> = (client) => client.call(command, args);
-    return key === undefined ? runOn(this.nodes.anyReady(), task) : this.runAt(key, task);
+    const task: NodeTask = (node) => node.call(command, args);
+    return key === undefined ? runOn(this.anyReady(), task) : this.runAt(key, task);
   }
 
   evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown> {
-    return this.runAt(keys.names[0] as string, (client) => client.evalSha(sha, keys, args));
+    return this.runAt(keys.names[0] as string, (node) => node.evalSha(sha, keys, args));
   }
 
-  masters(): readonly RedisNode[] {
-    return this.nodes.masters();
+  masters(): readonly ClusterNode[] {
+    const addresses = new Set(this.slots.owners);
+    return [...this.nodes.values()].filter(({ place }) => addresses.has(addressOf(place)));
   }
 
-  ownerOf(slot: number): RedisNode | undefined {
-    return this.nodes.ownerOf(slot);
-  }
-
-  refreshSlots(): void {
-    this.nodes.readSoon();
-  }
-
-  /** Does nothing, because `IdleProbe` asks each node of a cluster by itself. */
-  askBeside(): () => void {
-    return () => undefined;
+  ownerOf(slot: number): ClusterNode | undefined {
+    return this.nodes.get(this.slots.owners[slot] ?? '');
   }
 
   drop(): void {
-    for (const node of this.nodes.all()) node.drop();
-  }
-
-  /** Does nothing, because each node watches its own connection. */
-  afterSilence(): () => void {
-    return () => undefined;
+    for (const node of this.nodes.values()) node.drop();
   }
 
   subscribe(channels: readonly string[]): Promise<unknown> {
-    this.subscriber ??= this.nodes.anyReady();
-    return runOn(this.subscriber, (client) => client.subscribe(channels));
+    this.subscriber ??= this.anyReady();
+    return runOn(this.subscriber, (node) => node.subscribe(channels));
   }
 
   unsubscribe(channel: string): Promise<unknown> {
-    return runOn(this.subscriber, (client) => client.unsubscribe(channel));
+    return runOn(this.subscriber, (node) => node.unsubscribe(channel));
   }
 
   subscribeSharded(channel: string): Promise<unknown> {
-    return this.runAt(channel, (client) => client.subscribeSharded(channel));
+    return this.runAt(channel, (node) => node.subscribeSharded(channel));
   }
 
   unsubscribeSharded(channel: string): Promise<unknown> {
-    return this.runAt(channel, (client) => client.unsubscribeSharded(channel));
+    return this.runAt(channel, (node) => node.unsubscribeSharded(channel));
   }
 
   pingSubscriber(): Promise<unknown> {
-    return runOn(this.subscriber, (client) => client.pingSubscriber());
+    return runOn(this.subscriber, (node) => node.pingSubscriber());
   }
 
-  private async runAt<T>(name: string, task: NodeTask<T>): Promise<T> {
+  private async runAt(name: string, task: NodeTask): Promise<unknown> {
     const slot = slotOf(name);
-    let node = this.nodes.ownerOf(slot) ?? this.nodes.anyReady();
+    let node = this.ownerOf(slot) ?? this.anyReady();
     let attempt = task;
     for (let redirections = 0; ; redirections++) {
       try {
@@ -139,12 +138,49 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
         if (redirections === MAX_REDIRECTIONS)
           throw new Error(`after ${redirections} redirections: ${text}`, { cause: error });
         const place = { host: host || node.place.host, port: Number(port) };
-        if (kind === 'MOVED') this.nodes.onMoved(slot, place);
-        node = this.nodes.at(place);
+        if (kind === 'MOVED') {
+          this.slots.owners[slot] = addressOf(place);
+          this.refreshSlots();
+        }
+        node = this.nodeAt(place);
         attempt = kind === 'ASK' ? asking(task) : task;
       }
     }
   }
+
+  // --- nodes ----------------------------------------------------------------------------------------------------
+
+  /** @returns any node that is connected */
+  private anyReady(): ClusterNode | undefined {
+    const ready = [...this.nodes.values()].filter(({ isReady }) => isReady);
+    return ready[Math.floor(this.settings.chance.random() * ready.length)];
+  }
+
+  /** The node at `place`, also one that has just come into the cluster. */
+  private nodeAt(place: Place): ClusterNode {
+    return this.nodes.get(addressOf(place)) ?? this.connect(place);
+  }
+
+  private connect(place: Place): ClusterNode {
+    if (this.isClosed) throw offline();
+    const node = new ClusterNode(place, patternAt(this.options, place), this.settings);
+    this.nodes.set(addressOf(place), node);
+    node.on('error', this.onError);
+    node.on('message', (channel, text) => this.emit('message', channel, text));
+    node.on('shardsReplaced', () => this.emit('shardsReplaced'));
+    node.on('ready', () => this.onNodeReady());
+    node.on('close', () => {
+      this.onNodeClose(node);
+      this.refreshSlots();
+    });
+    node.open(this.onError);
+    return node;
+  }
+
+  private readonly onError = (error: Error): void => {
+    this.onFailure(error);
+    this.emit('error', error);
+  };
 
   private onNodeReady(): void {
     const event = this.isUp ? 'shardsReplaced' : 'ready';
@@ -163,16 +199,64 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
     // The store subscribes to all channels again, on another node.
     if (isReady) this.emit('ready');
   }
+
+  // --- slots ----------------------------------------------------------------------------------------------------
+
+  /** Reads the slots again, after a moment in which others may ask for the same. */
+  refreshSlots(): void {
+    if (this.isClosed || this.cancelReading) return;
+    const { clock, chance } = this.settings;
+    this.cancelReading = clock.after(reconnectDelay(chance, this.failures), () => {
+      this.cancelReading = undefined;
+      if (!this.reading) this.readSlots();
+    });
+  }
+
+  private readSlots(): void {
+    const known = [...this.slots.places.values()].map((place) => patternAt(this.options, place));
+    const patterns = someOf([...known, ...this.roots], this.settings.chance);
+    this.reading = new AbortController();
+    const adopted = readSlots(patterns, this.settings, this.reading).then((slots) => this.adopt(slots));
+    const settled = adopted.finally(() => {
+      this.reading = undefined;
+      const masters = this.masters();
+      const isWhole = masters.length > 0 && masters.every(({ isReady }) => isReady);
+      this.failures = isWhole ? 0 : this.failures + 1;
+      if (!isWhole) this.refreshSlots();
+    });
+    inBackground(settled, (error) => this.onError(error as Error));
+  }
+
+  private adopt(slots: ClusterSlots): void {
+    if (this.isClosed) return;
+    this.slots = slots;
+    const addresses = new Set(slots.owners.filter((address) => address !== ''));
+    for (const address of addresses) this.nodeAt(slots.places.get(address) as Place);
+    for (const [address, node] of this.nodes) {
+      if (addresses.has(address) || node.isBusy) continue;
+      // It has no slots any more.
+      this.nodes.delete(address);
+      inBackground(node.close(this.settings.commandTimeoutMs), () => undefined);
+      this.onNodeClose(node);
+    }
+    this.emit('shardsReplaced');
+  }
 }
 
-function runOn<T>(node: ClusterNode | undefined, task: NodeTask<T>): Promise<T> {
-  return node ? node.run(task) : Promise.reject(offline());
+function runOn(node: ClusterNode | undefined, task: NodeTask): Promise<unknown> {
+  return node ? task(node) : Promise.reject(offline());
 }
 
 /** Sends `ASKING` before the command, so that the node executes it for a slot that it is about to get. */
-function asking<T>(task: NodeTask<T>): NodeTask<T> {
-  return (client) => {
-    inBackground(client.call('asking', []), () => undefined);
-    return task(client);
+function asking(task: NodeTask): NodeTask {
+  return (node) => {
+    inBackground(node.call('asking', []), () => undefined);
+    return task(node);
   };
+}
+
+function someOf<T>(all: readonly T[], chance: Chance): readonly T[] {
+  const places = all.map((value) => ({ value, place: chance.random() }));
+  places.sort((a, b) => a.place - b.place);
+  return places.slice(0, ASKED_AT_ONCE).map(({ value }) => value);
 }

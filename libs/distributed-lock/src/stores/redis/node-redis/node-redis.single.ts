@@ -1,9 +1,12 @@
 import { EventEmitter } from 'node:events';
 import { inBackground } from '../../../async-context/in-background.js';
+import { promiseOf } from '../../../async-context/promise-of.js';
 import { conceal } from '../../../redaction/conceal.js';
 import { giveUpAfter } from '../../../time/turns.js';
+import { within } from '../../../time/within.js';
 import { KeptConnection } from '../../common/connection/kept-connection.js';
 import { quitWithin } from '../../common/connection/quit-within.js';
+import { unreachable } from '../connection/redis.errors.js';
 import type {
   Arguments,
   ClientEvents,
@@ -12,38 +15,42 @@ import type {
   RedisNode,
   WireKeys,
 } from '../redis.client.js';
-import type { TargetDatabase } from '../redis.database.js';
-import type { Master } from './master.js';
+import { TargetDatabase } from '../redis.database.js';
 import { NodeRedisLink, openWithinMs } from './node-redis.link.js';
-import type { NodeRedis } from './node-redis.target.js';
+import type { NodeRedis, NodeRedisPattern } from './node-redis.target.js';
 
 /** The error of node-redis for a command that was never written. */
 export function offline(): Error {
   return new Error('The client is offline');
 }
 
-/** A client of node-redis for one server, or for the master that Sentinels name. */
-export class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient {
+/** What a client tells of its server without a connection. */
+type Identity = Pick<RedisClient, 'address' | 'user' | 'database'>;
+
+/** A client of node-redis with one connection at a time, to the server that `find` returns. */
+export abstract class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient {
   readonly isCluster = false;
   /** node-redis writes a command in a later turn of the event loop, by `setImmediate`. */
   readonly writesAtOnce = false;
   readonly address: string;
   readonly user: string;
   readonly database: TargetDatabase;
-  private readonly kept: KeptConnection<NodeRedisLink>;
+  protected readonly kept: KeptConnection<NodeRedisLink>;
   private onFailure: (error: Error) => void = () => undefined;
 
+  /** @param findWithinMs how long `find` may take */
   constructor(
-    private readonly master: Master,
-    private readonly settings: ClientSettings,
+    { address, user, database }: Identity,
+    protected readonly settings: ClientSettings,
+    findWithinMs = 0,
   ) {
     super();
-    conceal(this, 'master', 'kept');
-    this.address = master.address;
-    this.user = master.user;
-    this.database = master.database;
+    conceal(this, 'kept');
+    this.address = address;
+    this.user = user;
+    this.database = database;
     const openMs = openWithinMs(settings.commandTimeoutMs);
-    const withinMs = master.findWithinMs + openMs;
+    const withinMs = findWithinMs + openMs;
     const lateError = new Error(`no connection with an answer to its first commands within ${openMs} ms`);
     this.kept = new KeptConnection<NodeRedisLink>({
       ...settings,
@@ -56,16 +63,15 @@ export class NodeRedisSingle extends EventEmitter<ClientEvents> implements Redis
     });
   }
 
+  /** Finds the server for the next connection. */
+  protected abstract find(signal: AbortSignal): Promise<NodeRedisPattern>;
+
   get isReady(): boolean {
     return this.kept.current?.client.isReady ?? false;
   }
 
   open(onFailure: (error: Error) => void): void {
     this.onFailure = onFailure;
-    this.master.open({
-      onMoved: () => this.kept.giveUp(new Error('the Sentinels name another master')),
-      onError: (error) => this.emit('error', error),
-    });
     this.kept.start();
   }
 
@@ -74,7 +80,6 @@ export class NodeRedisSingle extends EventEmitter<ClientEvents> implements Redis
     if (current && this.isReady)
       await quitWithin(this, this.settings.clock, withinMs, () => current.client.close());
     this.kept.close();
-    this.master.close();
   }
 
   call(command: string, args: Arguments): Promise<unknown> {
@@ -144,13 +149,13 @@ export class NodeRedisSingle extends EventEmitter<ClientEvents> implements Redis
     return this.with((client) => client.sendCommand(words));
   }
 
-  private with(task: (client: NodeRedis) => Promise<unknown>): Promise<unknown> {
+  protected with(task: (client: NodeRedis) => Promise<unknown>): Promise<unknown> {
     const { current } = this.kept;
     return current ? task(current.client) : Promise.reject(offline());
   }
 
   private async connect(signal: AbortSignal, onLost: (error: unknown) => void): Promise<NodeRedisLink> {
-    const pattern = await this.master.find(signal);
+    const pattern = await this.find(signal);
     const link = new NodeRedisLink(pattern, this.settings, (error) => {
       this.emit('error', error);
       onLost(error);
@@ -159,3 +164,48 @@ export class NodeRedisSingle extends EventEmitter<ClientEvents> implements Redis
     return link.open(signal);
   }
 }
+
+/** A client for one server that is always at the same place. */
+export class OneServer extends NodeRedisSingle {
+  /** @param database default: the one that the options name */
+  constructor(
+    private readonly pattern: NodeRedisPattern,
+    settings: ClientSettings,
+    database?: TargetDatabase,
+  ) {
+    const { socket, database: number = 0, username } = pattern.options ?? {};
+    const address = socket?.path ?? `${socket?.host ?? 'localhost'}:${socket?.port ?? 6379}/${number}`;
+    const user = username || 'default';
+    super({ address, user, database: database ?? new TargetDatabase(() => number) }, settings);
+    conceal(this, 'pattern');
+  }
+
+  protected find(): Promise<NodeRedisPattern> {
+    return Promise.resolve(this.pattern);
+  }
+}
+
+/**
+ * The database that a client of the application has selected. node-redis tells it to nobody, so an open client is asked, before the
+ * first command and then at intervals.
+ */
+export function databaseOf(client: NodeRedis, { clock, commandTimeoutMs }: ClientSettings): TargetDatabase {
+  let told = client.options?.database ?? 0;
+  const refresh = async (): Promise<void> => {
+    if (!client.isOpen) return;
+    // A client whose user may not run CLIENT, or that takes no commands now, is in the database of its options.
+    const reply = promiseOf(() => client.sendCommand(['CLIENT', 'INFO'])).catch(() => '');
+    const info = await within(clock, commandTimeoutMs, reply, LATE);
+    if (info === LATE) {
+      throw unreachable(
+        `the client that redisStore was given has not told its database within ${commandTimeoutMs} ms`,
+        undefined,
+      );
+    }
+    const [, number] = /(?:^| )db=(\d+)/.exec(String(info)) ?? [];
+    if (number !== undefined) told = Number(number);
+  };
+  return new TargetDatabase(() => told, refresh);
+}
+
+const LATE = Symbol('late');

@@ -1,26 +1,22 @@
 import { inBackground } from '../../../async-context/in-background.js';
+import { conceal } from '../../../redaction/conceal.js';
 import { giveUpAfter } from '../../../time/turns.js';
 import { KeptConnection } from '../../common/connection/kept-connection.js';
-import { TargetDatabase } from '../redis.database.js';
 import type { ClientSettings } from '../redis.client.js';
+import { TargetDatabase } from '../redis.database.js';
 import { addressOf, mappedPlace, optionsAt, type Place } from './given-options.js';
 import { patternOf } from './load-node-redis.js';
-import type { Master, MasterListener } from './master.js';
 import { NodeRedisLink, openWithinMs } from './node-redis.link.js';
+import { NodeRedisSingle } from './node-redis.single.js';
 import type { NodeRedisPattern, NodeRedisSentinel } from './node-redis.target.js';
 import { sentinelOptions, type SentinelOptions } from './sentinel-options.js';
 
 /**
- * The master that Sentinels name. A connection to each of them stays open, so that a failover ends the connection to the old
- * master even if the old master still answers. Sentinels learn of a failover one after the other, so the latest epoch counts.
+ * A client for the master that Sentinels name. A connection to each Sentinel stays open, so that a failover ends the connection to
+ * the old master even if the old master still answers. Sentinels learn of a failover one after the other, so the latest epoch counts.
  */
-export class SentinelMaster implements Master {
-  readonly address: string;
-  readonly user: string;
-  readonly database: TargetDatabase;
-  readonly findWithinMs: number;
+export class SentinelMaster extends NodeRedisSingle {
   private readonly sentinels: readonly KeptConnection<NodeRedisLink>[];
-  private listener: MasterListener | undefined;
   private onFound: (place: Place) => void = () => undefined;
   /** The latest epoch that a Sentinel has told. Answers of an earlier epoch are ignored. */
   private epoch = 0;
@@ -29,14 +25,15 @@ export class SentinelMaster implements Master {
 
   constructor(
     private readonly target: NodeRedisSentinel,
-    private readonly settings: ClientSettings,
+    settings: ClientSettings,
   ) {
-    const { name, sentinelRootNodes, nodeClientOptions } = this.options;
-    this.address = `the master "${name}" of ${sentinelRootNodes.length} Sentinels`;
-    this.user = nodeClientOptions?.username || 'default';
-    const database = nodeClientOptions?.database ?? 0;
-    this.database = new TargetDatabase(() => database);
-    this.findWithinMs = openWithinMs(settings.commandTimeoutMs);
+    const { name, sentinelRootNodes, nodeClientOptions } = sentinelOptions(target);
+    const address = `the master "${name}" of ${sentinelRootNodes.length} Sentinels`;
+    const { username, database: number = 0 } = nodeClientOptions ?? {};
+    const database = new TargetDatabase(() => number);
+    const user = username || 'default';
+    super({ address, user, database }, settings, openWithinMs(settings.commandTimeoutMs));
+    conceal(this, 'target', 'sentinels');
     this.sentinels = sentinelRootNodes.map((place) => this.watch(place));
   }
 
@@ -45,19 +42,25 @@ export class SentinelMaster implements Master {
     return sentinelOptions(this.target);
   }
 
-  open(listener: MasterListener): void {
-    this.listener = listener;
+  override open(onFailure: (error: Error) => void): void {
     for (const sentinel of this.sentinels) sentinel.start();
+    super.open(onFailure);
+  }
+
+  override async close(withinMs: number): Promise<void> {
+    await super.close(withinMs);
+    for (const sentinel of this.sentinels) sentinel.close();
   }
 
   /** Takes the first answer with the latest epoch. A Sentinel that is not connected yet is asked when it is. */
-  find(signal: AbortSignal): Promise<NodeRedisPattern> {
-    const { findWithinMs, options } = this;
+  protected find(signal: AbortSignal): Promise<NodeRedisPattern> {
+    const { options } = this;
+    const withinMs = openWithinMs(this.settings.commandTimeoutMs);
     return new Promise((resolve, reject) => {
-      const cancel = giveUpAfter(this.settings.clock, findWithinMs, () => {
+      const cancel = giveUpAfter(this.settings.clock, withinMs, () => {
         // Sentinels that were set up anew count from 0.
         this.epoch = 0;
-        reject(new Error(`no Sentinel has named the master "${options.name}" within ${findWithinMs} ms`));
+        reject(new Error(`no Sentinel has named the master "${options.name}" within ${withinMs} ms`));
       });
       signal.addEventListener('abort', cancel);
       this.onFound = (place) => {
@@ -68,10 +71,6 @@ export class SentinelMaster implements Master {
       };
       for (const sentinel of this.sentinels) this.ask(sentinel);
     });
-  }
-
-  close(): void {
-    for (const sentinel of this.sentinels) sentinel.close();
   }
 
   private watch(place: Place): KeptConnection<NodeRedisLink> {
@@ -91,7 +90,7 @@ export class SentinelMaster implements Master {
         inBackground(listening, (error) => sentinel.lose(link, error));
         this.ask(sentinel);
       },
-      onDown: (error) => this.listener?.onError(error as Error),
+      onDown: (error) => this.emit('error', error as Error),
     });
     return sentinel;
   }
@@ -108,7 +107,7 @@ export class SentinelMaster implements Master {
     const reply = current.client.sendCommand(['SENTINEL', 'MASTER', name]).finally(cancel);
     inBackground(
       reply.then((master) => this.onAnswer(master as Record<string, string>)),
-      (error) => (current.client.isReady ? this.listener?.onError(error as Error) : lose(error)),
+      (error) => (current.client.isReady ? this.emit('error', error as Error) : lose(error)),
     );
   }
 
@@ -119,6 +118,7 @@ export class SentinelMaster implements Master {
     const place = { host: ip, port: Number(port) };
     this.onFound(place);
     this.onFound = () => undefined;
-    if (isLater && this.found !== addressOf(place)) this.listener?.onMoved();
+    if (isLater && this.found !== addressOf(place))
+      this.kept.giveUp(new Error('the Sentinels name another master'));
   }
 }

@@ -62,7 +62,7 @@ export async function loadScripts(client: RedisClient): Promise<void> {
   for (const node of client.masters()) inBackground(loadInto(node), () => undefined);
 }
 
-async function loadInto(server: RedisNode): Promise<void> {
+async function loadInto(server: Pick<RedisNode, 'call'>): Promise<void> {
   try {
     const known = (await server.call('script', ['EXISTS', ...ALL.map(({ sha }) => sha)])) as number[];
     const unknown = ALL.filter((_, i) => known[i] !== 1);
