@@ -16,70 +16,29 @@ type HoldText = readonly [owner: string, since: number, site: string | null, lea
 /** For 20 holds at most some kilobytes, for each further one that others wait for at most 160 bytes. */
 export function introductionText(client: LockClient, holds: readonly HoldSnapshot[]): string {
   const { application, host, process, since } = client;
-  const held = holds.map(({ owner, since, site = null, leaseMs }): HoldText => [
-    owner,
-    +since,
-    site,
-    leaseMs,
-  ]);
-  return JSON.stringify([application, host.slice(0, 100), process, +since, ...held] satisfies Text);
+  const texts = holds.map((it): HoldText => [it.owner, +it.since, it.site ?? null, it.leaseMs]);
+  return JSON.stringify([application, host.slice(0, 100), process, +since, ...texts] satisfies Text);
 }
 
 /** Who an owner is, and how long its lease is as a whole, as far as its client tells. */
 export interface IntroducedHolder {
   readonly holder: LockHolder;
-  readonly leaseMs?: number;
+  readonly leaseMs?: number | undefined;
 }
 
-/**
- * The holds that an introduction names. Looks at each hold once and describes none, because a process may hold 100 000 locks.
- */
-export function holdsToName<H extends NameableHold>(holds: Iterable<H>): readonly H[] {
-  const awaited = new LongestHeld<H>(MAX_AWAITED);
-  const others = new LongestHeld<H>(MAX_LONGEST);
-  for (const hold of holds) (hold.owner.isContended ? awaited : others).add(hold);
-  return [...awaited.holds, ...others.holds];
-}
-
-/** The longest-held ones of all that were added, the longest-held one first. */
-class LongestHeld<H extends NameableHold> {
-  readonly holds: H[] = [];
-
-  constructor(private readonly size: number) {}
-
-  add(hold: H): void {
-    const { holds, size } = this;
-    const last = holds[size - 1];
-    if (last && last.acquiredAt <= hold.acquiredAt) return;
-    holds.splice(holds.findLastIndex(({ acquiredAt }) => acquiredAt <= hold.acquiredAt) + 1, 0, hold);
-    if (holds.length > size) holds.pop();
-  }
-}
-
-interface NameableHold {
-  readonly acquiredAt: number;
-  readonly owner: { readonly isContended: boolean };
-}
-
-/** What a client has told of itself. */
+/** What a client has told of itself. Any client may have written it, so each part of it may be of any type. */
 export interface ClientIntroduction {
-  /** Absent where the client has told nothing. */
-  readonly client?: LockClient;
-  /** The start and the site of the holds that it names, by owner. What another client has written may be of any type. */
-  readonly holds: ReadonlyMap<unknown, readonly unknown[]>;
+  readonly client: LockClient;
+  /** The owner, the start, the site and the lease of each hold that it names. */
+  readonly holds: readonly unknown[];
 }
 
-/** @param text which any client may have written: what does not read as an introduction is ignored */
-export function introductionIn(text: string | undefined): ClientIntroduction {
+/** @returns `undefined` for a text that no client of this package has written */
+export function introductionIn(text: string | undefined): ClientIntroduction | undefined {
   const [application, host, process, since, ...holds] = listIn(text);
   const isKnown = typeof application === 'string' && typeof host === 'string';
-  if (!isKnown || !Number.isSafeInteger(process) || !isMoment(since)) return { holds: new Map() };
-  const client = { application, host, process: process as number, since: new Date(since) };
-  // The first of several holds of one owner is held longest.
-  const byOwner = new Map<unknown, readonly unknown[]>();
-  for (const hold of holds as unknown[])
-    if (Array.isArray(hold) && !byOwner.has(hold[0])) byOwner.set(hold[0], hold.slice(1));
-  return { client, holds: byOwner };
+  if (!isKnown || !Number.isSafeInteger(process) || !isMoment(since)) return undefined;
+  return { client: { application, host, process: process as number, since: new Date(since) }, holds };
 }
 
 /** @param timeOfDay in ms */
@@ -88,25 +47,26 @@ export function holderIn(
   owner: string,
   timeOfDay: number,
 ): IntroducedHolder {
-  if (!client) return { holder: { owner } };
-  const [heldSince, site, leaseMs] = holds.get(requestedId(owner)) ?? [];
+  // The first of several holds of one owner is held longest.
+  const hold = holds.find((it) => Array.isArray(it) && it[0] === requestedId(owner)) ?? [];
+  const [, since, site, leaseMs] = hold as readonly unknown[];
+  const heldMs = isMoment(since) ? Math.max(0, timeOfDay - since) : Infinity;
   const holder = {
     owner,
     client,
     ...(typeof site === 'string' && { site }),
-    ...(isMoment(heldSince) &&
-      timeOfDay - heldSince <= MAX_HELD_MS && { heldMs: Math.max(0, timeOfDay - heldSince) }),
+    ...(heldMs <= MAX_HELD_MS && { heldMs }),
   };
-  return typeof leaseMs === 'number' ? { holder, leaseMs } : { holder };
-}
-
-function isMoment(value: unknown): value is number {
-  return typeof value === 'number' && Math.abs(value) <= MAX_DATE;
+  return { holder, leaseMs: typeof leaseMs === 'number' ? leaseMs : undefined };
 }
 
 /** The rest of a minimum hold is held under a placeholder of its owner. @returns the id with which the owner has asked */
 export function requestedId(owner: string): string {
   return owner.replace(':-', ':');
+}
+
+function isMoment(value: unknown): value is number {
+  return typeof value === 'number' && Math.abs(value) <= MAX_DATE;
 }
 
 function listIn(text: string | undefined): readonly unknown[] {
@@ -116,4 +76,29 @@ function listIn(text: string | undefined): readonly unknown[] {
   } catch {
     return [];
   }
+}
+
+interface NameableHold {
+  readonly acquiredAt: number;
+  readonly owner: { readonly isContended: boolean };
+}
+
+/**
+ * The holds that an introduction names. Looks at each hold once and describes none, because a process may hold 100 000 locks.
+ */
+export function holdsToName<H extends NameableHold>(holds: Iterable<H>): readonly H[] {
+  const awaited: H[] = [];
+  const others: H[] = [];
+  for (const hold of holds) {
+    if (hold.owner.isContended) keepLongest(awaited, hold, MAX_AWAITED);
+    else keepLongest(others, hold, MAX_LONGEST);
+  }
+  return [...awaited, ...others];
+}
+
+/** Adds `hold` to the longest-held ones, `max` at most, the longest-held one first. */
+function keepLongest<H extends NameableHold>(longest: H[], hold: H, max: number): void {
+  const i = longest.findLastIndex(({ acquiredAt }) => acquiredAt <= hold.acquiredAt) + 1;
+  longest.splice(i, 0, hold);
+  if (longest.length > max) longest.pop();
 }
