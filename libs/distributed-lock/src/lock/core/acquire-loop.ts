@@ -2,12 +2,13 @@ import { isExclusive } from '../../port/claim.js';
 import { randomMs } from '../../time/chance.js';
 import { readClocks, type ClockReading } from '../../time/clock.js';
 import type { Takeover } from './takeover.js';
+import type { Replies } from './guarded-store.js';
 import type { LockRuntime } from './lock-runtime.js';
 import type { LocalQueue } from './local-queue.js';
 import type { Owner } from './owner.js';
-import { LockStoreError } from '../../port/lock.errors.js';
+import { LockStoreError, type LockError } from '../../port/lock.errors.js';
 import { kindName } from '../request/lock-request.js';
-import type { AcquireReply, AcquireRequest } from '../../port/lock-store.js';
+import type { AcquireReply, AcquireRequest, Busy, Queued } from '../../port/lock-store.js';
 import { RECHECK_MS } from '../../port/recheck-interval.js';
 
 /** The longest `waitMs` sent to the store, which drops a waiter that is silent for three rechecks anyway. */
@@ -33,7 +34,7 @@ const NEVER: ClockReading = { now: -Infinity, lead: 0 };
  * A recheck makes up for a lost notification. It is sent when the holder's lease is over, when the subscription works
  * again, and at least every `RECHECK_MS`. After a failure of the store the loop rechecks soon, as long as callers wait.
  */
-export class AcquireLoop {
+export class AcquireLoop implements Replies<AcquireReply> {
   /** The callers for whom it asks. */
   readonly callers: LocalQueue;
   private readonly runtime: LockRuntime;
@@ -49,6 +50,8 @@ export class AcquireLoop {
   /** The end of the wait that the last request has named. The store drops an owner that does not recheck sooner. */
   private waitsUntil = Infinity;
   private inFlight = false;
+  /** The request in flight asks how many others wait. */
+  private isCounting = false;
   private isNextDue = false;
   /** The fair callers of this process, once this owner is fair and has a ticket. */
   private fairQueue: readonly AcquireLoop[] | undefined;
@@ -129,13 +132,10 @@ export class AcquireLoop {
     this.dropRecheck();
     this.inFlight = true;
     const request = this.nextRequest();
+    this.isCounting = request.maxWaiting !== undefined;
     // A takeover presents a ticket at once, so the store may keep the owner in its queue whatever it replies. It must be released.
     if (this.takeover) this.mayComeLate = true;
-    this.runtime.store.acquire(
-      request,
-      (reply) => this.afterReply(() => this.onReply(reply, request)),
-      (error) => this.afterReply(() => this.onFailure(error)),
-    );
+    this.runtime.store.acquire(request, this);
   }
 
   /** The caller sends the request at once, because validity counts from now. */
@@ -165,25 +165,39 @@ export class AcquireLoop {
     return this.callers.size > 1 ? TOKENS_FOR_HAND_OFFS : 1;
   }
 
-  private afterReply(act: () => void): void {
-    this.inFlight = false;
-    this.roundTripMs = this.runtime.clock.now() - this.asked.now;
-    const isDue = this.isNextDue;
-    this.isNextDue = false;
-    act();
-    if (isDue) this.ask();
+  onReply(reply: AcquireReply): void {
+    const at = readClocks(this.runtime.clock);
+    const isNextDue = this.endRequest(at.now);
+    if (reply.mayComeLate) this.mayComeLate = true;
+    if (reply.kind === 'granted') this.owner.onGrant(reply, at);
+    // A grant may have overtaken this reply as a notification.
+    else if (this.isRunning) this.onRefusal(reply, at.now);
+    if (isNextDue) this.ask();
   }
 
-  private onReply(reply: AcquireReply, { maxWaiting }: AcquireRequest): void {
-    if (reply.mayComeLate) this.mayComeLate = true;
-    if (reply.kind === 'granted') return this.owner.onGrant(reply);
-    // A grant may have overtaken this reply as a notification.
-    if (!this.isRunning) return;
+  onFailure(error: LockError): void {
+    const { now } = this.owner;
+    const isNextDue = this.endRequest(now);
+    if (this.isRunning) this.onError(error, now);
+    if (isNextDue) this.ask();
+  }
+
+  /** @returns whether the next request was put off until the reply */
+  private endRequest(now: number): boolean {
+    const { isNextDue } = this;
+    this.inFlight = this.isNextDue = false;
+    this.roundTripMs = now - this.asked.now;
+    return isNextDue;
+  }
+
+  /** The store has put the owner into its queue, or has refused a request that asks once. */
+  private onRefusal(reply: Queued | Busy, now: number): void {
+    this.callers.watchFirst(now);
     if (reply.kind === 'queued') this.onQueued(reply.ticket);
     for (const { callers } of this.sharers())
       callers.onHolder(reply.holder, reply.remainingMs, this.asked.now);
     this.callers.refuseImpatient();
-    if (maxWaiting !== undefined) this.callers.onOthersCounted(reply, this.asked.now);
+    if (this.isCounting) this.callers.onOthersCounted(reply, this.asked.now);
     if (this.callers.size === 0) this.owner.giveUpWaiting();
     else if (reply.kind === 'busy' || this.callers.mustAskAgain) this.recheckAfter(BUSY_RETRY_MS);
     else if (this.isFirst) {
@@ -193,8 +207,8 @@ export class AcquireLoop {
     }
   }
 
-  private onFailure(error: unknown): void {
-    if (!this.isRunning) return;
+  private onError(error: LockError, now: number): void {
+    this.callers.watchFirst(now);
     if (!(error instanceof LockStoreError) || error.reason === 'refused') this.callers.dismissAll(error);
     else {
       if (error.reason === 'unknown') this.mayComeLate = true;

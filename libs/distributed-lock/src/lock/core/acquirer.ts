@@ -7,7 +7,6 @@ import { depthOf, findHold, holdsOfFlow } from './async-context.js';
 import { Deadlocks, heldInAnotherWayError, mayShare, notReentrantError } from './deadlock-detection.js';
 import { HeldLock } from './held-lock.js';
 import type { Hold } from './hold.js';
-import { inBackground } from '../../async-context/in-background.js';
 import type { LockRuntime } from './lock-runtime.js';
 import { kindName, type LockRequest } from '../request/lock-request.js';
 import { LocalQueue } from './local-queue.js';
@@ -116,7 +115,7 @@ export class Acquirer {
       }
       return held;
     } catch (error) {
-      for (const hold of held.reverse()) inBackground(hold.giveBack());
+      for (const hold of held.reverse()) hold.giveBack();
       throw error;
     }
   }

@@ -13,9 +13,9 @@ const ON_A = { key: 'a', owner: 'c:1', claim: LOCK, leaseMs: 9 };
 const ACQUIRE = { ...ON_A, waitMs: 0, ticket: 0, tokens: 1 };
 
 const acquire = (store: GuardedStore): Promise<AcquireReply> =>
-  new Promise((resolve, reject) => store.acquire(ACQUIRE, resolve, reject));
+  new Promise((onReply, onFailure) => store.acquire(ACQUIRE, { onReply, onFailure }));
 const release = (store: GuardedStore): Promise<ReleaseReply> =>
-  new Promise((resolve, reject) => store.release(ON_A, resolve, reject));
+  new Promise((onReply, onFailure) => store.release(ON_A, { onReply, onFailure }));
 
 describe('a store of another package', () => {
   let answers: Record<string, unknown>;

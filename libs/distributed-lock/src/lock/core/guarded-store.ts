@@ -28,14 +28,13 @@ export function guardedStore(
   checkMethods(store);
   const { name, clientId, commandTimeoutMs } = store;
 
-  const send = <T>(
-    key: string,
-    command: () => Promise<T>,
-    onReply: (reply: T) => void,
-    onFailure: (error: LockError) => void,
-  ): void => {
-    const fail = (error: unknown): void => onFailure(asLockError(name, error, key));
-    inBackground(detached(() => promiseOf(command).then(onReply, fail)) as NeverRejects<void>);
+  const send = <T>(key: string, command: () => Promise<T>, to: Replies<T>): void => {
+    const settle = () =>
+      promiseOf(command).then(
+        (reply) => to.onReply(reply),
+        (error: unknown) => to.onFailure(asLockError(name, error, key)),
+      );
+    inBackground(detached(settle) as NeverRejects<void>);
   };
   const ask = <T>(key: string | undefined, command: () => Promise<T>): Promise<T> => {
     const fail = (error: unknown): never => {
@@ -58,11 +57,9 @@ export function guardedStore(
         return EMPTY;
       }),
     ),
-    acquire: (request, onReply, onFailure) =>
-      send(request.key, () => store.acquire(request), onReply, onFailure),
+    acquire: (request, to) => send(request.key, () => store.acquire(request), to),
     renew: (renewals) => ask(undefined, () => store.renew(renewals)),
-    release: (request, onReply, onFailure) =>
-      send(request.key, () => store.release(request), onReply, onFailure),
+    release: (request, to) => send(request.key, () => store.release(request), to),
     inspect: (key) => ask(key, () => store.inspect(key)),
     can: (capability) => canStore(store, capability),
     forceRelease: (key, force) => ask(key, () => storeThatCan(store, 'force').forceRelease(key, force)),
@@ -77,21 +74,19 @@ export function guardedStore(
 }
 
 /**
- * The store as the core asks it. `acquire` and `release` call one of two functions, once: every lock needs both, and a promise
+ * The store as the core asks it. `acquire` and `release` call one of two methods, once: every lock needs both, and a promise
  * for each takes time (docs/decisions/0012). The methods of a capability that the store lacks reject.
  */
 export interface GuardedStore extends Omit<StoreThatCan<StoreCapability>, 'acquire' | 'release'> {
   can(capability: StoreCapability): boolean;
-  acquire(
-    request: AcquireRequest,
-    onReply: (reply: AcquireReply) => void,
-    onFailure: (error: LockError) => void,
-  ): void;
-  release(
-    request: ReleaseRequest,
-    onReply: (reply: ReleaseReply) => void,
-    onFailure: (error: LockError) => void,
-  ): void;
+  acquire(request: AcquireRequest, to: Replies<AcquireReply>): void;
+  release(request: ReleaseRequest, to: Replies<ReleaseReply>): void;
+}
+
+/** Who gets the reply to a request. */
+export interface Replies<T> {
+  onReply(reply: T): void;
+  onFailure(error: LockError): void;
 }
 
 function checkMethods(store: LockStore): void {

@@ -2,8 +2,9 @@ import type { ClockReading } from '../../time/clock.js';
 import { onAbort } from '../../async-context/abort-listeners.js';
 import { detached } from '../../async-context/detached.js';
 import { modeOf, type LockMode } from '../../port/claim.js';
-import { RELEASED, type Hold } from './hold.js';
-import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
+import type { Hold } from './hold.js';
+import { RELEASED, type Release } from './release-tracker.js';
+import type { NeverRejects } from '../../async-context/in-background.js';
 import { LockConfigurationError, LockNotHeldError, type LockLostError } from '../../port/lock.errors.js';
 import { inspectByJson } from '../../redaction/inspect-by-json.js';
 import { checkLease } from '../request/lock-options.js';
@@ -15,7 +16,7 @@ import { minOf } from '../../collections/extremes.js';
 
 /** The `Lock` that callers get: one share of the holds of one or several keys. */
 export class HeldLock implements Lock {
-  private released: NeverRejects<ReleaseReply> | undefined;
+  private released: Release | undefined;
   private outcome: Promise<ReleaseOutcome> | undefined;
   private joined: LossController | undefined;
   private stopJoining: (() => void) | undefined;
@@ -153,11 +154,11 @@ export class HeldLock implements Lock {
   }
 
   release(): Promise<ReleaseOutcome> {
-    return (this.outcome ??= outcomeOf(this.releaseOnce(true)));
+    return (this.outcome ??= outcomeOf(this.releaseOnce(true).reply));
   }
 
   releaseInBackground(at?: ClockReading): void {
-    inBackground(this.releaseOnce(false, at));
+    this.releaseOnce(false, at);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -177,7 +178,7 @@ export class HeldLock implements Lock {
     this.assertHeld();
   }
 
-  private releaseOnce(isAwaited: boolean, at = this.readClocks()): NeverRejects<ReleaseReply> {
+  private releaseOnce(isAwaited: boolean, at = this.readClocks()): Release {
     if (this.released) return this.released;
     const isSure = !this.isInDoubt(at);
     // A listener of the events may release it again, and gives nothing back a second time.
@@ -185,16 +186,17 @@ export class HeldLock implements Lock {
     if (this.depth === 0) for (const hold of this.holds) hold.onFirstCallEnds();
     if (isSure && this.holds.length === 1) return (this.released = this.first.release(isAwaited, at));
     // A promise keeps the async context in which it is made for as long as this lock is there.
-    return (this.released = detached(() =>
+    const reply = detached(() =>
       isSure ? this.releaseAll(isAwaited, at) : this.whenSure().then(() => this.releaseAll(isAwaited)),
-    ) as NeverRejects<ReleaseReply>);
+    ) as NeverRejects<ReleaseReply>;
+    return (this.released = { reply });
   }
 
   /** All keys at once, so that a caller that waits for one of them need not wait for the others. */
   private releaseAll(isAwaited: boolean, at?: ClockReading): Promise<ReleaseReply> {
     const worst = (replies: readonly ReleaseReply[]) =>
       replies.find((r) => r === 'not held') ?? replies.find((r) => r === 'unknown') ?? 'released';
-    const released = this.holds.map((hold) => hold.release(isAwaited, at));
+    const released = this.holds.map((hold) => hold.release(isAwaited, at).reply);
     // An outer call may hold one of the keys for long.
     this.stopJoining?.();
     return Promise.all(released).then(worst);
@@ -205,7 +207,7 @@ type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
 
 /** No promise of its own for the common reply. */
 function outcomeOf(reply: NeverRejects<ReleaseReply>): Promise<ReleaseOutcome> {
-  if (reply === RELEASED) return RELEASED;
+  if (reply === RELEASED.reply) return RELEASED.reply as NeverRejects<'released'>;
   return reply.then((it) => (it === 'not held' ? 'lost' : it));
 }
 

@@ -10,10 +10,9 @@ import type { LockRequest } from '../request/lock-request.js';
 import type { Owner } from './owner.js';
 import type { Call } from './call.js';
 import { LossController } from './loss-controller.js';
+import { RELEASED, type Release } from './release-tracker.js';
 
-/** The reply to a release that needs no request. */
-export const RELEASED = Promise.resolve('released') as NeverRejects<'released'>;
-const NOT_HELD = Promise.resolve('not held') as NeverRejects<ReleaseReply>;
+const NOT_HELD: Release = { reply: Promise.resolve('not held') as NeverRejects<ReleaseReply> };
 
 /**
  * One caller's part in an owner that has the lock, with a fencing token of its own.
@@ -35,7 +34,7 @@ export class Hold {
   /** The site of the last nested call, for people to read. */
   private lastSharedBy: string | CallSite | undefined;
   private loss: LockLostError | undefined;
-  private released: NeverRejects<ReleaseReply> | undefined;
+  private released: Release | undefined;
   private controller: LossController | undefined;
   private listeners: Set<(loss: LockLostError) => void> | undefined;
   private shutdownController: LossController | undefined;
@@ -187,7 +186,7 @@ export class Hold {
    *
    * @param isAwaited the caller goes on when the store has answered
    */
-  release(isAwaited = false, at = this.owner.readClocks()): NeverRejects<ReleaseReply> {
+  release(isAwaited = false, at = this.owner.readClocks()): Release {
     this.count -= 1;
     const loss = this.noticeLoss(at);
     if (this.count > 0) return loss ? NOT_HELD : RELEASED;
@@ -199,9 +198,9 @@ export class Hold {
   }
 
   /** Releases a hold whose work has never begun, and so has no minimum hold, unless an outer call shares it. */
-  giveBack(): NeverRejects<ReleaseReply> {
+  giveBack(): void {
     if (this.count === 1) this.holdUntil = 0;
-    return this.release();
+    this.release();
   }
 
   /** Marks the hold as lost unless it was released. @returns a function that tells the listeners and aborts the signal */

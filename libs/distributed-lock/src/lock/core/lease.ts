@@ -7,7 +7,8 @@ import type { Grant, ReleaseRequest, RenewalReply } from '../../port/lock-store.
 import { leaseMargin, leaseValidity } from '../../port/lease-validity.js';
 import type { LockRuntime } from './lock-runtime.js';
 import type { Owner } from './owner.js';
-import { Renewable, type StartedRenewal } from './watchdog.js';
+import type { StartedRenewal } from './watchdog.js';
+import { Linked } from '../../collections/linked-queue.js';
 
 /** A lease is renewed after a third of the time that the last reply left it, so that two renewals in a row may fail. */
 export const RENEWALS_PER_LEASE = 3;
@@ -29,7 +30,7 @@ const UNANSWERED = 'the store has not answered its last renewal yet';
  * The monotonic clock stands still while the machine is suspended. So validity counts by the time of day, too, and the
  * shorter of both is believed. A lease that has expired by the time of day alone is `unsure`: the store must be asked.
  */
-export class Lease extends Renewable {
+export class Lease extends Linked {
   /** The store has replied to a request for this lease. Until then it is the initial lease of a notification. */
   isConfirmed: boolean;
   /** When the store's last reply arrived. */

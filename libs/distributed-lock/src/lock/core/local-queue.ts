@@ -32,8 +32,12 @@ export class LocalQueue {
   /** Callers with `maxWaiting` that must still learn how many wait before them. They may be refused for that once. */
   private readonly uncounted = new SmallSet<Call>();
   private isCounting = false;
-  /** Absent while no caller waits. */
+  /** Absent while no caller waits that has a reply. */
   private deadlines: WaitDeadlines | undefined;
+  /** A caller that is alone before the store's first reply. It waits for that in any case, so its deadline needs no timer. */
+  private unwatched: Call | undefined;
+  /** The latest deadline so far, callers that have left included. */
+  private latestDeadline = -Infinity;
   /** The owner that has admitted no caller yet: it asks the store, waits there, or has its grant confirmed. */
   private waitingOwner: Owner | undefined;
   /** Owners that hold or are about to hold. Several may hold only under a claim that is not exclusive. */
@@ -80,8 +84,13 @@ export class LocalQueue {
     const ahead = this.waitingBefore(terms);
     if (signal) call.stopListening = onAbort(signal, () => this.leave(call, signal.reason));
     this.waiters.push(call);
-    if (waitMs > 0) this.watch(call);
-    else this.impatient.add(call);
+    this.latestDeadline = Math.max(this.latestDeadline, call.deadline);
+    if (waitMs <= 0) this.impatient.add(call);
+    else if (!this.waitingOwner && this.holding.size === 0) this.unwatched = call;
+    else {
+      this.watchFirst(call.waitingSince);
+      this.watch(call);
+    }
     if (waitMs <= 0 && this.isOutOfReach) return this.refuse(call, this.lastAnswer.busy(terms));
     if (ahead !== undefined && ahead >= maxWaiting)
       return this.refuse(call, this.lastAnswer.busy(terms, ahead));
@@ -100,6 +109,15 @@ export class LocalQueue {
     this.tellLastCallerLeft();
   }
 
+  /** Called when another caller joins, and when the store replies without a grant: the deadline of the first caller counts, too. */
+  watchFirst(now: number): void {
+    const { unwatched } = this;
+    if (!unwatched) return;
+    this.unwatched = undefined;
+    if (unwatched.deadline > now) this.watch(unwatched);
+    else this.becomeImpatient(unwatched);
+  }
+
   private watch(waiter: Call): void {
     const { deadlines } = this.runtime;
     this.deadlines ??= new WaitDeadlines(deadlines, this.waiters, (late) => this.onLate(late));
@@ -111,9 +129,13 @@ export class LocalQueue {
     const isAnswered = this.lastAnswer.covers(waiter.waitingSince) || this.isInStoreQueue;
     if (!this.waitingOwner || isAnswered)
       return this.leaveLate(waiter, this.lastAnswer.timeout(waiter.request.terms));
+    this.becomeImpatient(waiter);
+    this.waitingOwner.askNow();
+  }
+
+  private becomeImpatient(waiter: Call): void {
     this.uncounted.delete(waiter);
     this.impatient.add(waiter);
-    this.waitingOwner.askNow();
   }
 
   /** Rejects a caller whose wait is over. Its error names the application that holds the lock, if the store tells that soon. */
@@ -164,7 +186,9 @@ export class LocalQueue {
     waiter.stopListening?.();
     this.impatient.delete(waiter);
     this.uncounted.delete(waiter);
+    if (this.unwatched === waiter) this.unwatched = undefined;
     if (this.waiters.size > 0) return;
+    this.latestDeadline = -Infinity;
     this.deadlines?.stop();
     this.deadlines = undefined;
   }
@@ -178,8 +202,7 @@ export class LocalQueue {
   }
 
   longestWaitMs(enough: number, now: number): number {
-    const latest = this.deadlines?.latest ?? -Infinity;
-    return Math.min(enough, Math.max(0, latest - now));
+    return Math.min(enough, Math.max(0, this.latestDeadline - now));
   }
 
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void {

@@ -3,7 +3,7 @@ import { arrivedReplies, nextTurn } from '../../time/turns.js';
 import { maxOf } from '../../collections/extremes.js';
 import { SmallSet } from '../../collections/small-set.js';
 import { detached } from '../../async-context/detached.js';
-import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
+import type { NeverRejects } from '../../async-context/in-background.js';
 import { isExclusive, SHARED, type Claim } from '../../port/claim.js';
 import {
   LockConfigurationError,
@@ -11,16 +11,11 @@ import {
   LockStoreError,
   type LockShutdownError,
 } from '../../port/lock.errors.js';
-import type {
-  ReleaseRequest,
-  ReleaseReply,
-  Grant,
-  Notification,
-  TakeoverNotice,
-} from '../../port/lock-store.js';
+import type { ReleaseRequest, Grant, Notification, TakeoverNotice } from '../../port/lock-store.js';
 import { maxNoticeMs } from '../../port/notice-time.js';
 import { HeldLock } from './held-lock.js';
-import { Hold, RELEASED } from './hold.js';
+import { Hold } from './hold.js';
+import { RELEASED, type Release } from './release-tracker.js';
 import { Lease } from './lease.js';
 import type { LocalQueue } from './local-queue.js';
 import type { Call } from './call.js';
@@ -188,13 +183,12 @@ export class Owner {
     }
   }
 
-  onGrant(grant: Grant): void {
+  onGrant(grant: Grant, at = this.readClocks()): void {
     const { state, acquireLoop } = this;
     // The store repeats the release of an ended owner until no grant of it can be left.
     if (state.kind === 'ended') return;
     if (state.kind !== 'waiting') return this.onGrantAgain(state.lease, grant);
     acquireLoop.stop();
-    const at = this.readClocks();
     const lease = new Lease(
       this,
       this.isGrantInDoubt ? unconfirmed(grant) : grant,
@@ -209,6 +203,7 @@ export class Owner {
     // Sent before the caller starts, because the caller may block the event loop for longer than the initial lease.
     if (!lease.isConfirmed) lease.renewNow();
     this.admit(lease, at);
+    if (!this.isHeld) this.callers.watchFirst(at.now);
     if (takeover && this.isGranted) this.reportTakeover(takeover);
   }
 
@@ -220,14 +215,16 @@ export class Owner {
 
   /** No caller is left. The owner releases, unless the store cannot have it in its queue. */
   giveUpWaiting(): void {
-    if (this.acquireLoop.mayBeQueued) return this.releaseInBackground();
-    this.end();
-    this.deregister();
+    if (this.acquireLoop.mayBeQueued) this.releaseInStore();
+    else {
+      this.end();
+      this.deregister();
+    }
   }
 
   /** No caller waits any more. An owner that waits, or whose grant is not confirmed, releases. */
   onLastCallerLeft(): void {
-    if (this.acquireLoop.isRunning || this.state.kind === 'confirming') this.releaseInBackground();
+    if (this.acquireLoop.isRunning || this.state.kind === 'confirming') this.releaseInStore();
   }
 
   // --- confirming -----------------------------------------------------------------------------------------------
@@ -239,7 +236,7 @@ export class Owner {
       return this.admitNext(lease, at.now);
     }
     if (lease.isConfirmed) this.onSlowReply(lease.leaseMs);
-    if (this.callers.size === 0) this.releaseInBackground();
+    if (this.callers.size === 0) this.releaseInStore();
     else lease.renewNow();
   }
 
@@ -250,7 +247,7 @@ export class Owner {
     const at = this.readClocks();
     // The first caller has released meanwhile, so that the next one enters by a local hand-off.
     const isHandOff = !lease.hasAdmittedNobody;
-    if (isHandOff && !this.mayHandOff(lease, at)) this.releaseInBackground();
+    if (isHandOff && !this.mayHandOff(lease, at)) this.releaseInStore();
     else this.admit(lease, at);
   }
 
@@ -258,7 +255,7 @@ export class Owner {
     if (this.state.kind !== 'confirming') return;
     this.callers.onStoreError(error);
     this.callers.dismissImpatient(error);
-    if (this.callers.size === 0) this.releaseInBackground();
+    if (this.callers.size === 0) this.releaseInStore();
   }
 
   private onSlowReply(leaseMs: number): void {
@@ -276,7 +273,10 @@ export class Owner {
   private admitNext(lease: Lease, now: number): void {
     const { callers } = this;
     let next = callers.shift();
-    if (!next) return this.releaseInBackground();
+    if (!next) {
+      this.releaseInStore();
+      return;
+    }
     if (!this.isHeld) this.state = { kind: 'held', lease };
     lease.start();
     if (lease.hasAdmittedNobody) this.budget.onFirstCaller(now);
@@ -467,7 +467,7 @@ export class Owner {
     this.loseHolds(reason, detail, lease.suspendedBy);
     // The rest of a minimum hold must be written while the store still has the lease.
     const isOver = reason === 'expired' && this.minimumUntil <= this.now;
-    inBackground(this.sendRelease({ ...request, holdUntil: this.holdUntil }, isOver ? lease.marginMs : 0));
+    this.sendRelease({ ...request, holdUntil: this.holdUntil }, isOver ? lease.marginMs : 0);
   }
 
   /** All holds are lost before the first listener is told, because it may use or release another hold. */
@@ -497,7 +497,7 @@ export class Owner {
   // --- release --------------------------------------------------------------------------------------------------
 
   /** Ends a hold. After its last one the owner makes a local hand-off, or releases and so leaves the hand-off to the store. */
-  release(hold: Hold, isAwaited: boolean, at: ClockReading): NeverRejects<ReleaseReply> {
+  release(hold: Hold, isAwaited: boolean, at: ClockReading): Release {
     const { runtime, key, id: owner } = this;
     // Before the event, because a listener may block the event loop and unsubscribe.
     const isHeard = runtime.hears('released');
@@ -529,11 +529,7 @@ export class Owner {
     return !this.budget.isSpent(at.now) && lease.mayHandOff(at);
   }
 
-  private releaseInBackground(): void {
-    inBackground(this.releaseInStore());
-  }
-
-  private releaseInStore(isAwaited = false): NeverRejects<ReleaseReply> {
+  private releaseInStore(isAwaited = false): Release {
     const request = this.releaseRequest(this.lease, isAwaited);
     this.end();
     return this.sendRelease(request);
@@ -553,7 +549,7 @@ export class Owner {
     return minimumUntil > 0 && minimumUntil > this.now ? minimumUntil : undefined;
   }
 
-  private sendRelease(request: ReleaseRequest, delayMs = 0): NeverRejects<ReleaseReply> {
+  private sendRelease(request: ReleaseRequest, delayMs = 0): Release {
     const released = this.runtime.releases.send(request, delayMs);
     this.deregister();
     return released;

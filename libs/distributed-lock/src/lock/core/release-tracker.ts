@@ -5,7 +5,16 @@ import { inBackground, type NeverRejects } from '../../async-context/in-backgrou
 import type { LockEvent } from '../events/lock.events.js';
 import type { LockError } from '../../port/lock.errors.js';
 import type { ReleaseReply, ReleaseRequest } from '../../port/lock-store.js';
-import type { GuardedStore } from './guarded-store.js';
+import type { GuardedStore, Replies } from './guarded-store.js';
+
+/** A release that has begun. */
+export interface Release {
+  /** Made for those who await it: most releases run in the background, and a promise for each takes time. */
+  readonly reply: NeverRejects<ReleaseReply>;
+}
+
+/** A release that needs no request: by a local hand-off, or by a nested call. */
+export const RELEASED: Release = { reply: Promise.resolve('released') as NeverRejects<'released'> };
 
 /** The releases of one service that are in flight or delayed. */
 export class ReleaseTracker {
@@ -16,7 +25,7 @@ export class ReleaseTracker {
   constructor(
     private readonly store: Pick<GuardedStore, 'release'>,
     clock: Clock,
-    private readonly emit: (event: LockEvent) => void,
+    readonly emit: (event: LockEvent) => void,
   ) {
     this.delays = new Delays(clock);
   }
@@ -25,29 +34,13 @@ export class ReleaseTracker {
     return this.underWay === 0;
   }
 
-  /**
-   * Sends a release, after a delay that shutdown ends. A failure becomes an `error` event and `unknown`.
-   *
-   * @returns the reply, in a promise made outside of any async context, which it would keep as long as the hold is there
-   */
-  send(request: ReleaseRequest, delayMs = 0): NeverRejects<ReleaseReply> {
+  /** Sends a release, after a delay that shutdown ends. A failure becomes an `error` event and `unknown`. */
+  send(request: ReleaseRequest, delayMs = 0): Release {
     this.underWay += 1;
-    return detached(
-      () =>
-        new Promise((resolve) => {
-          const settle = (reply: ReleaseReply): void => {
-            this.onDone();
-            resolve(reply);
-          };
-          const fail = (error: LockError): void => {
-            this.emit({ type: 'error', key: request.key, during: 'release', error });
-            settle('unknown');
-          };
-          const send = (): void => this.store.release(request, settle, fail);
-          if (delayMs > 0) inBackground(this.delays.wait(delayMs).then(send) as NeverRejects<void>);
-          else send();
-        }),
-    ) as NeverRejects<ReleaseReply>;
+    const release = new PendingRelease(this, request.key);
+    if (delayMs <= 0) this.store.release(request, release);
+    else inBackground(this.sendLater(request, release, delayMs));
+    return release;
   }
 
   /** Sends delayed releases at once, and waits until each release is certain or has failed. */
@@ -56,8 +49,48 @@ export class ReleaseTracker {
     if (this.underWay > 0) await new Promise<void>((resolve) => (this.onAllDone = resolve));
   }
 
-  private onDone(): void {
+  onDone(): void {
     this.underWay -= 1;
     if (this.underWay === 0) this.onAllDone?.();
+  }
+
+  private sendLater(request: ReleaseRequest, release: PendingRelease, ms: number): NeverRejects<void> {
+    const sent = detached(() => this.delays.wait(ms).then(() => this.store.release(request, release)));
+    return sent as NeverRejects<void>;
+  }
+}
+
+class PendingRelease implements Release, Replies<ReleaseReply> {
+  private outcome: ReleaseReply | undefined;
+  private promise: NeverRejects<ReleaseReply> | undefined;
+  private resolve: ((reply: ReleaseReply) => void) | undefined;
+
+  constructor(
+    private readonly tracker: ReleaseTracker,
+    private readonly key: string,
+  ) {}
+
+  /** Made outside of any async context, which the promise would keep as long as the hold is there. */
+  get reply(): NeverRejects<ReleaseReply> {
+    return (this.promise ??= detached(() => this.makePromise()));
+  }
+
+  onReply(reply: ReleaseReply): void {
+    this.outcome = reply;
+    this.tracker.onDone();
+    this.resolve?.(reply);
+  }
+
+  onFailure(error: LockError): void {
+    this.tracker.emit({ type: 'error', key: this.key, during: 'release', error });
+    this.onReply('unknown');
+  }
+
+  private makePromise(): NeverRejects<ReleaseReply> {
+    const { outcome } = this;
+    return new Promise((resolve) => {
+      if (outcome === undefined) this.resolve = resolve;
+      else resolve(outcome);
+    }) as NeverRejects<ReleaseReply>;
   }
 }

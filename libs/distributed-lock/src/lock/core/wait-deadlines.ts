@@ -7,8 +7,6 @@ const MIN_REBUILD = 64;
 /** The deadlines of the callers of one local queue, sorted. A waiter that has left is skipped when its turn comes. */
 export class WaitDeadlines extends HasDeadlines {
   private sorted: Call[] = [];
-  /** The latest deadline so far, waiters that have left included. */
-  latest = -Infinity;
 
   constructor(
     private readonly timer: DeadlineTimer,
@@ -20,7 +18,6 @@ export class WaitDeadlines extends HasDeadlines {
 
   watch(call: Call): void {
     const { deadline } = call;
-    this.latest = Math.max(this.latest, deadline);
     if (deadline === Infinity) return;
     if (this.sorted.length > MIN_REBUILD + 2 * this.waiting.size)
       this.sorted = this.sorted.filter((other) => this.waiting.has(other));

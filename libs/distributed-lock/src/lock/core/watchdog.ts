@@ -1,8 +1,9 @@
 import { exhaustMap, type Subscription } from 'rxjs';
-import { Linked, LinkedQueue } from '../../collections/linked-queue.js';
+import { LinkedQueue } from '../../collections/linked-queue.js';
 import type { Clock } from '../../time/clock.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import type { NeverRejects } from '../../async-context/in-background.js';
+import type { Lease } from './lease.js';
 import type { LockEvent } from '../events/lock.events.js';
 import type { LockStore, Renewal, RenewalReply } from '../../port/lock-store.js';
 
@@ -17,7 +18,7 @@ export const SLOWEST_ROUND_MS = 1000;
  * lease is in danger. The interval stops with the first round that finds no lease.
  */
 export class Watchdog {
-  private readonly watched = new LinkedQueue<Renewable>();
+  private readonly watched = new LinkedQueue<Lease>();
   private rounds: Subscription | undefined;
   private readonly roundMs: number;
 
@@ -30,7 +31,7 @@ export class Watchdog {
     this.roundMs = Math.min(Math.max(watchdogTimeoutMs / 30, FASTEST_ROUND_MS), SLOWEST_ROUND_MS);
   }
 
-  watch(lease: Renewable): void {
+  watch(lease: Lease): void {
     this.watched.push(lease);
     this.rounds ??= this.clock
       .interval(this.roundMs)
@@ -38,7 +39,7 @@ export class Watchdog {
       .subscribe();
   }
 
-  unwatch(lease: Renewable): void {
+  unwatch(lease: Lease): void {
     this.watched.remove(lease);
   }
 
@@ -77,12 +78,6 @@ export class Watchdog {
     const replies = await this.send(started.map(({ renewal }) => renewal));
     started.forEach(({ onReply }, i) => onReply(replies[i] as RenewalReply));
   }
-}
-
-/** A lease that the watchdog renews. `Lease` extends it. */
-export abstract class Renewable extends Linked {
-  abstract isRenewalDue(): boolean;
-  abstract startRenewal(): StartedRenewal;
 }
 
 export interface StartedRenewal {
