@@ -1,5 +1,5 @@
 import type * as GrpcJs from '@grpc/grpc-js';
-import { LockConfigurationError } from '../../port/lock.errors.js';
+import { clientPackage } from '../common/client-package.js';
 import { ETCD_DESCRIPTOR } from './etcd.descriptor.js';
 import type { CallName } from './etcd.messages.js';
 
@@ -12,15 +12,24 @@ export interface EtcdGrpc {
 export type Grpc = typeof GrpcJs;
 export type Method = GrpcJs.MethodDefinition<object, object>;
 
+const NOT_INSTALLED =
+  'etcdStore needs the packages @grpc/grpc-js and @grpc/proto-loader, which it does not find: npm install @grpc/grpc-js @grpc/proto-loader. In a bundle leave both outside of it, and install them beside the bundle.';
+
 let loaded: Promise<EtcdGrpc> | undefined;
 
 /** @throws LockConfigurationError without the packages */
 export function loadGrpc(): Promise<EtcdGrpc> {
-  return (loaded ??= load());
+  return (loaded ??= load().catch((error: unknown) => {
+    loaded = undefined;
+    throw error;
+  }));
 }
 
 async function load(): Promise<EtcdGrpc> {
-  const [grpc, loader] = await importBoth();
+  const [grpc, loader] = await Promise.all([
+    clientPackage<Grpc>(() => import('@grpc/grpc-js'), NOT_INSTALLED),
+    clientPackage<Loader>(() => import('@grpc/proto-loader'), NOT_INSTALLED),
+  ]);
   const definition = loader.fromJSON(ETCD_DESCRIPTOR as Descriptor, {
     longs: Number,
     enums: String,
@@ -34,20 +43,3 @@ async function load(): Promise<EtcdGrpc> {
 
 type Descriptor = Parameters<Loader['fromJSON']>[0];
 type Loader = typeof import('@grpc/proto-loader');
-
-/** Both packages are CommonJS modules. An import gives them as `default`, and the `require` of the CommonJS build gives them directly. */
-async function importBoth(): Promise<readonly [Grpc, Loader]> {
-  try {
-    const [grpc, loader] = (await Promise.all([import('@grpc/grpc-js'), import('@grpc/proto-loader')])) as [
-      Grpc & { readonly default?: Grpc },
-      Loader & { readonly default?: Loader },
-    ];
-    return [grpc.default ?? grpc, loader.default ?? loader];
-  } catch (cause) {
-    loaded = undefined;
-    throw new LockConfigurationError(
-      'etcdStore needs the packages @grpc/grpc-js and @grpc/proto-loader, which it does not find: npm install @grpc/grpc-js @grpc/proto-loader. In a bundle leave both outside of it, and install them beside the bundle.',
-      { cause },
-    );
-  }
-}

@@ -65,8 +65,20 @@ export function noTable({ store, table }: Omit<NamedTable, 'sql'>): LockConfigur
   );
 }
 
+/** The error of a store whose user may not make the table. @param why what the database says, as a part of the sentence */
+export function notMadeError(
+  { store, table, sql }: NamedTable,
+  why: string,
+  cause: unknown,
+): LockConfigurationError {
+  return new LockConfigurationError(
+    `The lock table ${table} is missing, and the user of ${store} cannot make it${why} Run this as another user, and grant SELECT, INSERT, UPDATE and DELETE on it: ${inOneLine(sql)}`,
+    { cause },
+  );
+}
+
 /** A statement on one line, because messages are lines of a log. */
-export function inOneLine(sql: string): string {
+function inOneLine(sql: string): string {
   return `${sql.replaceAll(/\s+/g, ' ')};`;
 }
 

@@ -13,6 +13,9 @@ export interface LockRow {
   readonly now: SqlNumber;
 }
 
+/** A row that does not exist, without the time of its reading. */
+export const NO_ROW = { version: null, state: null, last: null, at: null, notes: null } as const;
+
 type SqlNumber = number | string | bigint;
 
 /** @throws LockStoreError for a document of another format */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Connection, ConnectionOptions } from 'mysql2';
-import { LockConfigurationError } from '../../../port/lock.errors.js';
+import { clientPackage } from '../../common/client-package.js';
 import { watchFirstBytes, type OwnProtocol } from '../../common/connection/first-bytes.js';
 import { conceal } from '../../../redaction/conceal.js';
 import type { Chance } from '../../../time/chance.js';
@@ -10,7 +10,7 @@ import type { SqlDatabase, SqlLink } from '../sql-database.js';
 import { mysqlFailure } from './mysql.failures.js';
 import { MysqlLink } from './mysql.link.js';
 import { MysqlPipe } from './mysql.pipe.js';
-import { prepare } from './mysql.preparation.js';
+import { prepare, type PreparedTable } from './mysql.preparation.js';
 import { plain } from './mysql.statements.js';
 import { connectionOptions, poolOf, withProgramName, type MysqlTarget } from './mysql.target.js';
 
@@ -69,7 +69,7 @@ export class MysqlDatabase implements SqlDatabase {
   }
 
   async open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink> {
-    const { createConnection } = await importMysql2();
+    const { createConnection } = await clientPackage<Mysql2>(() => import('mysql2'), NO_MYSQL2);
     signal.throwIfAborted();
     // Read anew for each connection, because the application may have changed a password.
     const own = withProgramName(connectionOptions(this.target), this.connectionName);
@@ -81,16 +81,16 @@ export class MysqlDatabase implements SqlDatabase {
     });
     try {
       const pipe = new MysqlPipe(connection);
-      const { opened, statements } = await Promise.race([this.setUp(connection, pipe), failed]);
+      const prepared = await Promise.race([this.setUp(connection, pipe), failed]);
       connection.on('error', onLost);
-      return new MysqlLink(pipe, statements, opened, this.options.chance);
+      return new MysqlLink(pipe, prepared, this.options.chance);
     } catch (error) {
       connection.destroy();
       throw error;
     }
   }
 
-  private async setUp(connection: Connection, pipe: MysqlPipe): ReturnType<typeof prepare> {
+  private async setUp(connection: Connection, pipe: MysqlPipe): Promise<PreparedTable> {
     await this.setUpAsPool(connection, pipe);
     const replies = await pipe.run(SETTINGS.map(plain));
     for (const { Variable_name: name, Value: value } of replies.at(-1)?.rows ?? []) {
@@ -122,19 +122,5 @@ interface MysqlDatabaseOptions {
 
 type Mysql2 = typeof import('mysql2');
 
-/**
- * Loads mysql2, a CommonJS module. An import gives it as `default`, and the `require` of the CommonJS build gives it directly.
- *
- * @throws LockConfigurationError without the package
- */
-async function importMysql2(): Promise<Mysql2> {
-  try {
-    const mysql2 = (await import('mysql2')) as Mysql2 & { readonly default?: Mysql2 };
-    return mysql2.default ?? mysql2;
-  } catch (cause) {
-    throw new LockConfigurationError(
-      'mysqlStore needs the package mysql2, which it does not find: npm install mysql2. In a bundle leave mysql2 outside of it, and install it beside the bundle.',
-      { cause },
-    );
-  }
-}
+const NO_MYSQL2 =
+  'mysqlStore needs the package mysql2, which it does not find: npm install mysql2. In a bundle leave mysql2 outside of it, and install it beside the bundle.';

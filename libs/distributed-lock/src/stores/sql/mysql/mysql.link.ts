@@ -2,22 +2,27 @@ import type { Chance } from '../../../time/chance.js';
 import { sliceOf, type Scan, type Slice, type SweptRow } from '../slice.js';
 import type { Swap, Take } from '../../core/register.js';
 import type { Named, SqlLink, SqlWriteReply } from '../sql-database.js';
-import type { LockRow } from '../sql-row.js';
+import { NO_ROW, type LockRow } from '../sql-row.js';
 import { TwoRowsError } from './mysql.failures.js';
-import type { MysqlPipe, MysqlReply, MysqlRow } from './mysql.pipe.js';
+import type { MysqlPipe, MysqlReply } from './mysql.pipe.js';
+import type { PreparedTable } from './mysql.preparation.js';
 import { hexNameOf, plain, type MysqlStatement, type MysqlStatements } from './mysql.statements.js';
 
 /** A connection whose table was checked. Each write is followed by a reading of its rows. */
 export class MysqlLink implements SqlLink {
+  readonly opened: SqlLink['opened'];
+  private readonly statements: MysqlStatements;
   /** A request that is sent again keeps its mark, by which this client sees that an earlier copy was executed. */
   private readonly marks = new WeakMap<Named, number>();
 
   constructor(
     private readonly pipe: MysqlPipe,
-    private readonly statements: MysqlStatements,
-    readonly opened: SqlLink['opened'],
+    { opened, statements }: PreparedTable,
     private readonly chance: Chance,
-  ) {}
+  ) {
+    this.opened = opened;
+    this.statements = statements;
+  }
 
   take(takes: readonly Take[]): Promise<readonly SqlWriteReply[]> {
     return this.write(
@@ -101,14 +106,8 @@ function rowsIn(reply: MysqlReply | undefined, items: readonly Named[]): readonl
   const byName = new Map(found.map((row) => [row['name'], row]));
   if (byName.size < found.length) throw new TwoRowsError();
   const now = found[0]?.['now'] as LockRow['now'];
-  const missing: MysqlRow = {
-    version: null,
-    writer: null,
-    state: null,
-    last: null,
-    at: null,
-    notes: null,
-    now,
-  };
-  return items.map(({ name }) => (byName.get(hexNameOf(name)) ?? missing) as unknown as MarkedRow);
+  return items.map(({ name }) => {
+    const row = byName.get(hexNameOf(name)) ?? { ...NO_ROW, writer: null, now };
+    return row as unknown as MarkedRow;
+  });
 }

@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import type { Clock } from '../../../time/clock.js';
-import { inOneLine, lockTableSql, noTable, quoted } from '../lock-table.js';
+import { lockTableSql, notMadeError, noTable, quoted } from '../lock-table.js';
 import type { SqlAccess } from '../sql-options.js';
 import type { SqlLink } from '../sql-database.js';
 import { mysqlFailure, NO_SUCH_COLUMN, NO_SUCH_TABLE, errorNumberOf } from './mysql.failures.js';
@@ -16,7 +16,7 @@ import { checkTableShape } from './mysql.table.js';
 export async function prepare(
   pipe: MysqlPipe,
   { table, access, clock }: { readonly table: string; readonly access: SqlAccess; readonly clock: Clock },
-): Promise<{ readonly opened: SqlLink['opened']; readonly statements: MysqlStatements }> {
+): Promise<PreparedTable> {
   const [reply] = await pipe.run([plain('SELECT VERSION() AS version')]);
   const noWait =
     serverOf(String(reply?.rows[0]?.['version'])) === 'MariaDB' ? MARIADB_NO_WAIT : MYSQL_NO_WAIT;
@@ -37,6 +37,11 @@ export async function prepare(
   return { opened: { now: Number(time?.rows[0]?.['now']) / 1000, sentAt }, statements };
 }
 
+export interface PreparedTable {
+  readonly opened: SqlLink['opened'];
+  readonly statements: MysqlStatements;
+}
+
 async function createTable(pipe: MysqlPipe, table: string): Promise<void> {
   const sql = lockTableSql('mysql', table);
   try {
@@ -44,10 +49,7 @@ async function createTable(pipe: MysqlPipe, table: string): Promise<void> {
   } catch (error) {
     const { reason, detail } = mysqlFailure(error);
     if (reason !== 'refused') throw error;
-    throw new LockConfigurationError(
-      `The lock table ${table} is missing, and the user of mysqlStore cannot make it: ${detail} Run this as another user, and grant SELECT, INSERT, UPDATE and DELETE on it: ${inOneLine(sql)}`,
-      { cause: error },
-    );
+    throw notMadeError({ store: 'mysqlStore', table, sql }, `: ${detail}`, error);
   }
 }
 

@@ -1,5 +1,4 @@
-import { LockConfigurationError } from '../../../port/lock.errors.js';
-import { inOneLine, lockTableSql, quoted } from '../lock-table.js';
+import { lockTableSql, notMadeError, quoted } from '../lock-table.js';
 import { checkShape, type Columns, type TableShape } from '../table-shape.js';
 import { sqlStateOf } from './postgres.errors.js';
 
@@ -17,10 +16,7 @@ export async function createTable(run: Run, table: string): Promise<void> {
     const state = sqlStateOf(cause) ?? '';
     if (EXISTS.includes(state)) return;
     if (!['42501', '3F000', '25006'].includes(state)) throw cause;
-    throw new LockConfigurationError(
-      `The lock table ${table} is missing, and the user of postgresStore cannot make it (${state}). Run this as its owner, and grant SELECT, INSERT, UPDATE and DELETE on it: ${inOneLine(sql)}`,
-      { cause },
-    );
+    throw notMadeError({ store: 'postgresStore', table, sql }, ` (${state}).`, cause);
   }
 }
 

@@ -9,7 +9,7 @@ describe('a connection of the PostgreSQL store', () => {
 
   const setUp = () => Promise.reject(new Error('it was connected'));
   const connect = (target: string, signal: AbortSignal) =>
-    connectOwn({ target, connectionName: 'locks' }, signal, () => undefined, setUp);
+    connectOwn({ target, connectionName: 'locks' }, { signal, onLost: () => undefined }, setUp);
 
   /** As a frozen server: its system accepts the connection, and no byte comes back. */
   async function silentServer() {

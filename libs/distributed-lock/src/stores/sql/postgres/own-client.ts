@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Client, ClientConfig } from 'pg';
-import { LockConfigurationError } from '../../../port/lock.errors.js';
+import { clientPackage } from '../../common/client-package.js';
 import { watchFirstBytes, type OwnProtocol } from '../../common/connection/first-bytes.js';
 import { KEEP_ALIVE_MS } from '../../common/connection/keep-alive.js';
 import { readOptions } from '../../common/connection/live-options.js';
@@ -23,16 +23,14 @@ export interface OwnTarget {
  * Connects a new client of pg, with settings of its own where locks depend on them. Sets no timeout by the startup
  * message, because poolers refuse that.
  *
- * @param signal ends the socket, whatever the server does; the promise may never settle then
  * @param setUp the first statements, after which the connection is open
  */
 export async function connectOwn<Opened>(
   own: OwnTarget,
-  signal: AbortSignal,
-  onLost: (error: unknown) => void,
+  { signal, onLost }: WantedConnection,
   setUp: (client: Client) => Promise<Opened>,
 ): Promise<Opened> {
-  const pg = await importPg();
+  const pg = await clientPackage<Pg>(() => import('pg'), NO_PG);
   signal.throwIfAborted();
   const { target } = own;
   const client = newClient(pg, target, configOf(own));
@@ -48,6 +46,12 @@ export async function connectOwn<Opened>(
     destroy(client);
     throw error;
   }
+}
+
+interface WantedConnection {
+  /** Ends the socket, whatever the server does. The promise may never settle then. */
+  readonly signal: AbortSignal;
+  readonly onLost: (error: unknown) => void;
 }
 
 /** Ends the client at once, whatever the server does. Tells the server if it can be reached. */
@@ -113,15 +117,5 @@ async function setUpAsPool(target: OwnTarget['target'], client: Client): Promise
 
 type Pg = typeof import('pg');
 
-/** pg is a CommonJS module. An import gives it as `default`, and the `require` of the CommonJS build gives it directly. */
-async function importPg(): Promise<Pg> {
-  try {
-    const pg = (await import('pg')) as Pg & { readonly default?: Pg };
-    return pg.default ?? pg;
-  } catch (cause) {
-    throw new LockConfigurationError(
-      'postgresStore needs the package pg, which it does not find, unless it is given PGlite or { query }: npm install pg. In a bundle leave pg outside of it, and install it beside the bundle.',
-      { cause },
-    );
-  }
-}
+const NO_PG =
+  'postgresStore needs the package pg, which it does not find, unless it is given PGlite or { query }: npm install pg. In a bundle leave pg outside of it, and install it beside the bundle.';

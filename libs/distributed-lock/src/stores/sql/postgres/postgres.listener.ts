@@ -68,7 +68,7 @@ export class PostgresListener {
   }
 
   private open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<Listening> {
-    return connectOwn(this.target, signal, onLost, async (client) => {
+    return connectOwn(this.target, { signal, onLost }, async (client) => {
       client.on('notification', ({ payload = '' }) =>
         payload === '' ? this.onProbe() : this.options.onPayload(payload),
       );

@@ -20,7 +20,7 @@ export class PostgresServer extends PostgresDatabase {
   }
 
   open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink> {
-    return connectOwn(this.target, signal, onLost, (client) => this.linkOf(client));
+    return connectOwn(this.target, { signal, onLost }, (client) => this.linkOf(client));
   }
 
   private async linkOf(client: Client): Promise<SqlLink> {

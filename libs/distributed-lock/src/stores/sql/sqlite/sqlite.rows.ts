@@ -1,6 +1,6 @@
 import { documentText, noteText, takenText } from '../../core/document-text.js';
 import type { Note } from '../../core/document.js';
-import type { LockRow } from '../sql-row.js';
+import { NO_ROW, type LockRow } from '../sql-row.js';
 import { FREE_FOR_MS, sliceOf, UNWRITTEN_FOR_MS, type Scan, type Slice, type SweptRow } from '../slice.js';
 import type { Swap, Take } from '../../core/register.js';
 import type { SqlWriteReply } from '../sql-database.js';
@@ -59,8 +59,7 @@ export class SqliteRows {
   }
 
   read(name: string): LockRow {
-    const none = { version: null, state: null, last: null, at: null, notes: null };
-    return { ...none, ...this.rowOf(name), now: this.micros() };
+    return { ...NO_ROW, ...this.rowOf(name), now: this.micros() };
   }
 
   scan({ after, most }: Scan): Slice {
