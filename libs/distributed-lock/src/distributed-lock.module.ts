@@ -109,7 +109,7 @@ export class DistributedLockModule
 
   onApplicationBootstrap(): void {
     this.registration.isRunning = true;
-    for (const warning of this.explorer.takeWarnings(this.service.name)) warn(this.service, warning);
+    for (const warning of this.explorer.warningsOf(this.service.name)) warn(this.service, warning);
   }
 
   async beforeApplicationShutdown(): Promise<void> {

@@ -24,7 +24,7 @@ export function importOf(name = 'default'): string {
 }
 
 /** That several registrations have one name, and what to do. */
-export function twinsText(count: number, name: string): string {
+export function twinsText(count: number, name = 'default'): string {
   return `${count} DistributedLockModules have the name "${name}": each has a LockService and a store of its own. Import it once, in the root module, or give each a name of its own: forRoot({ name: 'jobs', … }).`;
 }
 

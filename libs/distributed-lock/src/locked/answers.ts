@@ -23,14 +23,14 @@ export interface Answer {
 export function answerTo(context: ExecutionContext): Answer | undefined {
   switch (context.getType<string>()) {
     case 'http':
-      return HttpAnswer.of(context.switchToHttp().getResponse<PlatformResponse>());
+      return httpAnswer(context.switchToHttp().getResponse<PlatformResponse>());
     case 'graphql': {
       const { req, res, reply } = context.getArgByIndex<GraphqlContext | undefined>(2) ?? {};
-      return HttpAnswer.of(res ?? req?.res ?? reply);
+      return httpAnswer(res ?? req?.res ?? reply);
     }
     case 'rpc': {
       const call = grpcCallOf(context.getArgs());
-      return call && new GrpcAnswer(call);
+      return call && grpcAnswer(call);
     }
     default:
       return undefined;
@@ -53,76 +53,51 @@ type PlatformResponse = RawResponse & { readonly raw?: RawResponse; readonly sen
 /** INTERNAL_ERROR of RFC 9113, section 7. Importing `node:http2` for it would cost each process that imports the library some ms. */
 const INTERNAL_ERROR = 2;
 
-class HttpAnswer implements Answer {
-  /** On HTTP/2 the stream, because the response there says neither that it is closed nor that its client has gone. */
-  private readonly source: RawResponse | ServerHttp2Stream;
-  /** A pipelined answer that waits for earlier ones emits no 'close' when its connection closes. */
-  private readonly socket: IncomingMessage['socket'] | undefined;
-
-  private constructor(
-    private readonly response: PlatformResponse,
-    private readonly raw: RawResponse,
-  ) {
-    const { httpVersionMajor, socket } = (raw.req as IncomingMessage | undefined) ?? {};
-    this.source = raw.stream ?? raw;
-    this.socket = httpVersionMajor === 1 && typeof socket?.on === 'function' ? socket : undefined;
-  }
-
-  static of(response: PlatformResponse | undefined): HttpAnswer | undefined {
-    const raw = response?.raw ?? response;
-    return response && typeof raw?.on === 'function' ? new HttpAnswer(response, raw) : undefined;
-  }
-
-  get isBegun(): boolean {
-    return this.raw.headersSent || this.response.sent === true;
-  }
-
-  get wasLeft(): boolean {
-    const { stream, writableFinished } = this.raw;
-    // `writableFinished` is also true on HTTP/2 after Node has ended the stream of a client that has gone.
-    return stream ? stream.aborted : !writableFinished;
-  }
-
-  whenOver(listener: () => void): () => void {
-    const { source, socket, raw } = this;
-    const isSent = !raw.stream && raw.writableFinished;
-    const isOver = isSent || source.closed || source.destroyed || socket?.destroyed === true;
-    // A socket is not over at its 'finish': it is also half-closed while a handler still writes.
-    return listenUnless(isOver, listener, [
-      [source, ['finish', 'close']],
-      [socket, ['close']],
-    ]);
-  }
-
-  breakOff(): void {
-    const { stream } = this.raw;
-    // A client takes a stream that is destroyed without a code for complete.
-    if (stream) stream.close(INTERNAL_ERROR);
-    else this.raw.destroy();
-  }
+function httpAnswer(response: PlatformResponse | undefined): Answer | undefined {
+  const raw = response?.raw ?? response;
+  if (!response || typeof raw?.on !== 'function') return undefined;
+  const { httpVersionMajor, socket: connection } = (raw.req as IncomingMessage | undefined) ?? {};
+  // On HTTP/2 the stream, because the response there says neither that it is closed nor that its client has gone.
+  const source: RawResponse | ServerHttp2Stream = raw.stream ?? raw;
+  // A pipelined answer that waits for earlier ones emits no 'close' when its connection closes.
+  const socket = httpVersionMajor === 1 && typeof connection?.on === 'function' ? connection : undefined;
+  return {
+    get isBegun() {
+      return raw.headersSent || response.sent === true;
+    },
+    get wasLeft() {
+      // `writableFinished` is also true on HTTP/2 after Node has ended the stream of a client that has gone.
+      return raw.stream ? raw.stream.aborted : !raw.writableFinished;
+    },
+    whenOver(listener) {
+      const isSent = !raw.stream && raw.writableFinished;
+      const isOver = isSent || source.closed || source.destroyed || socket?.destroyed === true;
+      // A socket is not over at its 'finish': it is also half-closed while a handler still writes.
+      return listenUnless(isOver, listener, [
+        [source, ['finish', 'close']],
+        [socket, ['close']],
+      ]);
+    },
+    breakOff() {
+      // A client takes a stream that is destroyed without a code for complete.
+      if (raw.stream) raw.stream.close(INTERNAL_ERROR);
+      else raw.destroy();
+    },
+  };
 }
 
-class GrpcAnswer implements Answer {
-  /** No member of a call of gRPC tells this. */
-  readonly isBegun = false;
-
-  constructor(private readonly call: GrpcCall) {}
-
-  get wasLeft(): boolean {
-    return this.call.cancelled;
-  }
-
-  whenOver(listener: () => void): () => void {
-    const { call } = this;
+function grpcAnswer(call: GrpcCall): Answer {
+  return {
+    // No member of a call of gRPC tells this.
+    isBegun: false,
+    get wasLeft() {
+      return call.cancelled;
+    },
     // `@grpc/grpc-js` emits 'cancelled' at every end of a call, also when it has sent the status itself.
-    return listenUnless(call.cancelled || call.destroyed === true, listener, [
-      [call, ['cancelled', 'close']],
-    ]);
-  }
-
-  breakOff(error: unknown): void {
-    breakOffCall(this.call, error);
-  }
+    whenOver: (listener) =>
+      listenUnless(call.cancelled || call.destroyed === true, listener, [[call, ['cancelled', 'close']]]),
+    breakOff: (error) => breakOffCall(call, error),
+  };
 }
 
 /** Calls `listener` at once if `isOver`, otherwise at the first event of one of the emitters. @returns stops listening */

@@ -1,5 +1,5 @@
 import type { ExecutionContext } from '@nestjs/common';
-import { LockConfigurationError, LockKeyError, isLockError } from '../port/lock.errors.js';
+import { LockConfigurationError, LockKeyError, type LockError } from '../port/lock.errors.js';
 import type { CallOptions, Keys, Lock } from '../lock/lock.js';
 import type { HandlerValues } from './handler-values.js';
 import { andThen, readAll, type MaybePromise } from '../async-context/maybe-promise.js';
@@ -22,9 +22,6 @@ export class KeyPlan {
   readonly where: string;
   private readonly sources = new Map<Placeholder, ValueSource>();
   private readonly parts = new WeakMap<ExecutionContext, RequestParts>();
-  /** True if clients send nothing that an error without a `part` may be about: a key function may read anything it is given. */
-  private readonly isKeyOfServer: boolean;
-  private readonly serverMistakes = new WeakSet<object>();
 
   /** @throws LockConfigurationError for a name that the method does not have, or options that do not fit it */
   private constructor(
@@ -38,13 +35,9 @@ export class KeyPlan {
     this.call = callOptions(this.options, this.where);
     // Options of the method and of its class may contradict each other.
     checkLockedOptions(`@Locked on ${this.where}`, this.options);
-    const templates = typeof key === 'function' ? [] : key;
-    for (const template of templates) {
+    for (const template of typeof key === 'function' ? [] : key) {
       for (const p of template.placeholders) this.sources.set(p, sourceOf(p, template, this.shape));
     }
-    this.isKeyOfServer =
-      typeof key !== 'function' ||
-      this.shape.decorated.every(({ index, type }) => index >= key.length || type === undefined);
     if (this.shape.kind) checkHandler(this.shape, site, this.options);
   }
 
@@ -78,9 +71,7 @@ export class KeyPlan {
   keysOfCall(args: readonly unknown[]): Keys {
     const { key } = this.site;
     if (typeof key === 'function') return this.callKey(args);
-    return key.flatMap((template) =>
-      template.render(template.placeholders.map((p) => this.valueInArguments(p, args))),
-    );
+    return key.flatMap((template) => template.render({ valueOf: (p) => this.valueInArguments(p, args) }));
   }
 
   /** The keys of a call that Nest is about to make. @throws LockKeyError, or the error of a pipe */
@@ -89,26 +80,20 @@ export class KeyPlan {
     if (typeof key === 'function') {
       return andThen(this.argumentsOf(key.length, context, values), (args) => {
         this.parts.set(context, new Map(args.entries()));
-        return this.noting(() => this.callKey(args));
+        return this.callKey(args);
       });
     }
     const sources = [...this.sources];
-    const read = readAll(sources, ([, source]) => source.inRequest(context, values));
-    return andThen(read, (list) => {
-      const byPlaceholder = new Map(sources.map(([p], i) => [p, list[i]]));
-      const parts = sources.flatMap(([p, { inArguments }], i) =>
-        inArguments ? [] : [[p, list[i]] as const],
-      );
-      if (parts.length > 0) this.parts.set(context, new Map(parts));
-      return this.noting(() =>
-        key.flatMap((template) =>
-          template.render(
-            template.placeholders.map((p) => byPlaceholder.get(p)),
-            (p) => this.sources.get(p)?.part,
-          ),
-        ),
-      );
-    });
+    return andThen(
+      readAll(sources, ([, source]) => source.inRequest(context, values)),
+      (list) => {
+        const read = new Map(sources.map(([p], i) => [p, list[i]]));
+        this.parts.set(context, new Map([...read].filter(([p]) => !this.sources.get(p)?.inArguments)));
+        const valueOf = (p: Placeholder): unknown => read.get(p);
+        const partOf = (p: Placeholder): string | undefined => this.sources.get(p)?.part;
+        return key.flatMap((template) => template.render({ valueOf, partOf }));
+      },
+    );
   }
 
   /** The first `count` arguments that Nest is about to give to the handler. */
@@ -158,9 +143,14 @@ export class KeyPlan {
     return isNeeded instanceof Promise || !isNeeded;
   }
 
-  /** True for an error about a value that no client sends, such as `<user.tenant>`. */
-  isServerMistake(error: object): boolean {
-    return this.serverMistakes.has(error);
+  /** True for an error about a value that no client sends, such as `<user.tenant>`. A key function may read anything it is given. */
+  isServerMistake({ key: rendered, part }: LockError & { readonly part?: string }): boolean {
+    const { key } = this.site;
+    if (rendered !== undefined || part !== undefined) return false;
+    return (
+      typeof key !== 'function' ||
+      this.shape.decorated.every(({ index, type }) => index >= key.length || type === undefined)
+    );
   }
 
   private keysByArguments(args: readonly unknown[], parts: RequestParts): readonly string[] {
@@ -171,24 +161,13 @@ export class KeyPlan {
       return key
         .filter(({ placeholders }) => placeholders.every(isKnown))
         .flatMap((template) =>
-          template.render(template.placeholders.map((p) => parts.get(p) ?? this.valueInArguments(p, args))),
+          template.render({ valueOf: (p) => parts.get(p) ?? this.valueInArguments(p, args) }),
         );
     }
     const own = args.slice(0, key.length);
     // An object may have changed since the key function had it.
     const isSame = own.every((it, i) => Object(it) !== it && parts.has(i) && parts.get(i) === it);
     return isSame ? [] : [this.callKey(own)].flat();
-  }
-
-  /** Runs `make`, and remembers an error about a value that the server itself has to give. */
-  private noting<T>(make: () => T): T {
-    try {
-      return make();
-    } catch (error) {
-      if (this.isKeyOfServer && isLockError(error) && !('part' in error && error.part))
-        this.serverMistakes.add(error);
-      throw error;
-    }
   }
 
   private valueInArguments(p: Placeholder, args: readonly unknown[]): unknown {

@@ -6,9 +6,7 @@ import {
   answersItself,
   handlerKind,
   handlerParameters,
-  isPiped,
   ROUTE_PARAMETER,
-  wildcardsOf,
   type AnyClass,
   type AnyFunction,
   type HandlerKind,
@@ -30,8 +28,6 @@ export interface MethodShape {
   readonly decorated: readonly HandlerParameter[];
   /** The parameters in its source text. */
   readonly signature: Signature;
-  /** Route parameters that come as lists, if no pipe of the method or its class changes them. */
-  readonly wildcards: readonly string[];
   /** True for a handler that sends its answer itself, perhaps after it has returned. */
   readonly answersItself: boolean;
 }
@@ -65,17 +61,16 @@ export function shapeOf(cls: AnyClass, { method, isStatic, signature }: LockedSi
     kind,
     decorated: kind ? handlerParameters(cls, method) : [],
     signature,
-    wildcards: fn && kind === 'http' && !isPiped(cls, fn) ? wildcardsOf(cls, fn) : [],
     answersItself: fn !== undefined && answersItself(cls, method, fn),
   };
 }
 
 /** @throws LockConfigurationError for a name that the method does not have, with the names that it has */
 export function sourceOf(p: Placeholder, template: KeyTemplate, shape: MethodShape): ValueSource {
+  const source = shape.kind ? inHandler(p, shape, shape.kind) : inMethod(p, shape);
+  if (typeof source === 'object') return source;
   const place = `${p.text} in "${template.text}" at position ${p.position}`;
-  const source = shape.kind ? inHandler(p, place, shape, shape.kind) : inMethod(p, shape);
-  if (source) return source;
-  throw shapeError(shape, `unknown ${place}; ${offerOf(shape)}.`);
+  throw shapeError(shape, source ? `${place} ${source}` : `unknown ${place}; ${offerOf(shape)}.`);
 }
 
 function inMethod(
@@ -94,39 +89,16 @@ function inMethod(
   };
 }
 
-function inHandler(
-  p: Placeholder,
-  place: string,
-  shape: MethodShape,
-  kind: HandlerKind,
-): ValueSource | undefined {
+/** @returns why there is no single source, if there are several */
+function inHandler(p: Placeholder, shape: MethodShape, kind: HandlerKind): ValueSource | string | undefined {
   const { decorated } = shape;
   const [name = '', field, ...deeper] = p.path;
-  /** Refuses a wildcard that is read as a whole. One element, or each element, can make a key. */
-  const refuseWildcard = ([route = '', ...rest]: readonly string[]): void => {
-    if (p.isList || rest.length > 0 || !shape.wildcards.includes(route)) return;
-    throw shapeError(
-      shape,
-      `${place} is a wildcard of the route, which Express gives as a list of its segments. Give a key function, (path: string[]) => lockKey\`…\${path.join('/')}\`, or @Param a pipe that joins them.`,
-    );
-  };
-  const ofParameter = (declared: HandlerParameter, rest: readonly string[]): ValueSource => {
-    const { index, type, data, pipes } = declared;
-    if (type === ROUTE_PARAMETER && pipes.length === 0) refuseWildcard([String(data), ...rest]);
-    const source = decoratorSource(declared, kind);
-    return {
-      inArguments: (args) => follow(args[index], rest),
-      inRequest: (context, values) => andThen(values.read(declared, context), (it) => follow(it, rest)),
-      part: source && partName([source, ...(typeof data === 'string' ? [data] : []), ...rest]),
-    };
-  };
   if (field !== undefined && Object.hasOwn(SOURCES[kind], name)) {
     // A field that the handler declares is read over its pipes.
     const type = SOURCES[kind][name];
     const declared = decorated.find((it) => type !== undefined && it.type === type && it.data === field);
-    if (declared) return ofParameter(declared, deeper);
+    if (declared) return ofParameter(declared, kind, deeper);
     const path = [name === 'headers' ? field.toLowerCase() : field, ...deeper];
-    if (name === 'params') refuseWildcard(path);
     return {
       inRequest: (context) => follow(readSource(name, context), path),
       part: partName([name, ...path]),
@@ -136,15 +108,22 @@ function inHandler(
     POSITION.test(name) ? it.index === Number(name) : it.data === name,
   );
   const [parameter, another] = named.filter((it) => isReadable(it, kind));
-  if (!another) return parameter && ofParameter(parameter, p.path.slice(1));
+  if (!another) return parameter && ofParameter(parameter, kind, p.path.slice(1));
   const choices = named.map((it) => {
     const source = decoratorSource(it, kind);
     return `<${source ? `${source}.${name}` : it.index}>`;
   });
-  throw shapeError(
-    shape,
-    `${place} may be one of ${named.length} parameters; write ${choices.join(' or ')}.`,
-  );
+  return `may be one of ${named.length} parameters; write ${choices.join(' or ')}.`;
+}
+
+function ofParameter(declared: HandlerParameter, kind: HandlerKind, rest: readonly string[]): ValueSource {
+  const { index, data } = declared;
+  const source = decoratorSource(declared, kind);
+  return {
+    inArguments: (args) => follow(args[index], rest),
+    inRequest: (context, values) => andThen(values.read(declared, context), (it) => follow(it, rest)),
+    part: source && partName([source, ...(typeof data === 'string' ? [data] : []), ...rest]),
+  };
 }
 
 /** The source that a decorated parameter reads; `undefined` for a decorator of the application. */
@@ -191,8 +170,7 @@ export function checkHandler(shape: MethodShape, site: LockedSite, { onBusy, whe
     );
   }
   if (typeof site.key === 'function') checkArguments(shape, 'key', site.key);
-  // `onBusy` gets the error first.
-  if (typeof onBusy === 'function') checkArguments(shape, 'onBusy', onBusy, onBusy.length - 1);
+  if (typeof onBusy === 'function') checkArguments(shape, 'onBusy', onBusy);
   if (when) checkArguments(shape, 'when', when);
 }
 
@@ -204,9 +182,10 @@ function bothKeys(site: LockedSite): string {
 }
 
 /** Checks that `fn` declares all arguments that it uses, because the library reads no other ones for it. */
-function checkArguments(shape: MethodShape, role: string, fn: AnyFunction, count = fn.length): void {
+function checkArguments(shape: MethodShape, role: 'key' | 'onBusy' | 'when', fn: AnyFunction): void {
+  const { decorated, kind } = shape;
   const { parameters, gap } = signatureOf(fn);
-  if (parameters.some(({ kind }) => kind === 'open')) {
+  if (parameters.some((it) => it.kind === 'open')) {
     throw shapeError(
       shape,
       `the ${role} function has a default or a rest parameter; a handler's must name each argument plainly.`,
@@ -218,7 +197,9 @@ function checkArguments(shape: MethodShape, role: string, fn: AnyFunction, count
       `it cannot be read which arguments the ${role} function takes, as it is bound, wrapped, or has a "/" between its parentheses. Write a plain function around it that names each of them.`,
     );
   }
-  const missing = shape.decorated.find((it) => it.index < count && shape.kind && !isReadable(it, shape.kind));
+  // `onBusy` gets the error first.
+  const count = role === 'onBusy' ? fn.length - 1 : fn.length;
+  const missing = decorated.find((it) => it.index < count && kind && !isReadable(it, kind));
   if (!missing) return;
   throw shapeError(
     shape,

@@ -37,25 +37,21 @@ const PATH = /^[\w$-]+(\[\])?(\.[\w$-]+(\[\])?)*$/;
 export class KeyTemplate {
   private constructor(
     readonly text: string,
-    /** The texts before, between and after the placeholders. */
-    private readonly texts: readonly string[],
+    /** The text before the first placeholder. */
+    private readonly start: string,
     readonly placeholders: readonly Placeholder[],
   ) {}
 
   /** @throws LockConfigurationError that names the position of the mistake */
   static compile(text: string): KeyTemplate {
-    const texts: string[] = [];
-    const placeholders: Placeholder[] = [];
-    let end = 0;
-    for (let open = text.indexOf('<'); open >= 0; open = text.indexOf('<', end)) {
-      const close = text.indexOf('>', open);
-      const isClosed = close >= 0 && !text.slice(open + 1, close).includes('<');
-      if (!isClosed) throw templateError(text, `has an unclosed "<" at position ${open}`);
-      texts.push(text.slice(end, open));
-      placeholders.push(placeholder(text, open, close));
-      end = close + 1;
-    }
     if (text === '') throw templateError(text, 'is empty');
+    const [start = '', ...parts] = text.split('<');
+    let position = start.length;
+    const placeholders = parts.map((part) => {
+      const placeholder = placeholderOf(text, part, position);
+      position += part.length + 1;
+      return placeholder;
+    });
     const foreign = foreignPlaceholder(text);
     if (foreign) {
       throw templateError(
@@ -63,9 +59,9 @@ export class KeyTemplate {
         `has ${foreign.text} at position ${foreign.position}, which is plain text here, the same for every call: write "${foreign.instead}". If it is meant as it stands, make the key by a function, with lockKey\`…\``,
       );
     }
-    const merged = placeholders.findIndex((_, i) => i > 0 && !SEPARATOR.test(texts[i] ?? ''));
-    if (merged > 0) {
-      const [one, next] = placeholders.slice(merged - 1) as [Placeholder, Placeholder];
+    for (const [i, next] of placeholders.slice(1).entries()) {
+      const one = placeholders[i] as Placeholder;
+      if (SEPARATOR.test(one.textAfter)) continue;
       throw templateError(
         text,
         `has nothing between ${one.text} and ${next.text} at position ${next.position} that a value cannot contain: write ":" there`,
@@ -74,47 +70,44 @@ export class KeyTemplate {
     if (placeholders.filter((p) => p.isList).length > 1) {
       throw templateError(text, 'has more than one list: use a key function');
     }
-    return new KeyTemplate(text, [...texts, text.slice(end)], placeholders);
+    return new KeyTemplate(text, start, placeholders);
   }
 
   /**
    * The keys for these values: one, or one for each element of the list.
    *
-   * @param values parallel to `placeholders`; an array for the list
-   * @param partOf the name that clients have for the value of a placeholder, for `LockKeyError.part`
    * @throws LockKeyError that names the placeholder, and the kind of its value but not the value
    */
-  render(values: readonly unknown[], partOf: PartOf = () => undefined): readonly string[] {
-    const list = this.placeholders.findIndex((p) => p.isList);
-    if (list < 0) return [this.renderOne(values, partOf)];
-    const elements = values[list];
+  render(values: PlaceholderValues): readonly string[] {
+    const list = this.placeholders.find((p) => p.isList);
+    if (!list) return [this.renderOne(values)];
+    const elements = values.valueOf(list);
     if (!Array.isArray(elements) || elements.length === 0) {
-      throw this.valueError(list, `${kindOf(elements)}, not a list of values`, partOf);
+      throw this.valueError(list, `${kindOf(elements)}, not a list of values`, values);
     }
-    return elements.map((element: unknown) => this.renderOne(values.with(list, element), partOf));
+    return elements.map((element: unknown) =>
+      this.renderOne({ ...values, valueOf: (p) => (p === list ? element : values.valueOf(p)) }),
+    );
   }
 
-  private renderOne(values: readonly unknown[], partOf: PartOf): string {
-    return this.texts.reduce((key, text, i) => key + this.valueText(i - 1, values[i - 1], partOf) + text);
+  private renderOne(values: PlaceholderValues): string {
+    return this.placeholders.reduce((key, p) => key + this.valueText(p, values) + p.textAfter, this.start);
   }
 
-  private valueText(index: number, value: unknown, partOf: PartOf): string {
-    let filtered = value;
-    for (const filter of this.placeholders[index]?.filters ?? []) {
-      filtered = filter.apply(filtered);
-      if (filtered === undefined)
-        throw this.valueError(index, `not accepted by the filter ${filter.name}`, partOf);
+  private valueText(p: Placeholder, values: PlaceholderValues): string {
+    let value = values.valueOf(p);
+    for (const name of p.filters) {
+      value = KEY_FILTERS[name]?.(value);
+      if (value === undefined) throw this.valueError(p, `not accepted by the filter ${name}`, values);
     }
-    const escaped = escapeKeyValue(filtered);
-    if (escaped === undefined) throw this.valueError(index, `${kindOf(filtered)}: ${NEEDED}`, partOf);
+    const escaped = escapeKeyValue(value);
+    if (escaped === undefined) throw this.valueError(p, `${kindOf(value)}: ${NEEDED}`, values);
     return escaped;
   }
 
-  private valueError(index: number, what: string, partOf: PartOf): LockKeyError {
-    const placeholder = this.placeholders[index] as Placeholder;
-    const { text, position } = placeholder;
-    const message = `No key from "${this.text}": the value of ${text} at position ${position} is ${what}.`;
-    return new LockKeyError(message, undefined, partOf(placeholder));
+  private valueError(p: Placeholder, what: string, { partOf }: PlaceholderValues): LockKeyError {
+    const message = `No key from "${this.text}": the value of ${p.text} at position ${p.position} is ${what}.`;
+    return new LockKeyError(message, undefined, partOf?.(p));
   }
 }
 
@@ -127,10 +120,18 @@ export interface Placeholder {
   /** `body.items[].sku` → `['body', 'items', EACH, 'sku']`. */
   readonly path: readonly string[];
   readonly isList: boolean;
-  readonly filters: readonly { readonly name: string; readonly apply: KeyFilter }[];
+  /** Names of `KEY_FILTERS`. */
+  readonly filters: readonly string[];
+  /** The text up to the next placeholder, or to the end. */
+  readonly textAfter: string;
 }
 
-type PartOf = (placeholder: Placeholder) => string | undefined;
+interface PlaceholderValues {
+  /** An array for the list. */
+  readonly valueOf: (p: Placeholder) => unknown;
+  /** The name that clients have for the value of a placeholder, for `LockKeyError.part`. */
+  readonly partOf?: (p: Placeholder) => string | undefined;
+}
 
 /** The value at `path` in `root`. An array, if the path goes through a list. */
 export function follow(root: unknown, path: readonly string[]): unknown {
@@ -141,28 +142,23 @@ export function follow(root: unknown, path: readonly string[]): unknown {
   return follow((root as Readonly<Record<string, unknown>>)[step], rest);
 }
 
-function placeholder(template: string, open: number, close: number): Placeholder {
-  const [path = '', ...filters] = template.slice(open + 1, close).split('|');
-  const text = template.slice(open, close + 1);
-  if (!PATH.test(path)) throw templateError(template, `has no name or path in ${text} at position ${open}`);
-  const steps = path.split('.').flatMap((part) => (part.endsWith(EACH) ? [part.slice(0, -2), EACH] : [part]));
+/** @param part the template from behind a `<` to the next one */
+function placeholderOf(template: string, part: string, position: number): Placeholder {
+  const close = part.indexOf('>');
+  if (close < 0) throw templateError(template, `has an unclosed "<" at position ${position}`);
+  const [path = '', ...filters] = part.slice(0, close).split('|');
+  const text = `<${part.slice(0, close)}>`;
+  const place = `in ${text} at position ${position}`;
+  if (!PATH.test(path)) throw templateError(template, `has no name or path ${place}`);
+  const steps = path.split('.').flatMap((step) => (step.endsWith(EACH) ? [step.slice(0, -2), EACH] : [step]));
   const lists = steps.filter((step) => step === EACH).length;
-  if (lists > 1) throw templateError(template, `has a list in a list in ${text} at position ${open}`);
-  return {
-    text,
-    position: open,
-    path: steps,
-    isList: lists > 0,
-    filters: filters.map((name) => {
-      const apply = Object.hasOwn(KEY_FILTERS, name) ? KEY_FILTERS[name] : undefined;
-      if (apply) return { name, apply };
-      const known = Object.keys(KEY_FILTERS).join(', ');
-      throw templateError(
-        template,
-        `has an unknown filter "${name}" in ${text} at position ${open}; there are: ${known}`,
-      );
-    }),
-  };
+  if (lists > 1) throw templateError(template, `has a list in a list ${place}`);
+  const unknown = filters.find((name) => !Object.hasOwn(KEY_FILTERS, name));
+  if (unknown !== undefined) {
+    const known = Object.keys(KEY_FILTERS).join(', ');
+    throw templateError(template, `has an unknown filter "${unknown}" ${place}; there are: ${known}`);
+  }
+  return { text, position, path: steps, isList: lists > 0, filters, textAfter: part.slice(close + 1) };
 }
 
 function templateError(template: string, what: string): LockConfigurationError {

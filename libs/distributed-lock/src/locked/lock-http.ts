@@ -23,16 +23,54 @@ export type LockHttpStatus = Required<LockHttpOptions>;
 const OPTION_NAMES: OptionNames<LockHttpOptions> = { busy: true, storeDown: true, lost: true, badKey: true };
 const DEFAULTS: LockHttpStatus = { busy: 423, storeDown: 503, lost: 503, badKey: 400 };
 
-/**
- * Messages for clients. They name no key, no holder and no number, which could tell of tenants and machines. The message of
- * `LOCK_KEY` also names the part of the request that is wrong, as its client knows it, without the value.
- */
-const PUBLIC: Partial<Record<LockErrorCode, readonly [keyof LockHttpStatus, string]>> = {
-  LOCK_WAIT_TIMEOUT: ['busy', 'This is in use by another request. Try again in a moment.'],
-  LOCK_STORE: ['storeDown', 'The lock could not be acquired. Try again later.'],
-  LOCK_SHUTDOWN: ['storeDown', 'The service is closing. Try again later.'],
-  LOCK_LOST: ['lost', 'The lock was lost while the request was handled. Its outcome is not certain.'],
-  LOCK_KEY: ['badKey', 'The request does not name what it wants to use.'],
+/** Numbers of https://grpc.io/docs/guides/status-codes/. */
+export const GRPC = {
+  cancelled: 1,
+  unknown: 2,
+  invalidArgument: 3,
+  aborted: 10,
+  internal: 13,
+  unavailable: 14,
+};
+
+interface ClientAnswer {
+  readonly http: keyof LockHttpStatus;
+  readonly grpc: number;
+  /**
+   * Names no key, no holder and no number, which could tell of tenants and machines. The message of `LOCK_KEY` also names the part of
+   * the request that is wrong, as its client knows it, without the value.
+   */
+  readonly message: string;
+}
+
+/** What clients are answered. A code that is missing here is a mistake of the program. */
+const ANSWERS: Partial<Record<LockErrorCode, ClientAnswer>> = {
+  LOCK_WAIT_TIMEOUT: {
+    http: 'busy',
+    grpc: GRPC.aborted,
+    message: 'This is in use by another request. Try again in a moment.',
+  },
+  LOCK_STORE: {
+    http: 'storeDown',
+    grpc: GRPC.unavailable,
+    message: 'The lock could not be acquired. Try again later.',
+  },
+  LOCK_SHUTDOWN: {
+    http: 'storeDown',
+    grpc: GRPC.unavailable,
+    message: 'The service is closing. Try again later.',
+  },
+  LOCK_LOST: {
+    http: 'lost',
+    // Clients repeat a call with `aborted` or `unavailable` by themselves. The work of this call may have been done.
+    grpc: GRPC.unknown,
+    message: 'The lock was lost while the request was handled. Its outcome is not certain.',
+  },
+  LOCK_KEY: {
+    http: 'badKey',
+    grpc: GRPC.invalidArgument,
+    message: 'The request does not name what it wants to use.',
+  },
 };
 
 /** @throws LockConfigurationError for a status below 400 or above 599 */
@@ -52,17 +90,15 @@ export function resolveLockHttp(
   return status;
 }
 
-/** The part of a lock error that clients may read; `undefined` for a mistake of the program. */
-export function publicMessage(
-  error: unknown,
-): { readonly code: LockErrorCode; readonly message: string } | undefined {
+/** The answer to a client for a lock error, with its code; `undefined` for a mistake of the program, and for other errors. */
+export function clientAnswer(error: unknown): (ClientAnswer & { readonly code: LockErrorCode }) | undefined {
   if (!isLockError(error)) return undefined;
-  const { code } = error;
-  const [, message] = PUBLIC[code] ?? [];
-  if (message === undefined) return undefined;
-  const { part } = error as { readonly part?: string };
-  if (part === undefined) return { code, message };
-  return { code, message: `${message.slice(0, -1)}: ${part} is missing or not valid.` };
+  const { code, part } = error as typeof error & { readonly part?: string };
+  const answer = ANSWERS[code];
+  if (!answer) return undefined;
+  const { message } = answer;
+  if (part === undefined) return { ...answer, code };
+  return { ...answer, code, message: `${message.slice(0, -1)}: ${part} is missing or not valid.` };
 }
 
 /**
@@ -72,16 +108,11 @@ export function publicMessage(
  * `LockConfigurationError`: Nest logs them and answers 500.
  */
 export function toHttpException(error: unknown, options?: LockHttpOptions): unknown {
-  const known = publicMessage(error);
-  const [kind] = (known && PUBLIC[known.code]) ?? [];
-  if (!known || !kind) return error;
-  const statusCode = resolveLockHttp(options)[kind];
-  const body = {
-    statusCode,
-    error: STATUS_CODES[statusCode] ?? 'Error',
-    message: known.message,
-    code: known.code,
-  };
+  const answer = clientAnswer(error);
+  if (!answer) return error;
+  const { http, message, code } = answer;
+  const statusCode = resolveLockHttp(options)[http];
+  const body = { statusCode, error: STATUS_CODES[statusCode] ?? 'Error', message, code };
   return new HttpException(body, statusCode, { cause: error });
 }
 

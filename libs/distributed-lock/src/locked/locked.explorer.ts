@@ -21,7 +21,7 @@ const MESSAGES: readonly unknown[] = ['rpc', 'ws'];
  */
 @Injectable()
 export class LockedExplorer implements OnModuleInit {
-  private readonly warnings = new Map<string, readonly string[]>();
+  private plans: readonly KeyPlan[] = [];
 
   constructor(
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
@@ -50,52 +50,50 @@ export class LockedExplorer implements OnModuleInit {
 
   /** @throws LockConfigurationError that names the first method whose `@Locked` cannot work */
   onModuleInit(): void {
-    this.warnings.clear();
     // A context without HTTP has no adapter. Nest makes the server after this class, and listens later.
     beginFlows(this.adapterHost.httpAdapter?.getHttpServer());
+    this.plans = [...this.classes()].flatMap((cls) => [
+      ...methodsOf(cls).flatMap((method) => planOf(cls, cls.prototype as object, method)),
+      ...ownFunctions(cls).flatMap((method) => planOf(cls, cls, method)),
+    ]);
     const tokens = this.discovery.getProviders().map(({ token }) => token as unknown);
-    for (const cls of this.classes()) {
-      for (const method of methodsOf(cls)) this.check(cls, cls.prototype as object, method, tokens);
-      for (const method of ownFunctions(cls)) this.check(cls, cls, method, tokens);
+    for (const { where, options } of this.plans) {
+      const token = getLockServiceToken(options.name);
+      const count = tokens.filter((it) => it === token).length;
+      if (count === 0) throw noRegistrationError(options.name, { where: `@Locked on ${where}` });
+      if (count > 1)
+        throw new LockConfigurationError(`@Locked on ${where}: ${twinsText(count, options.name)}`);
     }
   }
 
-  /** The warnings for the log of a registration. They are given once. */
-  takeWarnings(registration: string): readonly string[] {
-    const warnings = this.warnings.get(registration) ?? [];
-    this.warnings.delete(registration);
-    return warnings;
-  }
-
-  /** @param owner the class for a static method, otherwise its prototype */
-  private check(
-    cls: AnyClass,
-    owner: object,
-    [name, fn]: ReturnType<typeof methodsOf>[number],
-    tokens: readonly unknown[],
-  ): void {
-    const site = siteOf(fn);
-    if (!site) {
-      if (!LOCK_SLOTS.has(owner, name)) return;
-      throw new LockConfigurationError(
-        `@CurrentLock or @LockSignal on ${cls.name}.${String(name)}: the method has no @Locked. Put one on it, or take the parameter away.`,
-      );
-    }
-    const { where, options, warning } = KeyPlan.of(cls, site);
-    if (isSubscription(fn as object)) {
-      throw new LockConfigurationError(
-        `@Locked on ${where}: a subscription goes on when its resolver has returned and its lock is released; acquire inside its generator.`,
-      );
-    }
-    const registration = options.name ?? 'default';
-    const service = getLockServiceToken(registration);
-    const count = tokens.filter((token) => token === service).length;
-    if (count === 0) throw noRegistrationError(options.name, { where: `@Locked on ${where}` });
-    if (count > 1) throw new LockConfigurationError(`@Locked on ${where}: ${twinsText(count, registration)}`);
-    if (warning) this.warnings.set(registration, [...(this.warnings.get(registration) ?? []), warning]);
+  /** The warnings for the log of a registration. */
+  warningsOf(registration: string): readonly string[] {
+    return this.plans.flatMap(({ options: { name = 'default' }, warning }) =>
+      name === registration && warning ? warning : [],
+    );
   }
 
   private classes(): ReadonlySet<AnyClass> {
     return new Set(discoveredClasses(this.discovery).map(({ cls }) => cls));
   }
+}
+
+/** @param owner the class for a static method, otherwise its prototype */
+function planOf(
+  cls: AnyClass,
+  owner: object,
+  [name, fn]: ReturnType<typeof methodsOf>[number],
+): KeyPlan | readonly [] {
+  const site = siteOf(fn);
+  if (!site) {
+    if (!LOCK_SLOTS.has(owner, name)) return [];
+    throw new LockConfigurationError(
+      `@CurrentLock or @LockSignal on ${cls.name}.${String(name)}: the method has no @Locked. Put one on it, or take the parameter away.`,
+    );
+  }
+  const plan = KeyPlan.of(cls, site);
+  if (!isSubscription(fn as object)) return plan;
+  throw new LockConfigurationError(
+    `@Locked on ${plan.where}: a subscription goes on when its resolver has returned and its lock is released; acquire inside its generator.`,
+  );
 }

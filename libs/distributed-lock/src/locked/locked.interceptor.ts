@@ -59,7 +59,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
       // 2. On subscription make the keys of the request and wait for the lock, unless the guard has done so.
       (cancellation) => takeAcquired(context) ?? this.acquire(call, cancellation),
       // 3. Run the inner interceptors and the handler under the lock. It goes back when all of them have ended.
-      (lock, out) => this.run(call, next, lock, out),
+      (lock, out) => this.run({ ...call, next }, lock, out),
       // 4. A lock error becomes what the client of this transport understands.
       (error) => this.errorFor(error, call),
     );
@@ -134,20 +134,22 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   }
 
   private run(
-    call: HandlerRequest,
-    next: CallHandler,
+    call: HandlerRequest & { readonly next: CallHandler },
     lock: HeldLock | undefined,
     out: Subscriber<unknown>,
   ): TeardownLogic {
-    const { plan, context } = call;
+    const { plan, context, next } = call;
     const isLast = this.isLast(context);
     // Nest keeps the async context of handle() for the handler, and that of subscribe() for the handler's Observable.
     const inside = (handlerRun: LockedHandlerRun): Observable<unknown> =>
       isLast ? toHandler(handlerRun, next) : next.handle();
     if (!lock) {
       const free = new LockedHandlerRun(call, undefined);
-      const whole = () => inside(free).pipe(finalize(() => free.close()));
-      return free.enter(() => whole().subscribe(out));
+      return free.enter(() =>
+        inside(free)
+          .pipe(finalize(() => free.close()))
+          .subscribe(out),
+      );
     }
     const type = context.getType<string>();
     const underLock = new UnderLock(out, lock, {

@@ -77,25 +77,6 @@ describe('the types of @Locked', () => {
     }).toBeInstanceOf(Function);
   });
 
-  it('refuse what reads as a placeholder of another tool', () => {
-    expect(() => {
-      // @ts-expect-error braces
-      Locked('goods:{id}')(shop, 'm', byId);
-      // @ts-expect-error two braces
-      Locked('goods:{{id}}')(shop, 'm', byId);
-      // @ts-expect-error a path in braces after a whole hash tag
-      Locked('{<0>}:goods:{dto.items[].id}')(shop, 'm', byId);
-      // @ts-expect-error as a route has it
-      Locked('goods::id')(shop, 'm', byId);
-      // @ts-expect-error as a route has it
-      Locked('goods/:id')(shop, 'm', byId);
-      // @ts-expect-error the backticks are missing, and `lockKey` before them
-      Locked('goods:${id}')(shop, 'm', byId);
-      // @ts-expect-error the second of several
-      Locked(['a', 'goods:{id}'])(shop, 'm', byId);
-    }).toBeInstanceOf(Function);
-  });
-
   it('take braces and colons that are meant as they stand', () => {
     expect(() => {
       Locked('{<0>}:goods:<1>')(shop, 'm', byIds);

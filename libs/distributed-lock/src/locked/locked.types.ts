@@ -55,9 +55,9 @@ type CheckKey<K extends LockedKey, M extends LockableMethod> = K extends string 
 
 type CheckTemplates<S extends string | readonly string[], M extends LockableMethod> = [
   S extends string
-    ? WrongPart<S, M> | ForeignPart<S>
+    ? WrongPart<S, M>
     : S extends readonly string[]
-      ? { [I in keyof S]: WrongPart<S[I] & string, M> | ForeignPart<S[I] & string> }[number]
+      ? { [I in keyof S]: WrongPart<S[I] & string, M> }[number]
       : never,
 ] extends [infer Wrong extends string]
   ? [Wrong] extends [never]
@@ -71,42 +71,6 @@ type WrongPart<S extends string, M extends LockableMethod> = S extends `${string
     ? WrongPath<Path extends `${infer P}|${string}` ? P : Path, M> | WrongPart<Rest, M>
     : `"${S}" has an unclosed "<"`
   : never;
-
-/**
- * A part that reads as a placeholder of another tool and would be plain text: `${id}`, `{id}`, `::id`, `/:id`. Run time
- * refuses more of them.
- */
-type ForeignPart<S extends string> = string extends S
-  ? never
-  : S extends `${string}\${${string}`
-    ? `"${S}": this is no template literal; write <id> for \${id}`
-    : S extends `${string}{${infer Inner}}${infer Rest}`
-      ? Inner extends `${string}<${string}`
-        ? ForeignPart<Rest>
-        : IsName<Inner> extends true
-          ? `"${S}": write <${NameIn<Inner>}> for {${NameIn<Inner>}}; if it is meant as it stands, give a function`
-          : ForeignPart<Rest>
-      : S extends `${string}${':' | '/'}:${infer Tail}`
-        ? Tail extends `${NameStart}${string}`
-          ? `"${S}": write <id> for :id; if it is meant as it stands, give a function`
-          : never
-        : never;
-
-/** The name in a placeholder, without the second brace of `{{id}}`. */
-type NameIn<T extends string> = T extends `{${infer Name}` ? NameIn<Name> : T;
-
-type IsName<T extends string> = NameIn<T> extends `${NameStart | Digit}${infer Rest}` ? IsRest<Rest> : false;
-type IsRest<T extends string> = T extends ''
-  ? true
-  : T extends `${NameStart | Digit | '.' | '[' | ']' | '|'}${infer Rest}`
-    ? IsRest<Rest>
-    : false;
-
-type Letter =
-  | ('a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i' | 'j' | 'k' | 'l' | 'm')
-  | ('n' | 'o' | 'p' | 'q' | 'r' | 's' | 't' | 'u' | 'v' | 'w' | 'x' | 'y' | 'z');
-type NameStart = Letter | Uppercase<Letter> | '_' | '$';
-type Digit = '0' | '1' | '2' | '3' | '4' | '5' | '6' | '7' | '8' | '9';
 
 /** The compiler knows positions only. Names are checked at boot. */
 type WrongPath<Path extends string, M extends LockableMethod> =

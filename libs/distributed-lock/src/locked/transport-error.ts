@@ -1,8 +1,8 @@
 import { Logger, type Type } from '@nestjs/common';
 import { detached } from '../async-context/detached.js';
-import { type LockErrorCode, isLockError, type LockError } from '../port/lock.errors.js';
+import { isLockError, type LockError } from '../port/lock.errors.js';
 import { type GrpcCall, breakOffCall, grpcCallOf } from './answers.js';
-import { ClientLeftError, publicMessage } from './lock-http.js';
+import { clientAnswer, ClientLeftError, GRPC } from './lock-http.js';
 
 /** Nest's packages of transports are optional. A call over a transport proves that its package is installed. */
 const PACKAGES: Readonly<Record<string, () => Promise<Type<Error>>>> = {
@@ -13,6 +13,7 @@ const PACKAGES: Readonly<Record<string, () => Promise<Type<Error>>>> = {
 const exceptions = new Map<string, Type<Error> | undefined>();
 const translated = new WeakSet<object>();
 const logger = new Logger('DistributedLock');
+const INTERNAL = 'Internal server error';
 
 /** A lock error for a client of GraphQL, with the code where GraphQL's own errors have it. */
 export class LockGraphqlError extends Error {
@@ -48,7 +49,7 @@ export function toTransportError(error: unknown, type: string, args: readonly un
       error,
       new Exception({ status: 'error', code: GRPC.cancelled, message: 'The client has left.' }),
     );
-  if (!publicMessage(error)) return error;
+  if (!clientAnswer(error)) return error;
   if (type === 'graphql') return new LockGraphqlError(error as LockError);
   return Exception ? translate(error, new Exception(payloadOf(error as LockError, args))) : error;
 }
@@ -70,19 +71,27 @@ export class TranslatedLockError {
 /** The error that a client of a message or of a gateway gets; for a call of gRPC among `args`, a status of gRPC. */
 export function payloadOf(error: LockError, args: readonly unknown[]): object {
   const call = grpcCallOf(args);
-  return call ? grpcStatus(messageOrLog(error), call) : transportPayload(error);
+  if (!call) return transportPayload(error);
+  const { code, grpc = GRPC.internal, message = INTERNAL } = answerOrLog(error) ?? {};
+  if (code === undefined) return { status: 'error', code: grpc, message };
+  // The class comes from the call, because the server may use another copy of the package.
+  const Metadata = call.metadata.constructor as new () => { set(name: string, value: string): void };
+  const metadata = new Metadata();
+  metadata.set('lock-code', code);
+  return { status: 'error', code: grpc, message, metadata };
 }
 
 /** Nest's own shape of an error, with a code unless it is a mistake of the program. */
 export function transportPayload(error: LockError) {
-  return { status: 'error', message: 'Internal server error', ...messageOrLog(error) };
+  const { code, message = INTERNAL } = answerOrLog(error) ?? {};
+  return { status: 'error', message, ...(code && { code }) };
 }
 
 /** Logs a mistake of the program, which the client does not learn. */
-function messageOrLog(error: LockError): ReturnType<typeof publicMessage> {
-  const message = publicMessage(error);
-  if (!message) logger.error(error);
-  return message;
+function answerOrLog(error: LockError): ReturnType<typeof clientAnswer> {
+  const answer = clientAnswer(error);
+  if (!answer) logger.error(error);
+  return answer;
 }
 
 /**
@@ -95,27 +104,4 @@ export function answerCall(call: GrpcCall, error: unknown): void {
   if (error instanceof TranslatedLockError) breakOffCall(call, error);
   else if (isLockError(error)) call.emit('error', payloadOf(error, [call]));
   else throw error;
-}
-
-/** Names and numbers of https://grpc.io/docs/guides/status-codes/. */
-const GRPC = { cancelled: 1, unknown: 2, invalidArgument: 3, aborted: 10, internal: 13, unavailable: 14 };
-
-const STATUS: Partial<Record<LockErrorCode, number>> = {
-  LOCK_WAIT_TIMEOUT: GRPC.aborted,
-  LOCK_STORE: GRPC.unavailable,
-  LOCK_SHUTDOWN: GRPC.unavailable,
-  LOCK_KEY: GRPC.invalidArgument,
-  // Clients repeat a call with `aborted` or `unavailable` by themselves. The work of this call may have been done.
-  LOCK_LOST: GRPC.unknown,
-};
-
-/** A status with the code of the lock error as `lock-code`. For a mistake of the program it tells nothing. */
-function grpcStatus(message: ReturnType<typeof publicMessage>, call: GrpcCall): object {
-  if (!message) return { status: 'error', code: GRPC.internal, message: 'Internal server error' };
-  const { code } = message;
-  // The class comes from the call, because the server may use another copy of the package.
-  const Metadata = call.metadata.constructor as new () => { set(name: string, value: string): void };
-  const metadata = new Metadata();
-  metadata.set('lock-code', code);
-  return { status: 'error', code: STATUS[code] ?? GRPC.internal, message: message.message, metadata };
 }

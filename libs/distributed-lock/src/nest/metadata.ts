@@ -67,16 +67,6 @@ export function handlerKind(
   return isOther || handlerParameters(cls, method).length > 0 ? 'other' : undefined;
 }
 
-export function isPiped(cls: AnyClass, fn: AnyFunction): boolean {
-  return [cls, fn].some((target) => Reflect.hasMetadata(PIPES, target));
-}
-
-/** The names of `*name` in the paths of a route and of its controller. Express gives such a parameter as a list. */
-export function wildcardsOf(cls: AnyClass, fn: AnyFunction): readonly string[] {
-  const paths = [cls, fn].flatMap((target) => Reflect.getMetadata(HTTP_MARK, target) as unknown);
-  return paths.flatMap((path) => [...String(path).matchAll(/\*(\w+)/g)].map(([, name = '']) => name));
-}
-
 /** True for a resolver of a subscription, whose events GraphQL reads after the resolver has returned. */
 export function isSubscription(fn: object): boolean {
   return Reflect.getMetadata(RESOLVER_TYPE, fn) === 'Subscription';
