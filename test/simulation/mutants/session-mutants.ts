@@ -12,11 +12,11 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
     ],
     [
       'the minimum hold of a client that has closed ends with it',
-      'return this.expiry.close();',
-      'this.expiry.close(); return false;',
+      'return this.stop();',
+      'this.stop(); return false;',
     ],
-    ['a lease that was renewed meanwhile is ended', '() => expiry.isOver(owner)', '() => true'],
-    ['what no owner answers for is never released', 'this.expiry.adopt(key, owner)', 'undefined'],
+    ['a lease that was renewed meanwhile is ended', '() => this.isOver(owner)', '() => true'],
+    ['what no owner answers for is never released', 'this.adopt(key, owner)', 'undefined'],
   ]),
   ...mutantsOf('etcd', `${ROOM}/session-sweeper.js`, [
     [
@@ -47,7 +47,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('zookeeper', `${ROOM}/session-bound-leases.js`, [
     [
       'a fixed lease is believed in for longer than the session is certain',
-      'const validUntil = Math.min(endsAt, sessionUntil());',
+      'const validUntil = Math.min(endsAt, this.sessionUntil());',
       'const validUntil = endsAt;',
     ],
     [

@@ -85,9 +85,9 @@ describe('the leases of one client', () => {
     await clock.settle();
     expect(ended.state).toBe('resolved');
     leases.end('me:4');
-    expect(leases.close()).toBe(false);
+    expect(leases.stop()).toBe(false);
     leases.start('a', 'me:3', 500);
-    expect([leases.close(), clock.pendingTimers]).toEqual([true, 0]);
+    expect([leases.stop(), clock.pendingTimers]).toEqual([true, 0]);
   });
 
   it('that last for long do not keep their client from closing', async () => {
@@ -95,6 +95,6 @@ describe('the leases of one client', () => {
     const ended = follow(leases.whenEnded(1000));
     await clock.settle();
     expect(ended.state).toBe('resolved');
-    leases.close();
+    leases.stop();
   });
 });

@@ -72,7 +72,7 @@ export class ClientSideExpiry {
   }
 
   /** @returns whether leases were left */
-  close(): boolean {
+  stop(): boolean {
     this.cancel();
     this.firesAt = -Infinity;
     return this.leases.size > 0;

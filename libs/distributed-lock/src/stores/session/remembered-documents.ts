@@ -2,9 +2,6 @@ import type { Clock } from '../../time/clock.js';
 import { forgetOldest } from './session-knowledge.js';
 import type { DocumentRow, SeenDocument } from './session-backend.js';
 
-/** The number of documents that are remembered. A take of one that was forgotten replies with its version. */
-const MAX_REMEMBERED = 10_000;
-
 /**
  * The facts about documents that this client remembers for its next take and swap.
  *
@@ -57,7 +54,7 @@ export class RememberedDocuments {
     };
     this.documents.delete(name);
     this.documents.set(name, seen);
-    forgetOldest(this.documents, MAX_REMEMBERED);
+    forgetOldest(this.documents);
     return this.lastTokenOf(name);
   }
 

@@ -17,13 +17,13 @@ describe('a lease that is longer than the session', () => {
     sessionUntil = SESSION_MS;
     holder = LEASE.token;
     told = [];
-    leases = new SessionBoundLeases({
+    const client = {
       clock,
-      sessionMs: SESSION_MS,
-      sessionUntil: () => sessionUntil,
-      holds: (_key, _owner, token) => token === holder,
-      notify: (notification) => told.push(notification),
-    });
+      watchdogTimeoutMs: SESSION_MS,
+      holds: (_key: string, _owner: string, token: number) => token === holder,
+      notify: (notification: Notification) => void told.push(notification),
+    };
+    leases = new SessionBoundLeases(client, () => sessionUntil);
     leases.start({ ...LEASE, sentAt: clock.now() });
   });
 

@@ -1,7 +1,6 @@
 import { leaseValidity } from '../../port/lease-validity.js';
-import type { Grant, Notification } from '../../port/lock-store.js';
-import type { Clock } from '../../time/clock.js';
-import type { LeaseStart } from '../core/leases.js';
+import type { Grant } from '../../port/lock-store.js';
+import type { LeaseClient, LeaseStart } from '../core/leases.js';
 
 /** How many times in the length of a session this client tells its holders until when they may believe in their leases. */
 const TOLD_PER_SESSION = 12;
@@ -14,12 +13,16 @@ export class SessionBoundLeases {
   private readonly leases = new Map<string, BoundLease>();
   private cancel: (() => void) | undefined;
 
-  constructor(private readonly context: Context) {}
+  /** @param sessionUntil until when, on our clock, the session stays for certain */
+  constructor(
+    private readonly client: Pick<LeaseClient, 'clock' | 'watchdogTimeoutMs' | 'holds' | 'notify'>,
+    private readonly sessionUntil: () => number,
+  ) {}
 
   start({ key, owner, token, lastToken, leaseMs, sentAt }: LeaseStart): void {
     this.leases.delete(owner);
     const endsAt = leaseValidity(sentAt, leaseMs);
-    const toldUntil = Math.min(endsAt, this.context.sessionUntil());
+    const toldUntil = Math.min(endsAt, this.sessionUntil());
     if (toldUntil === endsAt) return;
     this.leases.set(owner, { key, token, lastToken, endsAt, toldUntil });
     this.schedule();
@@ -35,8 +38,8 @@ export class SessionBoundLeases {
   }
 
   private schedule(): void {
-    const { clock, sessionMs } = this.context;
-    this.cancel ??= clock.after(sessionMs / TOLD_PER_SESSION, () => {
+    const { clock, watchdogTimeoutMs } = this.client;
+    this.cancel ??= clock.after(watchdogTimeoutMs / TOLD_PER_SESSION, () => {
       this.cancel = undefined;
       for (const [owner, lease] of this.leases) this.tell(owner, lease);
       if (this.leases.size > 0) this.schedule();
@@ -44,16 +47,15 @@ export class SessionBoundLeases {
   }
 
   private tell(owner: string, lease: BoundLease): void {
-    const { sessionUntil, holds, notify } = this.context;
     const { key, token, lastToken, endsAt, toldUntil } = lease;
-    if (toldUntil === endsAt || !holds(key, owner, token)) {
+    if (toldUntil === endsAt || !this.client.holds(key, owner, token)) {
       this.leases.delete(owner);
       return;
     }
-    const validUntil = Math.min(endsAt, sessionUntil());
+    const validUntil = Math.min(endsAt, this.sessionUntil());
     if (validUntil <= toldUntil) return;
     lease.toldUntil = validUntil;
-    notify({ kind: 'granted', owner, token, lastToken, validUntil, waiting: 0, confirmed: true });
+    this.client.notify({ kind: 'granted', owner, token, lastToken, validUntil, waiting: 0, confirmed: true });
   }
 }
 
@@ -62,13 +64,4 @@ interface BoundLease extends Pick<Grant, 'token' | 'lastToken'> {
   /** End of the validity, if the session lasts. */
   readonly endsAt: number;
   toldUntil: number;
-}
-
-interface Context {
-  readonly clock: Clock;
-  readonly sessionMs: number;
-  /** Until when, on our clock, the session stays for certain. */
-  readonly sessionUntil: () => number;
-  readonly holds: (key: string, owner: string, token: number) => boolean;
-  readonly notify: (notification: Notification) => void;
 }

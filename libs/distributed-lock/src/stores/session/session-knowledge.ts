@@ -9,7 +9,7 @@ import {
 
 /** How long, in ms, a session that was alive counts as alive before the client asks again. */
 export const ALIVE_MS = 1000;
-/** How many sessions, and how many grants, are remembered. The client asks again for those that it has forgotten. */
+/** How many sessions, grants and documents are remembered, each. The client asks again for those that it has forgotten. */
 const MAX_REMEMBERED = 10_000;
 
 /** Which sessions are over, and since when this client has seen a grant that its owner has not confirmed. */
@@ -82,9 +82,9 @@ interface SeenGrant {
   readonly since: number;
 }
 
-/** Keeps at most `most` entries, the ones that were set last. */
-export function forgetOldest(entries: Map<string, unknown> | Set<string>, most = MAX_REMEMBERED): void {
-  if (entries.size <= most) return;
+/** Keeps the entries that were set last. */
+export function forgetOldest(entries: Map<string, unknown> | Set<string>): void {
+  if (entries.size <= MAX_REMEMBERED) return;
   const [oldest] = entries.keys();
   if (oldest !== undefined) entries.delete(oldest);
 }

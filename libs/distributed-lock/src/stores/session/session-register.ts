@@ -17,7 +17,7 @@ import {
 } from '../core/register.js';
 import { messageIn, messageText, shortMessageText } from './message-text.js';
 import { SessionLeases } from './session-leases.js';
-import type { Messages, DocumentRow, Session, SessionBackend, SessionTake } from './session-backend.js';
+import type { Messages, DocumentRow, Session, SessionBackend } from './session-backend.js';
 import { SessionKnowledge } from './session-knowledge.js';
 import { SessionSweeper } from './session-sweeper.js';
 import { RememberedDocuments } from './remembered-documents.js';
@@ -78,8 +78,17 @@ export class SessionRegister implements Register {
   }
 
   async take(take: Take): Promise<WriteReply> {
-    const session = await this.sessionFor(take.name);
-    const { isDone, row } = await this.backend.take(this.writeOf(take, session));
+    const { name, request, notes } = take;
+    const session = await this.sessionFor(name);
+    take.notAfter();
+    const lastToken = Math.max(this.remembered.lastTokenOf(name), this.revision);
+    const { isDone, row } = await this.backend.take({
+      name,
+      seen: this.remembered.seen(name),
+      text: takenTextUnder(request, lastToken, session.id),
+      notes: notes.map((note) => noteTextUnder(note, session.id)),
+      session,
+    });
     if (isDone) return { isDone: true, reading: this.readingOf(row, session) };
     const reading = await this.knownReadingOf(row, session);
     if (take.notes.length > 0) this.tellHolders(row, reading);
@@ -113,9 +122,10 @@ export class SessionRegister implements Register {
       notesRead,
       nextTicket,
       mergedNotes: notes.flatMap(({ id }) => id ?? []),
-      messages: messagesTo(notified, name, text.length, (newVersion, writtenAt) =>
-        messageText({ ...message, version: newVersion, writtenAt }),
-      ),
+      messages: messagesTo(notified, text.length, {
+        name,
+        text: (newVersion, writtenAt) => messageText({ ...message, version: newVersion, writtenAt }),
+      }),
     });
     if (!isDone) return { isDone: false, reading: await this.knownReadingOf(row, session) };
     if (row.text === null) this.remembered.onDeleted(name);
@@ -182,8 +192,7 @@ export class SessionRegister implements Register {
     const clients = clientsOf(document.holders);
     if (clients.length === 0) return;
     const message = messageText(row);
-    const messages = messagesTo(clients, row.name, message.length, () => message);
-    this.backend.tell(messages);
+    this.backend.tell(messagesTo(clients, message.length, { name: row.name, text: () => message }));
   }
 
   /** Asks the back end about the sessions in the document of which this client does not know whether they are over. */
@@ -226,27 +235,13 @@ export class SessionRegister implements Register {
       validUntil: session.validUntil,
     };
   }
-
-  private writeOf(take: Take, session: Session): SessionTake {
-    const { name, request, notes } = take;
-    take.notAfter();
-    const lastToken = Math.max(this.remembered.lastTokenOf(name), this.revision);
-    return {
-      name,
-      seen: this.remembered.seen(name),
-      text: takenTextUnder(request, lastToken, session.id),
-      notes: notes.map((note) => noteTextUnder(note, session.id)),
-      session,
-    };
-  }
 }
 
 /** Sends each client the document, or only its name if all copies together are too long for one write. */
 function messagesTo(
   clients: readonly string[],
-  name: string,
   length: number,
-  text: Messages['text'],
+  { name, text }: Omit<Messages, 'clients'>,
 ): Messages {
   const isShort = clients.length * length > MAX_MESSAGE_LENGTH;
   return { name, clients, text: isShort ? () => shortMessageText(name) : text };
