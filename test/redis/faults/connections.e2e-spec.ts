@@ -129,6 +129,27 @@ describe.each(LIBRARIES)('what an operator does to connections and scripts, by %
     await (await next).release();
   });
 
+  it('a holder whose subscriber was killed renews at once, and finds that its lock was taken meanwhile', async () => {
+    const holder = redis.open();
+    await redis.eyes.untilListening(1);
+    const locks = [
+      await holder.acquire(redis.key),
+      await holder.acquire(`${redis.key}:fixed`, { leaseMs: 30_000 }),
+    ];
+    const signals = locks.map(({ signal }) => signal);
+    const kept = await holder.acquire(`${redis.key}:kept`);
+    // Between the end of its subscription and the next one, as one step.
+    await redis.eyes.client
+      .multi()
+      .call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+      .del(...locks.map(({ key }) => key))
+      .exec();
+    await until(() => signals.every(({ aborted }) => aborted), SLACK_MS);
+    for (const { reason } of signals) expect(reason).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
+    kept.assertHeld();
+    expect(await kept.release()).toBe('released');
+  });
+
   it('a holder and a waiter whose connections are all killed keep the lock and the place', async () => {
     const { holder, lock, next } = await holdAndWait();
     const events = eventsOf(holder);

@@ -57,6 +57,8 @@ export interface Backend {
   readonly givesNoTickets?: boolean;
   /** Processes are served in the order in which they asked, whatever they ask for. */
   readonly servesInTurn?: boolean;
+  /** Holders learn soon after a connection has broken what its messages would have told them. */
+  readonly tellsGaps?: boolean;
   /** Stories of few calls and faults that go together, for what random ones hardly ever meet. Default: none. */
   readonly scenes?: (options: StoreOptions) => readonly DrawScene[];
   /** What the store cannot do, so that no program asks for it. */

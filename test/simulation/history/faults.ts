@@ -162,7 +162,8 @@ export class Faults {
     const actor = this.stage.find(act.who, self);
     if (!actor || actor.process.state !== 'running') return;
     const { process } = actor;
-    history.say(`fault: ${act.do} ${process.name}${'ms' in act ? ` ${act.ms} ms` : ''}`);
+    const what = 'kind' in act ? ` (${act.kind})` : 'ms' in act ? ` ${act.ms} ms` : '';
+    history.say(`fault: ${act.do} ${process.name}${what}`);
     const disturbOwn = (kind: string, ms: number) =>
       history.disturbances.push({ kind, at: now, to: now + ms, process: process.name });
     const pause = (kind: Pause['kind'], ms: number) =>
@@ -194,7 +195,7 @@ export class Faults {
         return;
       case 'reset':
         disturbOwn('reset', 0);
-        for (const server of serversOf(act.only, backend)) network.reset(process, server);
+        for (const server of serversOf(act.only, backend)) network.reset(process, server, act.kind);
         return;
       case 'call':
         this.calls += 1;

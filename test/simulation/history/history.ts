@@ -158,6 +158,8 @@ export class History {
   tooFewReplicas: readonly number[] = [];
   /** A server may bring the notice of a takeover later than its call waits for. */
   isToldLate = false;
+  /** A watchdog learns within so many ms what messages that were lost with their connection would have told it. */
+  toldAfterGapMs = Infinity;
   /** Of clients that were not heard in time. */
   expired: readonly ExpiredSession[] = [];
   /** Found while the history ran. */

@@ -33,6 +33,7 @@ import { nameOf } from './names.js';
 import { Faults } from './faults.js';
 import { History, type CallRecord } from './history.js';
 import { readersInCalm } from './readers-in-calm.js';
+import { toldAfterGapMs } from './told.js';
 import { Program } from './program.js';
 import { seenInCalm } from './seen-in-calm.js';
 import { severalInCalm } from './several-in-calm.js';
@@ -83,6 +84,7 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
   const running = backend.open(world, storeOptions);
   running.servers.forEach((server, i) => (server.rate = plan.serverRates?.[i] ?? 1));
   history.losses = running.losses;
+  if (backend.tellsGaps) history.toldAfterGapMs = toldAfterGapMs(plan);
   history.isToldLate =
     messageLagMs > maxNoticeMs(storeOptions.commandTimeoutMs) - storeOptions.commandTimeoutMs / 2;
   history.tooFewReplicas = running.tooFewReplicas ?? [];

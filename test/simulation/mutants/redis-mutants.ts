@@ -9,6 +9,13 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'for (const owner of [])',
     ],
   ]),
+  ...mutantsOf('redis', 'lock/core/lock-runtime.js', [
+    [
+      'holders do not renew after a gap in the notifications',
+      "if (notification.kind === 'gap')",
+      'if (false)',
+    ],
+  ]),
   ...mutantsOf('redis', 'stores/redis/scripts/lua.generated.js', [
     [
       'a release wakes no foreign client',

@@ -46,6 +46,8 @@ export class Connection {
   private onClient: (Listener & { onOpen(): void }) | undefined;
   private readonly lastAt = { request: 0, reply: 0 };
   private readonly isBlackHole = { request: false, reply: false };
+  /** The kinds of requests that were sent on it. */
+  private readonly requests = new Set<string>();
 
   constructor(
     private readonly network: Wire,
@@ -57,7 +59,9 @@ export class Connection {
     this.onClient = listener;
     this.client = {
       send: (payload, kind) => {
-        if (this.onClient) this.send('request', kind, () => this.onServer?.onMessage(payload));
+        if (!this.onClient) return;
+        this.requests.add(kind);
+        this.send('request', kind, () => this.onServer?.onMessage(payload));
       },
       destroy: () => {
         if (!this.onClient) return;
@@ -87,6 +91,10 @@ export class Connection {
       if (this.onServer) this.send('reply', 'connected', () => this.onClient?.onOpen());
       else this.send('reply', 'refused', () => this.endClient());
     });
+  }
+
+  hasCarried(kind: string): boolean {
+    return this.requests.has(kind);
   }
 
   /** Both ends learn that it is over, each when a message would have reached it. */

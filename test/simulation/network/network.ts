@@ -66,9 +66,12 @@ export class Network implements Wire {
     this.cuts.set(process, cuts.set(server, Math.max(until, cuts.get(server) ?? 0)));
   }
 
-  /** Breaks each connection between the two. */
-  reset(process: SimProcess, server: SimServer): void {
-    for (const each of this.connections) if (each.process === process && each.server === server) each.break();
+  /** Breaks each connection between the two, or those on which a request of this kind was sent. */
+  reset(process: SimProcess, server: SimServer, kind?: string): void {
+    for (const each of this.connections) {
+      if (each.process !== process || each.server !== server) continue;
+      if (kind === undefined || each.hasCarried(kind)) each.break();
+    }
   }
 
   arrivalOf({ process, server }: Connection, sentAt: number, dice: Dice): number {

@@ -229,7 +229,7 @@ function actsOf(
     clock: { who, ms: anyMs },
     block: toProcess,
     cut: { ...toProcess, only },
-    reset: { who, only },
+    reset: { who, only, kind: optional(text) },
     call: { who, call: checkAsking(services) },
     crash: { who },
     abort: { who },

@@ -38,6 +38,7 @@ export function drawFaults(frame: FaultFrame): readonly FaultPlan[] {
     ...(frame.losesByCrash ? CRASH_DRAWS : []),
     ...(hasWrites ? WRITE_DRAWS : []),
     ...(frame.serverEvents.length > 0 ? EVENT_DRAWS : []),
+    ...(frame.kinds.includes('subscribe') ? [forcedInGap, forcedInGap] : []),
   ];
   const ofNetwork = [...NETWORK_DRAWS, ...(hasWrites ? LATE_DRAWS : [])];
   const draws = dice.happens(0.3) ? ofNetwork : [...DRAWS, ...ofStore];
@@ -183,6 +184,28 @@ const forcedUnheard: Draw = (frame) => {
   return [
     { when, ...later(frame), act: { do: 'force', who: by, key: dice.pick(frame.keys) } },
     ...(dice.happens(0.6) ? [{ when: { message: 'lost', nth: 1, of: 'anyone' }, act } as const] : []),
+  ];
+};
+
+/** The connection for messages breaks, and a lock is taken by force or taken over before the next one is there. */
+const forcedInGap: Draw = (frame) => {
+  const { dice } = frame;
+  const when = { event: 'acquired' as const, nth: nth(dice), of: 'anyone' as const };
+  const afterMs = dice.scale(1, 1000);
+  const by = dice.int(0, frame.processes - 1);
+  const key = dice.pick(frame.keys);
+  return [
+    { when, afterMs, act: { do: 'reset', who: 'anyone', kind: 'subscribe' } },
+    { when, afterMs: afterMs + dice.scale(1, 60), act: { do: 'force', who: by, key } },
+    ...(dice.happens(0.5)
+      ? [
+          {
+            when,
+            afterMs: afterMs + dice.scale(1, 200),
+            act: { do: 'call', who: by, call: further(frame) },
+          } as const,
+        ]
+      : []),
   ];
 };
 

@@ -141,7 +141,8 @@ export type Act =
   | { readonly do: 'stop' | 'suspend' | 'clock' | 'block'; readonly who: Who; readonly ms: number }
   /** To its connections: all of them, or those to one server only. */
   | { readonly do: 'cut'; readonly who: Who; readonly ms: number; readonly only?: number }
-  | { readonly do: 'reset'; readonly who: Who; readonly only?: number }
+  /** With a `kind`, those alone on which a request of this kind was sent. */
+  | { readonly do: 'reset'; readonly who: Who; readonly only?: number; readonly kind?: string }
   /** It makes one call more. */
   | { readonly do: 'call'; readonly who: Who; readonly call: Asking }
   | { readonly do: 'crash' | 'drain' | 'close'; readonly who: Who }

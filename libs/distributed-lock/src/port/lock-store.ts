@@ -36,7 +36,7 @@ export interface LockStore {
   readonly commandTimeoutMs: number;
   /**
    * `LockRuntime` gives each to its owner. If one is lost, a waiter learns of its grant by its recheck after `recheckAfterMs`, and a
-   * holder of its loss by its next renewal.
+   * holder of its loss by its next renewal. A store that learns that it may have lost some says `gap`.
    */
   readonly notifications$: Observable<Notification>;
 
@@ -289,7 +289,12 @@ export type Notification =
   /** Another owner takes the lock over from this holder, `graceMs` from now. May come more than once. */
   | ({ readonly kind: 'takeover' } & Omit<TakeoverNotice, 'key'>)
   /** The owner rechecks after `afterMs`. Without an owner, all waiting owners do. */
-  | { readonly kind: 'recheck'; readonly owner?: string; readonly afterMs: number };
+  | { readonly kind: 'recheck'; readonly owner?: string; readonly afterMs: number }
+  /**
+   * Notifications to any owner of this client may have been lost. All owners that wait recheck at once, and all that hold renew
+   * at once, because the replies say what the notifications did.
+   */
+  | { readonly kind: 'gap'; readonly owner?: undefined };
 
 /** The holder of a key will lose it to an owner at the head of the queue. */
 export interface TakeoverNotice {

@@ -24,6 +24,7 @@ export function redisNotedBy(onCommand?: HostOptions['onCommand'], engine?: Host
     writes: REDIS_WRITES,
     scenes: redisScenes,
     servesInTurn: true,
+    tellsGaps: true,
     commandsPerCall: 3,
     serverEvents: REDIS_EVENTS,
     serverCount: () => 1,

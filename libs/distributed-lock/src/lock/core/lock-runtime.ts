@@ -86,7 +86,10 @@ export class LockRuntime {
       warn,
     });
     this.releases = new ReleaseTracker(this.store, clock, emit);
-    this.store.notifications$.subscribe((notification) => this.owners.onNotification(notification));
+    this.store.notifications$.subscribe((notification) => {
+      this.owners.onNotification(notification);
+      if (notification.kind === 'gap') this.watchdog.check(this.owners.leases());
+    });
   }
 
   get isAtRest(): boolean {

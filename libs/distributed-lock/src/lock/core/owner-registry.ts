@@ -4,6 +4,7 @@ import type { LockShutdownError } from '../../port/lock.errors.js';
 import type { Notification } from '../../port/lock-store.js';
 import { readClocks, timeOfDay, type Clock } from '../../time/clock.js';
 import type { Hold } from './hold.js';
+import type { Lease } from './lease.js';
 import type { Owner } from './owner.js';
 import type { ForgottenHold } from './forgotten-releases.js';
 import { holdsToName } from './introduction.js';
@@ -105,6 +106,11 @@ export class OwnerRegistry {
   whenEmpty(): Promise<void> {
     if (this.isEmpty) return Promise.resolve();
     return new Promise((resolve) => (this.onEmpty = resolve));
+  }
+
+  /** The leases of the owners that the store has granted the lock. */
+  *leases(): Generator<Lease> {
+    for (const { lease } of this.byId.values()) if (lease) yield lease;
   }
 
   *allHolds(): Generator<Hold> {

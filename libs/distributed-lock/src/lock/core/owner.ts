@@ -110,7 +110,7 @@ export class Owner {
   }
 
   /** The lease of the present grant. */
-  private get lease(): Lease | undefined {
+  get lease(): Lease | undefined {
     const { state } = this;
     return state.kind === 'held' || state.kind === 'confirming' ? state.lease : undefined;
   }
@@ -178,6 +178,8 @@ export class Owner {
         return this.onTakeover(notification);
       case 'recheck':
         return this.recheckAfter(notification.afterMs);
+      case 'gap':
+        return this.recheckAfter(0);
       default:
         notification satisfies never;
     }

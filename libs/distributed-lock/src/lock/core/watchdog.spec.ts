@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import type { Subject } from 'rxjs';
 import { eventsOf, typesOf } from '../../../../../test/support/events.js';
 import { follow } from '../../../../../test/support/lock-world.js';
 import { locks, other, world } from '../../../../../test/support/world-per-test.js';
@@ -8,12 +9,13 @@ import {
   LockNotHeldError,
   LockStoreError,
 } from '../../port/lock.errors.js';
-import type { LockStore, LockStoreContext, Renewal } from '../../port/lock-store.js';
+import type { LockStore, LockStoreContext, Notification, Renewal } from '../../port/lock-store.js';
 import { memoryStore } from '../../stores/memory/memory.store.js';
 import { FaultyStore, type Faults } from '../../testing/faulty-store.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import type { Lock } from '../lock.js';
 import { LockService } from '../lock.service.js';
+import { CHECKED_TOGETHER } from './watchdog.js';
 
 describe('the watchdog', () => {
   it('keeps a lock over many leases, and lets go of it with the release', async () => {
@@ -189,6 +191,85 @@ describe('the watchdog', () => {
     await world.clock.advance(90);
     expect(world.clock.now() + lock.validForMs).toBeLessThanOrEqual(sentAt + 30_000);
     await lock.release();
+  });
+});
+
+describe('a store that may have lost notifications', () => {
+  /** One service whose store says `gap`, and how many leases each of its batches has renewed. */
+  const withGaps = () => {
+    const clock = new ManualClock();
+    const memory = memoryStore();
+    const batches: number[] = [];
+    const stores: LockStore[] = [];
+    const store = {
+      create(context: LockStoreContext) {
+        const inner = new FaultyStore(memory, { notification: () => [] }).create(context);
+        const renew = inner.renew.bind(inner);
+        stores.push(inner);
+        return Object.assign(inner, {
+          renew: (renewals: readonly Renewal[]) => {
+            batches.push(renewals.length);
+            return renew(renewals);
+          },
+        });
+      },
+    };
+    const service = new LockService({ store, clock });
+    const eye = new LockService({ store: memory, clock });
+    const gap = () => {
+      for (const { notifications$ } of stores)
+        (notifications$ as Subject<Notification>).next({ kind: 'gap' });
+    };
+    return { clock, service, eye, gap, batches };
+  };
+
+  it.each([
+    ['watched', {}],
+    ['fixed', { leaseMs: 20_000 }],
+  ])('has a holder find at once that its lock was taken; its lease is %s', async (_, options) => {
+    const { clock, service, eye, gap } = withGaps();
+    const [taken, kept] = [await service.acquire('a', options), await service.acquire('b', options)];
+    const { signal } = taken;
+    await eye.forceRelease('a');
+    await clock.advance(1000);
+    expect(signal.aborted).toBe(false);
+    gap();
+    await clock.settle();
+    expect(signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
+    kept.assertHeld();
+    expect(await kept.release()).toBe('released');
+    await Promise.all([service.close(), eye.close()]);
+  });
+
+  it('has a waiter recheck at once', async () => {
+    const { clock, service, eye, gap } = withGaps();
+    const lock = await eye.acquire('k');
+    const waiter = follow(service.acquire('k', { waitMs: Infinity }));
+    await clock.advance(100);
+    await lock.release();
+    await clock.advance(10);
+    expect(waiter.state).toBe('pending');
+    gap();
+    await clock.advance(10);
+    await waiter.value.release();
+    await Promise.all([service.close(), eye.close()]);
+  });
+
+  it('renews many locks some at a time, and once more after a second gap', async () => {
+    const { clock, service, eye, gap, batches } = withGaps();
+    const count = 2 * CHECKED_TOGETHER + 1;
+    const held = await Promise.all(Array.from({ length: count }, (_, i) => service.acquire(`k${i}`)));
+    gap();
+    expect(batches).toEqual([CHECKED_TOGETHER]);
+    // The leases of the first batch were asked for before this gap.
+    gap();
+    await clock.settle();
+    expect(batches).toEqual([CHECKED_TOGETHER, CHECKED_TOGETHER, CHECKED_TOGETHER, 1]);
+    await Promise.all(held.map((lock) => lock.release()));
+    gap();
+    await clock.settle();
+    expect(batches).toHaveLength(4);
+    await Promise.all([service.close(), eye.close()]);
   });
 });
 

@@ -2,13 +2,15 @@ import { exhaustMap, type Subscription } from 'rxjs';
 import { LinkedQueue } from '../../collections/linked-queue.js';
 import type { Clock } from '../../time/clock.js';
 import { LockStoreError } from '../../port/lock.errors.js';
-import type { NeverRejects } from '../../async-context/in-background.js';
+import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
 import type { Lease } from './lease.js';
 import type { LockEvent } from '../events/lock.events.js';
 import type { LockStore, Renewal, RenewalReply } from '../../port/lock-store.js';
 
 export const FASTEST_ROUND_MS = 10;
 export const SLOWEST_ROUND_MS = 1000;
+/** How many leases are renewed at a time after a gap, so that a process with very many does not flood the store. */
+export const CHECKED_TOGETHER = 500;
 
 /**
  * Keeps leases alive while their holders work.
@@ -19,6 +21,9 @@ export const SLOWEST_ROUND_MS = 1000;
  */
 export class Watchdog {
   private readonly watched = new LinkedQueue<Lease>();
+  /** Leases whose holders may have missed a notification, and that were not renewed since. */
+  private readonly unchecked = new Set<Lease>();
+  private isChecking = false;
   private rounds: Subscription | undefined;
   private readonly roundMs: number;
 
@@ -41,11 +46,21 @@ export class Watchdog {
 
   unwatch(lease: Lease): void {
     this.watched.remove(lease);
+    this.unchecked.delete(lease);
+  }
+
+  /**
+   * Renews these leases now, fixed ones too, because their holders may have missed a notification: the reply says whether they
+   * still hold. `CHECKED_TOGETHER` at a time, and the next ones follow the replies.
+   */
+  check(leases: Iterable<Lease>): void {
+    for (const lease of leases) this.unchecked.add(lease);
+    if (!this.isChecking) inBackground(this.checkAll() as NeverRejects<void>);
   }
 
   stop(): void {
-    this.rounds?.unsubscribe();
-    this.rounds = undefined;
+    this.unchecked.clear();
+    this.stopRounds();
   }
 
   /**
@@ -64,6 +79,11 @@ export class Watchdog {
     }) as NeverRejects<readonly RenewalReply[]>;
   }
 
+  private stopRounds(): void {
+    this.rounds?.unsubscribe();
+    this.rounds = undefined;
+  }
+
   private async ask(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
     const replies = await this.store.renew(renewals);
     if (replies.length === renewals.length) return replies;
@@ -71,10 +91,28 @@ export class Watchdog {
   }
 
   private async round(): Promise<void> {
-    if (this.watched.size === 0) return this.stop();
+    if (this.watched.size === 0) return this.stopRounds();
     const due = [...this.watched].filter((lease) => lease.isRenewalDue());
-    if (due.length === 0) return;
-    const started = due.map((lease) => lease.startRenewal());
+    if (due.length > 0) await this.renew(due);
+  }
+
+  private async checkAll(): Promise<void> {
+    this.isChecking = true;
+    while (this.unchecked.size > 0) {
+      const part: Lease[] = [];
+      for (const lease of this.unchecked) {
+        part.push(lease);
+        // Before its renewal is sent, because a gap meanwhile makes it unchecked again.
+        this.unchecked.delete(lease);
+        if (part.length === CHECKED_TOGETHER) break;
+      }
+      await this.renew(part);
+    }
+    this.isChecking = false;
+  }
+
+  private async renew(leases: readonly Lease[]): Promise<void> {
+    const started = leases.map((lease) => lease.startRenewal());
     const replies = await this.send(started.map(({ renewal }) => renewal));
     started.forEach(({ onReply }, i) => onReply(replies[i] as RenewalReply));
   }

@@ -179,8 +179,8 @@ class QuorumStore implements LockStore {
   }
 
   private onNotification(node: QuorumNode, notification: Notification): void {
+    if (notification.owner === undefined) return this.notifications$.next(notification);
     const { owner } = notification;
-    if (owner === undefined) return this.notifications$.next(notification);
     const receiver = this.owners.get(numberOfAttempt(owner));
     if (receiver) onNotification(receiver, node, { ...notification, owner });
   }

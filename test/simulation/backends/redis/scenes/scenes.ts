@@ -1,6 +1,7 @@
 import type { StoreOptions } from '../../backend.js';
 import type { DrawScene } from '../../../plan/scene.js';
 import { forced } from './forced.js';
+import { forcedInGap } from './forced-in-gap.js';
 import { fullMemory } from './full-memory.js';
 import { goneWaiter } from './gone-waiter.js';
 import { handshakes } from './handshakes.js';
@@ -13,6 +14,7 @@ import { seenTokens } from './seen-tokens.js';
 const SCENES: readonly DrawScene[] = [
   forced,
   forced,
+  forcedInGap,
   fullMemory,
   goneWaiter,
   handshakes,

@@ -17,8 +17,8 @@ const TAKEOVER = /^([1-9]\d{0,10}) (.+)$/s;
  * each key that a foreign client holds. On a cluster Redisson's clients publish to sharded channels if they can and to plain ones
  * otherwise, so the store subscribes to both there.
  *
- * A lost notification only delays. The next recheck finds what it said, and all waiters recheck at once when the client is
- * subscribed again.
+ * A lost notification only delays. The next recheck or renewal finds what it said. As soon as the client is subscribed again, all
+ * waiters recheck and all holders renew.
  */
 export class RedisNotifications {
   /**
@@ -119,8 +119,11 @@ export class RedisNotifications {
   private async subscribeTo(channels: readonly string[], owner?: string): Promise<void> {
     try {
       await this.inTime(this.client.subscribe(channels));
+      const isFirst = !this.isSubscribed;
       this.isSubscribed = true;
-      this.recheckNow(owner);
+      // Notifications from before the subscription are lost.
+      if (isFirst) this.listener.onNotification({ kind: 'gap' });
+      else this.recheckNow(owner);
     } catch (error) {
       this.onNotSubscribed(error);
       // The server has denied it, or the connection is lost again. Until the next one, waiters find their grants by rechecks.
@@ -164,7 +167,7 @@ export class RedisNotifications {
 
   private readonly onNotSubscribed = (error: unknown): void => this.listener.onNotSubscribed(error);
 
-  /** Notifications from before the subscription are lost, and those of foreign clients name no owner: waiters ask again. */
+  /** Releases by foreign clients before the subscription to their channels are lost, and name no owner: waiters ask again. */
   private recheckNow(owner?: string): void {
     this.listener.onNotification({ kind: 'recheck', afterMs: 0, ...(owner !== undefined && { owner }) });
   }
