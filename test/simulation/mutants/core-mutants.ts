@@ -270,14 +270,10 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...mutantsOf('documents', 'stores/common/certain-releases.js', [
-    [
-      'a release that was not answered is not repeated',
-      '!this.isClosed && !release.isLate(this.clock)',
-      'false',
-    ],
+    ['a release that was not answered is not repeated', '!this.isClosed && !isLate()', 'false'],
     [
       'a release does not wait for late acquires',
-      'const isOver = reply.executedAt > release.requests.lateNotAfter || release.isLate(this.clock);',
+      'const isOver = reply.executedAt > requests.lateNotAfter || isLate();',
       'const isOver = true;',
     ],
   ]),

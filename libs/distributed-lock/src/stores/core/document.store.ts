@@ -73,7 +73,7 @@ export class DocumentStore implements LockStore {
     this.commandTimeoutMs = commandTimeoutMs;
     const serverClock = new ServerClock(clock);
     const { owners } = this;
-    this.releases = new CertainReleases(owners, clock, chance, commandTimeoutMs);
+    this.releases = new CertainReleases(owners, { clock, chance, commandTimeoutMs });
     const delays = (this.delays = new Delays(clock));
     const leases = (this.leases = register.leasesOf?.(this.leaseClient()));
     const client = (this.client = {

@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Subject } from 'rxjs';
 import { inBackground } from '../../async-context/in-background.js';
+import { promiseOf } from '../../async-context/promise-of.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -66,7 +67,13 @@ export function quorumStore(
   checkNodes(nodes);
   checkQuorumOptions(options);
   const listener = new AsyncResource('nestjs-distributed-lock.onNode');
-  const onNode = (state: QuorumNodeState) => listener.runInAsyncScope(() => options.onNode?.(state));
+  const tell = (state: QuorumNodeState) => listener.runInAsyncScope(() => options.onNode?.(state));
+  // A listener that throws must not hurt a lock.
+  const onNode = (state: QuorumNodeState) =>
+    inBackground(
+      promiseOf(() => tell(state)),
+      () => undefined,
+    );
   return { create: (context) => new QuorumStore(nodes, context, onNode) };
 }
 
@@ -91,7 +98,7 @@ class QuorumStore implements LockStore {
     const { clock, chance = systemChance } = context;
     this.clientId = newQuorumId(chance);
     const onState = (state: QuorumNodeState): void => {
-      if (!this.isClosed) tellSafely(onNode, state);
+      if (!this.isClosed) onNode(state);
     };
     const nodes = openAll(factories, context).map((store, i) => new QuorumNode(store, i + 1, onState));
     const nodeTimeoutMs = maxOf(nodes.map(({ store }) => store.commandTimeoutMs));
@@ -204,13 +211,5 @@ function openAll(factories: readonly LockStoreFactory[], context: LockStoreConte
   } catch (error) {
     for (const store of stores) inBackground(store.close(), () => undefined);
     throw error;
-  }
-}
-
-function tellSafely(onNode: (state: QuorumNodeState) => void, state: QuorumNodeState): void {
-  try {
-    onNode(state);
-  } catch {
-    // A listener that throws must not hurt a lock.
   }
 }

@@ -102,7 +102,7 @@ export class RedisLocks implements LockStore {
     const { connection, scripts, subscriber } = this;
     const owners = new RequestsByOwner();
     this.renewals = new Renewals(scripts, owners, clock);
-    this.releases = new CertainReleases(owners, clock, chance, commandTimeoutMs);
+    this.releases = new CertainReleases(owners, settings);
     const guard =
       restartGuardMs > 0 ? { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs } : undefined;
     const undo = (request: AcquireRequest) => inBackground(this.release(request), () => undefined);

@@ -97,7 +97,7 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   async close(withinMs: number): Promise<void> {
     this.isClosed = true;
     this.cancelRevival();
-    if (this.isReady) await quitWithin(this, this.settings.clock, withinMs, () => this.client.quit());
+    if (this.isReady) await quitWithin(this, { ...this.settings, withinMs }, () => this.client.quit());
     if (this.client.status === 'end') return;
     this.client.disconnect();
     this.onDisconnect();

@@ -78,7 +78,7 @@ export abstract class NodeRedisSingle extends EventEmitter<ClientEvents> impleme
   async close(withinMs: number): Promise<void> {
     const { current } = this.kept;
     if (current && this.isReady)
-      await quitWithin(this, this.settings.clock, withinMs, () => current.client.close());
+      await quitWithin(this, { ...this.settings, withinMs }, () => current.client.close());
     this.kept.close();
   }
 
