@@ -288,7 +288,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('redis', 'stores/redis/commands/renew.js', [
     [
       'a renewal counts in full although an earlier one for less may follow it',
-      'this.owners.get(owner)?.shorterThan(leaseMs, executedAt)',
+      'this.context.owners.get(owner)?.shorterThan(leaseMs, executedAt)',
       'undefined',
     ],
   ]),
@@ -303,7 +303,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('redis', 'stores/redis/commands/renew.js', [
     [
       'a second copy of a renewal follows a newer one',
-      'if (isAgain && !this.renewals.every((renewal) => this.owners.isLatest(renewal)))',
+      'if (isAgain && !this.renewals.every((renewal) => this.context.owners.isLatest(renewal)))',
       'if (false)',
       'The newer one counts by the shorter of both lengths until the copy cannot come any more: its caller waits, and believes in no more.',
     ],

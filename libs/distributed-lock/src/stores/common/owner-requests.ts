@@ -80,10 +80,6 @@ export class RequestsByOwner {
     return this.owners.get(owner);
   }
 
-  isReleasing(owner: string): boolean {
-    return this.owners.get(owner)?.isReleasing ?? false;
-  }
-
   /** A request of `owner` begins: its `endRequest` must follow. */
   beginRequest(owner: string): OwnerRequests {
     let its = this.owners.get(owner);

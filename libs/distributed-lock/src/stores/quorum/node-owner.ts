@@ -67,7 +67,15 @@ export class NodeOwner {
     const [reply] = await this.node.store.renew([{ ...renewal, owner, token, lastToken }]);
     if (this.isNamed(owner) && this.lease?.token === token) {
       const isLatest = number === this.renewalsSent;
-      this.lease = afterRenewal(this.lease, reply, leaseValidity(sentAt, renewal.leaseMs), isLatest);
+      const { lease } = this;
+      const isAnswered = reply?.kind === 'renewed';
+      const validUntil = isAnswered ? reply.validUntil : leaseValidity(sentAt, renewal.leaseMs);
+      const waiting = isAnswered ? reply.waiting : lease.waiting;
+      if (reply?.kind === 'lost') this.lease = undefined;
+      else if (isAnswered && isLatest) this.lease = { ...lease, validUntil, waiting };
+      // An unanswered renewal may or may not have been executed, and a later one may have been executed after an answered one. In
+      // both cases the earlier end counts.
+      else this.lease = { ...lease, validUntil: Math.min(lease.validUntil, validUntil), waiting };
     }
     if (reply?.kind === 'unknown') throw reply.error;
     return reply ?? { kind: 'lost' };
@@ -90,21 +98,3 @@ export class NodeOwner {
 
 /** The fields that the release of a node lease copies from the request of the core, be it a release or an acquire. */
 export type NodeRelease = Pick<ReleaseRequest, 'key' | 'claim' | 'leaseMs' | 'holdUntil'>;
-
-/**
- * The lease after a renewal. An unanswered renewal may or may not have been executed, and a later renewal may have been executed
- * after an answered one. In both cases the earlier end counts.
- */
-function afterRenewal(
-  lease: Grant,
-  reply: RenewalReply | undefined,
-  askedUntil: number,
-  isLatest: boolean,
-): Grant | undefined {
-  if (reply?.kind === 'lost') return undefined;
-  const isAnswered = reply?.kind === 'renewed';
-  const validUntil = isAnswered ? reply.validUntil : askedUntil;
-  const waiting = isAnswered ? reply.waiting : lease.waiting;
-  if (isAnswered && isLatest) return { ...lease, validUntil, waiting };
-  return { ...lease, validUntil: Math.min(lease.validUntil, validUntil), waiting };
-}

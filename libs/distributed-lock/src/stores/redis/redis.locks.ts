@@ -27,7 +27,6 @@ import { findNames, isNoLock } from './commands/list.js';
 import { PlainCommand } from './commands/plain.js';
 import { InspectCommand } from './commands/inspect.js';
 import { CertainReleases } from '../common/certain-releases.js';
-import { RequestsByOwner } from '../common/owner-requests.js';
 import { snapshotsOf } from '../../port/snapshots-of.js';
 import type { LockStoreError } from '../../port/lock.errors.js';
 import { releaseCopies } from './commands/release.js';
@@ -45,7 +44,6 @@ import { AccessRights } from './scripts/access-rights.js';
 import { ScriptContext } from './scripts/script-command.js';
 import { loadScripts } from './scripts/scripts.js';
 import { systemChance } from '../../time/chance.js';
-import type { Clock } from '../../time/clock.js';
 
 /** The store of one client, over two connections: one for commands and one for notifications. */
 export class RedisLocks implements LockStore {
@@ -57,7 +55,6 @@ export class RedisLocks implements LockStore {
   protected readonly connection: RedisConnection;
   /** The holder believes in a grant by notification before a renewal has confirmed it. */
   private readonly believesAtOnce: boolean;
-  private readonly clock: Clock;
   private readonly keyPrefix: string;
   private readonly rights: AccessRights;
   private readonly scripts: ScriptContext;
@@ -70,7 +67,6 @@ export class RedisLocks implements LockStore {
   constructor(target: RedisTarget, context: LockStoreContext, options: ResolvedRedisOptions) {
     const { commandTimeoutMs, restartGuardMs, sharedTokens, minReplicaAcks } = options;
     const { clock, chance = systemChance, keyPrefix } = context;
-    this.clock = clock;
     this.keyPrefix = keyPrefix;
     this.clientId = newClientId(chance);
     this.commandTimeoutMs = commandTimeoutMs;
@@ -100,13 +96,12 @@ export class RedisLocks implements LockStore {
       },
     );
     const { connection, scripts, subscriber } = this;
-    const owners = new RequestsByOwner();
-    this.renewals = new Renewals(scripts, owners, clock);
-    this.releases = new CertainReleases(owners, settings);
+    this.renewals = new Renewals(scripts);
+    this.releases = new CertainReleases(scripts.owners, settings);
     const guard =
       restartGuardMs > 0 ? { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs } : undefined;
     const undo = (request: AcquireRequest) => inBackground(this.release(request), () => undefined);
-    this.acquiring = { scripts, notifications: subscriber, owners, guard, undo };
+    this.acquiring = { scripts, notifications: subscriber, guard, undo };
     this.stopKeepingAlive = keepAlive(clock, () => {
       connection.probe();
       subscriber.probe();
@@ -123,8 +118,7 @@ export class RedisLocks implements LockStore {
 
   release(request: ReleaseRequest): Promise<ReleaseReply> {
     this.subscriber.stopListeningToForeignClients(request.owner);
-    const { releases, scripts, clock } = this;
-    return releases.run(request, (owner) => releaseCopies(request, scripts, owner, clock));
+    return this.releases.run(request, (owner) => releaseCopies(request, this.scripts, owner));
   }
 
   inspect(key: string): Promise<LockSnapshot | null> {

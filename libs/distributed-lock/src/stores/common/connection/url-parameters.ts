@@ -126,8 +126,7 @@ export function decoded(store: string, text: string): string {
 export function refuseOtherTlsNames(
   store: string,
   options: object,
-  known: readonly string[],
-  instead: string,
+  { known, instead }: { readonly known: readonly string[]; readonly instead: string },
 ): void {
   for (const name of TLS_PARAMETERS) {
     if (known.includes(name) || !(name in options)) continue;

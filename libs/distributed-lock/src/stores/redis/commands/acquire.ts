@@ -2,7 +2,7 @@ import { LockStoreError } from '../../../port/lock.errors.js';
 import type { AcquireReply, AcquireRequest, Grant, Queued } from '../../../port/lock-store.js';
 import { leaseValidity } from '../../../port/lease-validity.js';
 import { SILENT_WAITER_MS, RECHECK_MS, recheckAfter } from '../../../port/recheck-interval.js';
-import type { OwnerRequests, RequestsByOwner } from '../../common/owner-requests.js';
+import type { OwnerRequests } from '../../common/owner-requests.js';
 import { TOO_LATE } from '../connection/redis.command.js';
 import { asUnsure, callerHasLeft, isDenied } from '../connection/redis.errors.js';
 import type { RedisNotifications } from '../connection/redis.notifications.js';
@@ -24,7 +24,6 @@ const MAX_PLAIN_MS = 43_200_000;
 export interface AcquireContext {
   readonly scripts: ScriptContext;
   readonly notifications: RedisNotifications;
-  readonly owners: RequestsByOwner;
   readonly guard: RestartGuard | undefined;
   /** Releases in the background what may have been acquired. */
   readonly undo: (request: AcquireRequest) => void;
@@ -51,8 +50,12 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     const { scripts, guard } = store;
     const { key, owner, claim } = request;
     const keys = scripts.keysOf(key, claim.kind);
-    super(acquireScript, scripts, key, claim.kind, guard ? new WireKeys([...keys.names, guard.mark]) : keys);
-    this.owner = store.owners.beginRequest(owner);
+    super(acquireScript, scripts, {
+      key,
+      kind: claim.kind,
+      keys: guard ? new WireKeys([...keys.names, guard.mark]) : keys,
+    });
+    this.owner = scripts.owners.beginRequest(owner);
   }
 
   protected args(): Arguments {
@@ -118,7 +121,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   }
 
   private finish(): void {
-    this.store.owners.endRequest(this.request.owner);
+    this.context.owners.endRequest(this.request.owner);
   }
 
   /** An earlier copy may still be executed: then the outcome is unknown. */
@@ -150,12 +153,11 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   }
 
   private queued(holder: string | undefined, remainingMs: number, ticket: number): Queued {
-    const { notifications, owners } = this.store;
+    const { notifications } = this.store;
     const { owner } = this.request;
     const isBehindForeignClient = holder !== undefined && !isOurs(holder);
     // The caller may have left meanwhile. Then no later request would end the subscription.
-    if (owners.isReleasing(owner) || !isBehindForeignClient)
-      notifications.stopListeningToForeignClients(owner);
+    if (this.owner.isReleasing || !isBehindForeignClient) notifications.stopListeningToForeignClients(owner);
     else {
       const channel = redissonChannel(this.context.lockName(this.key), this.kind);
       notifications.listenBehindForeignClient(channel, owner);

@@ -18,7 +18,7 @@ export class ForceCommand extends ScriptCommand<Reply, ForceReply> {
     private readonly force: Force,
     context: ScriptContext,
   ) {
-    super(forceScript, context, key, 'lock');
+    super(forceScript, context, { key, kind: 'lock' });
   }
 
   protected args(): Arguments {

@@ -10,7 +10,7 @@ export class InspectCommand extends ScriptCommand<Reply, LockSnapshot | null> {
   override readonly isRepeatable = true;
 
   constructor(key: string, context: ScriptContext) {
-    super(inspectScript, context, key, 'lock');
+    super(inspectScript, context, { key, kind: 'lock' });
   }
 
   protected args(): [] {

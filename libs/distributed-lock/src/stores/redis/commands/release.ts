@@ -1,5 +1,4 @@
 import type { ReleaseRequest } from '../../../port/lock-store.js';
-import type { Clock } from '../../../time/clock.js';
 import type { ExecutedRelease, SendCopy } from '../../common/certain-releases.js';
 import type { OwnerRequests } from '../../common/owner-requests.js';
 import type { Arguments } from '../redis.client.js';
@@ -17,7 +16,7 @@ class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
     context: ScriptContext,
     private readonly argsNow: () => Arguments,
   ) {
-    super(releaseScript, context, key, claim.kind);
+    super(releaseScript, context, { key, kind: claim.kind });
     this.flush = flush;
   }
 
@@ -39,14 +38,13 @@ export function releaseCopies(
   request: ReleaseRequest,
   context: ScriptContext,
   owner: OwnerRequests,
-  clock: Clock,
 ): SendCopy {
   const { claim, used, holdUntil } = request;
   const { minToken, serverFields, connection } = context;
   const tokens = used ? `,"used":"${used.token}","reserved":"${used.lastToken}"` : '';
   const mayBeCommon = claim.kind === 'lock' && connection.publish === 'PUBLISH' && !used;
   const args = (): Arguments => {
-    const holdMs = holdUntil === undefined ? 0 : Math.max(0, Math.ceil(holdUntil - clock.now()));
+    const holdMs = holdUntil === undefined ? 0 : Math.max(0, Math.ceil(holdUntil - connection.clock.now()));
     // The reply to a common release lacks the server's time, which is needed while an acquire of the owner is unanswered.
     const isCommon = mayBeCommon && holdMs === 0 && !owner.hasUnanswered;
     const hold = holdMs > 0 ? `,"hold":${holdMs}` : '';

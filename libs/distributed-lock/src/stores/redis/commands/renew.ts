@@ -1,9 +1,8 @@
 import { leaseValidity } from '../../../port/lease-validity.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import type { Renewal, RenewalReply } from '../../../port/lock-store.js';
-import type { Clock } from '../../../time/clock.js';
 import { Delays } from '../../../time/delays.js';
-import type { LeaseRequest, RequestsByOwner } from '../../common/owner-requests.js';
+import type { LeaseRequest } from '../../common/owner-requests.js';
 import { TOO_LATE } from '../connection/redis.command.js';
 import { unknown } from '../connection/redis.errors.js';
 import { WireKeys, type Arguments } from '../redis.client.js';
@@ -33,11 +32,13 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
     script: Script<R>,
     context: ScriptContext,
     protected readonly renewals: readonly Renewal[],
-    private readonly owners: RequestsByOwner,
-    keys?: WireKeys,
   ) {
-    const [{ key, claim }] = renewals as readonly [Renewal];
-    super(script, context, key, claim.kind, keys);
+    const [{ key, claim }] = renewals as readonly [Renewal, ...Renewal[]];
+    const isOne = renewals.length === 1;
+    const keys = isOne
+      ? context.keysOf(key, claim.kind)
+      : new WireKeys(renewals.flatMap((it) => context.namesOf(it.key, 'lock')));
+    super(script, context, { key, kind: claim.kind, keys });
   }
 
   /**
@@ -48,13 +49,13 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
    */
   protected onWrite(): number {
     const isAgain = this.wasTooLate || this.isSecondCopy;
-    if (isAgain && !this.renewals.every((renewal) => this.owners.isLatest(renewal)))
+    if (isAgain && !this.renewals.every((renewal) => this.context.owners.isLatest(renewal)))
       throw unknown('it found a renewal too late that a newer one follows', this.key);
     this.settleCopies('given up');
     const notAfter = this.context.notAfter(this.sent);
     this.written = this.renewals.map(({ owner, leaseMs }) => {
       const copy = { leaseMs, notAfter };
-      this.owners.get(owner)?.onRenewalSent(copy);
+      this.context.owners.get(owner)?.onRenewalSent(copy);
       return copy;
     });
     this.closesBefore = this.context.connection.nodeCloses;
@@ -76,7 +77,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
     { waiting, executedAt }: { readonly waiting: number; readonly executedAt: number },
   ): RenewalReply {
     if (waiting < 0) return { kind: 'lost' };
-    const late = this.owners.get(owner)?.shorterThan(leaseMs, executedAt);
+    const late = this.context.owners.get(owner)?.shorterThan(leaseMs, executedAt);
     if (late) this.unsureForMs = Math.max(this.unsureForMs, late.notAfter - executedAt + 1);
     const validUntil = leaseValidity(this.sent.now, late?.leaseMs ?? leaseMs);
     return { kind: 'renewed', validUntil, waiting };
@@ -86,7 +87,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
     const { written = [] } = this;
     this.written = undefined;
     written.forEach((copy, i) => {
-      const owner = this.owners.get((this.renewals[i] as Renewal).owner);
+      const owner = this.context.owners.get((this.renewals[i] as Renewal).owner);
       if (how === 'answered') owner?.onRenewalAnswered(copy);
       else owner?.onRenewalGivenUp(copy);
     });
@@ -98,8 +99,8 @@ class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
   override readonly flush = 'now';
   override readonly isRepeatable = true;
 
-  constructor(renewal: Renewal, context: ScriptContext, owners: RequestsByOwner) {
-    super(renewScript, context, [renewal], owners);
+  constructor(renewal: Renewal, context: ScriptContext) {
+    super(renewScript, context, [renewal]);
   }
 
   protected args(): Arguments {
@@ -118,9 +119,8 @@ class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
 }
 
 class RenewAllCommand extends RenewingCommand<ReplyOf<typeof renewAllScript>> {
-  constructor(renewals: readonly Renewal[], context: ScriptContext, owners: RequestsByOwner) {
-    const keys = new WireKeys(renewals.flatMap(({ key }) => context.namesOf(key, 'lock')));
-    super(renewAllScript, context, renewals, owners, keys);
+  constructor(renewals: readonly Renewal[], context: ScriptContext) {
+    super(renewAllScript, context, renewals);
   }
 
   protected args(): Arguments {
@@ -142,17 +142,13 @@ class RenewAllCommand extends RenewingCommand<ReplyOf<typeof renewAllScript>> {
 export class Renewals {
   private readonly delays: Delays;
 
-  constructor(
-    private readonly context: ScriptContext,
-    private readonly owners: RequestsByOwner,
-    clock: Clock,
-  ) {
-    this.delays = new Delays(clock);
+  constructor(private readonly context: ScriptContext) {
+    this.delays = new Delays(context.connection.clock);
   }
 
   /** Never rejects. */
   async run(renewals: readonly Renewal[]): Promise<Replies> {
-    for (const renewal of renewals) this.owners.beginRequest(renewal.owner).latestRenewal = renewal;
+    for (const renewal of renewals) this.context.owners.beginRequest(renewal.owner).latestRenewal = renewal;
     if (renewals.length === 1) return this.renew(renewals);
     const replies = new Map<Renewal, RenewalReply>();
     const renewBatch = async (batch: readonly Renewal[]) => {
@@ -176,12 +172,13 @@ export class Renewals {
   }
 
   private async renew(batch: readonly Renewal[]): Promise<Replies> {
-    const { context, owners } = this;
+    const { context } = this;
+    const { owners } = context;
     const [first, another] = batch;
     try {
       const replies = await (first && !another
         ? this.renewForSure(first)
-        : context.connection.run(new RenewAllCommand(batch, context, owners)));
+        : context.connection.run(new RenewAllCommand(batch, context)));
       for (const { owner } of batch) owners.endRequest(owner);
       return replies;
     } catch (error) {
@@ -198,17 +195,17 @@ export class Renewals {
    * would shorten the lease (`extend` to less and then to more, on a connection that breaks).
    */
   private async renewForSure(renewal: Renewal): Promise<Replies> {
-    const { context, owners } = this;
-    const command = new RenewCommand(renewal, context, owners);
+    const { context } = this;
+    const command = new RenewCommand(renewal, context);
     const replies = await context.connection.run(command);
     if (command.unsureForMs === 0) return replies;
     await this.delays.wait(command.unsureForMs);
-    if (!owners.isLatest(renewal)) return replies;
-    return context.connection.run(new RenewCommand(renewal, context, owners));
+    if (!context.owners.isLatest(renewal)) return replies;
+    return context.connection.run(new RenewCommand(renewal, context));
   }
 
   private unanswered({ owner }: Renewal, error: unknown): Replies {
-    this.owners.endRequest(owner);
+    this.context.owners.endRequest(owner);
     return [{ kind: 'unknown', error: error as LockStoreError }];
   }
 }

@@ -48,7 +48,7 @@ export class RedisConnection {
   private selected = 0;
   private isClosed = false;
   private lastError: Error | undefined;
-  private readonly clock: Clock;
+  readonly clock: Clock;
   readonly commandTimeoutMs: number;
   private readonly outage: Outage;
   private readonly deadline: ReplyDeadline<RedisCommand>;

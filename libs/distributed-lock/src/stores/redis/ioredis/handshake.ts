@@ -38,7 +38,7 @@ export function watchHandshake(client: Redis, clock: Clock, silenceMs: number): 
       // Emitted before ioredis emits its own error, which does not say what answered.
       if (problem) client.emit('error', new Error(problem, { cause: stream.errored ?? undefined }));
     };
-    const cancel = afterSilence(clock, stream, silenceMs, () =>
+    const cancel = afterSilence(stream, { clock, ms: silenceMs }, () =>
       fail(`the server took the connection and sent nothing for ${silenceMs} ms`),
     );
     const end = (): void => {
@@ -59,7 +59,11 @@ export function watchHandshake(client: Redis, clock: Clock, silenceMs: number): 
  *
  * @returns a function that cancels it
  */
-export function afterSilence(clock: Clock, stream: Readable, ms: number, task: () => void): () => void {
+export function afterSilence(
+  stream: Readable,
+  { clock, ms }: { readonly clock: Clock; readonly ms: number },
+  task: () => void,
+): () => void {
   let cancel = (): void => undefined;
   const end = (): void => {
     cancel();

@@ -175,7 +175,7 @@ class IoredisSingle extends IoredisClient<Redis> {
   }
 
   afterSilence(ms: number, task: () => void): () => void {
-    return afterSilence(this.settings.clock, this.client.stream, ms, task);
+    return afterSilence(this.client.stream, { ...this.settings, ms }, task);
   }
 
   pingSubscriber(): Promise<unknown> {

@@ -16,18 +16,17 @@ export class NodeRedisLink {
   private readonly end = new AbortController();
 
   /**
+   * @param settings with RESP 3 a subscribed connection takes other commands, too; default 2
    * @param onError gets each error of the connection, also the one that ends it
-   * @param protocol the version of RESP; with 3 a subscribed connection takes other commands, too
    */
   constructor(
     readonly pattern: NodeRedisPattern,
-    settings: ClientSettings,
+    settings: ClientSettings & { readonly RESP?: 3 },
     onError: (error: Error) => void,
-    protocol: 2 | 3 = 2,
   ) {
     this.client = pattern.duplicate({
       ...ownOptions(pattern.options ?? {}, settings, this.end.signal),
-      RESP: protocol,
+      RESP: settings.RESP ?? 2,
     });
     this.client.on('error', onError);
   }

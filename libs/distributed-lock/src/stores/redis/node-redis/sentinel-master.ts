@@ -83,7 +83,7 @@ export class SentinelMaster extends NodeRedisSingle {
       attempt: () => ({
         withinMs,
         lateError,
-        open: (signal, onLost) => new NodeRedisLink(pattern, settings, onLost, 3).open(signal),
+        open: (signal, onLost) => new NodeRedisLink(pattern, { ...settings, RESP: 3 }, onLost).open(signal),
       }),
       onOpen: (link) => {
         const listening = link.client.subscribe(['+switch-master'], () => this.ask(sentinel));

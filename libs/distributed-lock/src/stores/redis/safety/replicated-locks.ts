@@ -29,15 +29,14 @@ class WaitCommand extends RedisCommand<Count> {
   constructor(
     readonly key: string,
     private readonly connection: RedisConnection,
-    private readonly atLeast: number,
-    private readonly withinMs: number,
+    private readonly wanted: readonly [atLeast: number, withinMs: number],
   ) {
     super();
   }
 
   send(client: RedisClient): Promise<unknown> {
     this.generation = this.connection.generation;
-    return client.call('wait', [this.atLeast, this.withinMs]);
+    return client.call('wait', this.wanted);
   }
 
   read(replicas: unknown): Count {
@@ -131,7 +130,7 @@ export class ReplicatedLocks extends RedisLocks {
   private count(key: string): Promise<Count> {
     this.next ??= this.counting.then(() => {
       this.next = undefined;
-      const count = this.connection.run(new WaitCommand(key, this.connection, this.atLeast, this.withinMs));
+      const count = this.connection.run(new WaitCommand(key, this.connection, [this.atLeast, this.withinMs]));
       this.counting = count.catch(() => undefined);
       return count;
     });

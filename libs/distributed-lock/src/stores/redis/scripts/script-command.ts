@@ -1,5 +1,6 @@
 import type { Claim } from '../../../port/claim.js';
 import type { ClockReading } from '../../../time/clock.js';
+import { RequestsByOwner } from '../../common/owner-requests.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { checkReserved, checkSlot, redisKeys, type RedisKeys } from '../redis.keys.js';
 import type { AccessRights } from './access-rights.js';
@@ -16,20 +17,20 @@ const TOO_OLD = 'Redis refused: it does not know SET … GET. Locks need Redis 6
 export abstract class ScriptCommand<R extends ScriptReply, Result> extends RedisCommand<Result> {
   private lastArgs: Arguments = [];
 
-  /**
-   * @param key the lock that the script is run for, in messages
-   * @param kind of claim; it decides the channel on which foreign clients learn of a release
-   * @param keys the Redis keys of the script; default: the five keys of this lock
-   * @throws LockKeyError for a key that a cluster cannot take
-   */
+  readonly key: string;
+  protected readonly kind: Claim['kind'];
+  private readonly keys: WireKeys;
+
+  /** @throws LockKeyError for a key that a cluster cannot take */
   constructor(
     private readonly script: Script<R>,
     protected readonly context: ScriptContext,
-    readonly key: string,
-    protected readonly kind: Claim['kind'],
-    private readonly keys: WireKeys = context.keysOf(key, kind),
+    { key, kind, keys = context.keysOf(key, kind) }: ScriptTarget,
   ) {
     super();
+    this.key = key;
+    this.kind = kind;
+    this.keys = keys;
   }
 
   /** Makes the arguments when the command is written, maybe long after its caller asked. May throw to refuse the command. */
@@ -63,6 +64,15 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
   }
 }
 
+interface ScriptTarget {
+  /** The lock that the script is run for, in messages. */
+  readonly key: string;
+  /** It decides the channel on which foreign clients learn of a release. */
+  readonly kind: Claim['kind'];
+  /** The Redis keys of the script; default: the five keys of this lock. */
+  readonly keys?: WireKeys;
+}
+
 export type ScriptReply = readonly [kind: unknown, now: number, ...unknown[]];
 
 /** Redis 6.2 added `GET` to `SET`. An older server does not understand that last word. */
@@ -73,10 +83,11 @@ function isTooOld(error: unknown): boolean {
 /** The most keys of one kind of claim whose names are kept, some 800 bytes for each. */
 const MAX_KNOWN = 2048;
 
-/** The state that the scripts of one client share: the names of keys, the largest token, the server's time. */
+/** The state that the scripts of one client share: the names of keys, the largest token, the server's time, requests under way. */
 export class ScriptContext {
   /** The largest token seen: no grant may carry a smaller one, whatever the server has forgotten. */
   minToken = 0;
+  readonly owners = new RequestsByOwner();
   /** The names of locks that were used lately, by kind of claim and key. */
   private readonly known = { lock: keyMap(), exclusive: keyMap(), shared: keyMap(), permits: keyMap() };
 

@@ -36,7 +36,10 @@ export function connectionOptions(target: unknown): ConnectionOptions {
     );
   }
   const { uri, ...options } = readOptions(target) as ConnectionOptions;
-  refuseOtherTlsNames('mysqlStore', options, ['ssl'], 'For TLS give the option ssl: {}, or ssl: { ca }.');
+  refuseOtherTlsNames('mysqlStore', options, {
+    known: ['ssl'],
+    instead: 'For TLS give the option ssl: {}, or ssl: { ca }.',
+  });
   const ofUrl: ConnectionOptions = uri === undefined ? {} : optionsOfUrl(uri);
   if (ofUrl.ssl && !options.ssl && options.ssl !== undefined) {
     throw new LockConfigurationError('mysqlStore was given a URL with TLS, and an option ssl that is none.');

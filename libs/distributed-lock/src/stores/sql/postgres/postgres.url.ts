@@ -73,7 +73,10 @@ export function checkPostgresUrl(url: string): void {
 
 /** @throws LockConfigurationError for options that pg would ignore, and for a URL and options that contradict each other */
 export function checkPostgresOptions(options: object): void {
-  refuseOtherTlsNames(STORE, options, READ_BY_PG, 'For TLS give the option ssl: true, or ssl: { ca }.');
+  refuseOtherTlsNames(STORE, options, {
+    known: READ_BY_PG,
+    instead: 'For TLS give the option ssl: true, or ssl: { ca }.',
+  });
   const given = options as Readonly<Record<string, unknown>>;
   for (const name of ['schema', 'currentSchema', 'search_path', 'searchPath']) {
     if (given[name] !== undefined) {
