@@ -13,11 +13,11 @@ export const LEADER_MUTANTS: readonly Mutant[] = [
       "this.terms.value?.end('resigned', new LockNotHeldError(message, key))",
       'this.terms.value !== undefined && message.length > 0',
     ],
-    ['resign() does not wait for the release', 'if (hasEnded && !isWork)', 'if (hasEnded && isWork)'],
+    ['resign() does not wait for the release', 'if (!hasEnded || isWork)', 'if (!hasEnded || !isWork)'],
     [
       'work of a term that resigns waits for itself',
-      'if (hasEnded && !isWork)',
-      'if (hasEnded && isWork !== undefined)',
+      'if (!hasEnded || isWork)',
+      'if (!hasEnded || isWork === undefined)',
     ],
     ['a candidate that is closed stands again', 'while (!signal.aborted) {', 'while (true) {'],
     [
@@ -42,8 +42,8 @@ export const LEADER_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a candidate stands again while work of its last term runs',
-      'await Promise.all([released, term.settled()])',
-      'await released',
+      'await Promise.all([this.release, term.settled()])',
+      'await this.release',
     ],
     [
       'work that ends with the reason of the signal of its term has failed',
