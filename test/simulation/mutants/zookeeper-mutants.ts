@@ -64,8 +64,8 @@ export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('zookeeper', `${ROOM}/client/connection.js`, [
     [
       'a request whose reply did not come counts as not executed',
-      'pending.reject(new ConnectionLost(error))',
-      'pending.reject(new ZookeeperRefusal(-127))',
+      ' reject(new ConnectionLost(error))',
+      ' reject(new ZookeeperRefusal(-127))',
     ],
   ]),
   ...mutantsOf('zookeeper', `${ROOM}/mailbox.js`, [

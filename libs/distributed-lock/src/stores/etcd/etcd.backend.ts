@@ -13,6 +13,7 @@ import type {
   SessionSwap,
   SessionTake,
 } from '../session/session-backend.js';
+import type { EtcdRequest } from './etcd.batch.js';
 import { EtcdClient } from './etcd.client.js';
 import type { EtcdGrpc } from './etcd.grpc.js';
 import { checkName, EtcdKeys } from './etcd.keys.js';
@@ -125,7 +126,7 @@ export class EtcdBackend implements SessionBackend {
       session: session as EtcdSession,
       txn,
       bytes: bytesOf(name, [text, ...notes]),
-      toReply: (reply, revision) => this.writeReply(name, text, reply, revision),
+      toReply: this.writeReply(name, text),
     });
   }
 
@@ -150,7 +151,7 @@ export class EtcdBackend implements SessionBackend {
       txn: { compare, success: [write, ...deletions, failure[1]], failure },
       messages,
       bytes: bytesOf(name, [text]) + messages.clients.length * 3 * length,
-      toReply: (reply, revision) => this.writeReply(name, mayDelete ? null : text, reply, revision),
+      toReply: this.writeReply(name, mayDelete ? null : text),
     });
   }
 
@@ -161,7 +162,7 @@ export class EtcdBackend implements SessionBackend {
       key: name,
       txn,
       bytes: bytesOf(name),
-      toReply: ({ responses }, revision) => rowIn(this.keys, name, responses, revision),
+      toReply: ({ responses }, revision) => rowIn(this.keys, name, { responses, revision }),
     });
   }
 
@@ -220,16 +221,13 @@ export class EtcdBackend implements SessionBackend {
   }
 
   /** The last operations read the row: after a write that was executed the notes, otherwise the document, too. */
-  private writeReply(
-    name: string,
-    text: string | null,
-    { succeeded, responses }: TxnReply,
-    revision: number,
-  ): SessionWriteReply {
-    if (!succeeded) return { isDone: false, row: rowIn(this.keys, name, responses, revision) };
-    const row = rowIn(this.keys, name, [{}, ...responses.slice(-1)], revision);
-    if (text === null) return { isDone: true, row };
-    return { isDone: true, row: { ...row, text, version: revision, writtenAt: revision } };
+  private writeReply(name: string, text: string | null): EtcdRequest<SessionWriteReply>['toReply'] {
+    return ({ succeeded, responses }, revision) => {
+      if (!succeeded) return { isDone: false, row: rowIn(this.keys, name, { responses, revision }) };
+      const row = rowIn(this.keys, name, { responses: [{}, ...responses.slice(-1)], revision });
+      if (text === null) return { isDone: true, row };
+      return { isDone: true, row: { ...row, text, version: revision, writtenAt: revision } };
+    };
   }
 
   /** @returns 1 while the session exists */

@@ -12,7 +12,7 @@ import { etcdFailure, type EtcdFailure } from './etcd.failure.js';
 import { loadGrpc, type EtcdGrpc } from './etcd.grpc.js';
 import { EtcdMember } from './etcd.member.js';
 import type { CallName, Calls } from './etcd.messages.js';
-import { credentialsOf, type EtcdTarget } from './etcd.target.js';
+import type { EtcdTarget } from './etcd.target.js';
 
 /** A timer of Node may fire this many ms early. */
 const TIMER_EARLY_MS = 1;
@@ -145,8 +145,7 @@ export class EtcdClient {
   private async open(endpoint: string, signal: AbortSignal): Promise<EtcdMember> {
     const etcd = await this.grpc();
     signal.throwIfAborted();
-    const { tls } = this.target;
-    const member = new EtcdMember(endpoint, etcd, credentialsOf(etcd.grpc, tls), tls?.servername);
+    const member = new EtcdMember(endpoint, etcd, this.target.tls);
     const destroy = (): void => member.destroy();
     signal.addEventListener('abort', destroy);
     try {

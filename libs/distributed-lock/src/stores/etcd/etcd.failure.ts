@@ -23,17 +23,7 @@ const UNIMPLEMENTED = 12;
 const UNAVAILABLE = 14;
 
 /** Codes with which etcd has executed nothing. With any other code it may have begun with the request. */
-const REFUSALS: readonly number[] = [
-  3,
-  5,
-  6,
-  PERMISSION_DENIED,
-  8,
-  FAILED_PRECONDITION,
-  11,
-  UNIMPLEMENTED,
-  16,
-];
+const REFUSALS: readonly number[] = [3, 5, 6, 7, 8, 9, 11, 12, 16];
 
 /** The words of gRPC for a request that it has not sent. A request that fails with other words counts as sent. */
 const NOT_SENT = /^(No connection established|Name resolution failed|Channel closed before call started)/;

@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net';
-import type { ChannelCredentials, ClientDuplexStream, Client, Metadata } from '@grpc/grpc-js';
+import type { ClientDuplexStream, Client, Metadata } from '@grpc/grpc-js';
 import { conceal } from '../../redaction/conceal.js';
 import type { EtcdGrpc, Method } from './etcd.grpc.js';
 import { socketsOf } from './etcd.sockets.js';
 import type { CallName, Calls, WatchReply, WatchRequest } from './etcd.messages.js';
+import { credentialsOf, type EtcdTls } from './etcd.target.js';
 
 const OPTIONS = {
   // A connection of this store's own, which ends with it.
@@ -29,13 +30,14 @@ export class EtcdMember {
   constructor(
     readonly address: string,
     private readonly etcd: EtcdGrpc,
-    credentials: ChannelCredentials,
-    servername: string | undefined,
+    tls: EtcdTls | undefined,
   ) {
     conceal(this, 'client', 'token');
+    const credentials = credentialsOf(etcd.grpc, tls);
     this.sockets = socketsOf(credentials);
-    const options = servername === undefined ? {} : { 'grpc.ssl_target_name_override': servername };
-    this.client = new etcd.grpc.Client(address, credentials, { ...OPTIONS, ...options });
+    const name = tls?.servername;
+    const options = { ...OPTIONS, ...(name !== undefined && { 'grpc.ssl_target_name_override': name }) };
+    this.client = new etcd.grpc.Client(address, credentials, options);
   }
 
   setToken(token: string | undefined): void {
@@ -92,11 +94,8 @@ export class EtcdMember {
     for (const socket of this.sockets) socket.destroy();
   }
 
-  private stream({
-    path,
-    requestSerialize,
-    responseDeserialize,
-  }: Method): ClientDuplexStream<object, object> {
+  private stream(method: Method): ClientDuplexStream<object, object> {
+    const { path, requestSerialize, responseDeserialize } = method;
     return this.client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, this.metadata());
   }
 

@@ -65,7 +65,8 @@ export class EtcdPipe {
     const session = sessionNow();
     this.refuseThoseOfOtherSessions(session);
     if (this.waiting.size === 0) return;
-    const batch = this.takeBatch();
+    const batch = new Batch();
+    this.waiting.take((request) => batch.add(request));
     const epoch = session?.needsFence ? session.epoch + 1 : undefined;
     const isWrite = epoch !== undefined || batch.requests.some((request) => request.session);
     const { request, answersIn } = this.requestFor(batch, session, { epoch, isWrite });
@@ -80,12 +81,6 @@ export class EtcdPipe {
       onFailure(error);
     };
     this.pipe.send(batch.requests, reply, { onReply: (txn) => this.onReply(sent, txn), onFailure });
-  }
-
-  private takeBatch(): Batch {
-    const batch = new Batch();
-    this.waiting.take((request) => batch.add(request));
-    return batch;
   }
 
   private requestFor(

@@ -11,8 +11,7 @@ export function rowOps(keys: EtcdKeys, name: string): readonly [RequestOp, Reque
 export function rowIn(
   keys: EtcdKeys,
   name: string,
-  responses: readonly ResponseOp[],
-  revision: number,
+  { responses, revision }: { readonly responses: readonly ResponseOp[]; readonly revision: number },
 ): DocumentRow {
   const [document, notes] = responses.slice(-2).map(({ responseRange }) => responseRange?.kvs ?? []);
   const [found] = document as readonly EtcdKeyValue[];

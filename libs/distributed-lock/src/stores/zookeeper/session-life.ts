@@ -7,13 +7,22 @@ import type { Clock } from '../../time/clock.js';
 import type { Session } from '../session/session-backend.js';
 import { CODE, ZookeeperRefusal } from './client/codes.js';
 import type { Connect, Server } from './client/connection.js';
-import { ANY_VERSION, create, multi, remove, setData, type Acl } from './client/requests.js';
+import { ANY_VERSION, create, multi, remove, setData, sync, type Acl } from './client/requests.js';
 import { ZookeeperSession } from './client/session.js';
 import { Documents } from './documents.js';
 import type { LockPaths } from './lock-path.js';
 import { Mailbox } from './mailbox.js';
-import { neededLength, type NeededLength } from './session-length.js';
 import { repeated } from './writes.js';
+
+/**
+ * The least length of a session in round trips. A holder cannot count on half of the session and on three
+ * round trips more (see `LeaderKnowledge`), so that two round trips are left for it.
+ */
+export const ROUND_TRIPS_PER_SESSION = 10;
+/** The client asks for a longer session with this factor, because round trips vary. */
+const HEADROOM = 1.2;
+/** How many round trips are measured before the session is given up as too short. A server may be slow for a moment. */
+const MAX_MEASURED = 3;
 
 /** A session of this client from its opening to its end: present for the others, with a mailbox. */
 export class SessionLife implements Session {
@@ -91,8 +100,7 @@ export class SessionLife implements Session {
   }
 
   private onConnected(): void {
-    this.listener.onConnected();
-    if (this.isReady) return this.mailbox.onConnected();
+    if (this.isReady) return this.onReady();
     inBackground(this.present(), (error) => this.listener.onFailed(error as Error));
   }
 
@@ -137,18 +145,31 @@ export class SessionLife implements Session {
     if (this.isOver || this.isReady) return;
     if (needed) return this.listener.onUseless(needed);
     this.isReady = true;
+    this.onReady();
+  }
+
+  private onReady(): void {
     this.mailbox.onConnected();
-    this.listener.onReady();
+    this.listener.onConnected();
   }
 
   /**
-   * The length that the session needs, if it is too short. It compares with the length that this client has asked for, because
-   * servers that granted less would not grant more the next time.
+   * The length that the session needs for the way to its servers, if it is too short for the shortest of several round trips. It
+   * compares with the length that this client has asked for, because servers that granted less would not grant more the next time.
    */
-  private neededLength(roundTripMs: number): Promise<NeededLength | undefined> {
-    const { connection, start, options } = this;
+  private async neededLength(roundTripMs: number): Promise<NeededLength | undefined> {
+    const { connection, start } = this;
+    const { clock } = this.options;
     const sessionMs = Math.max(connection.timeoutMs, start.needed?.askedMs ?? 0);
-    return neededLength({ clock: options.clock, session: connection, sessionMs, roundTripMs });
+    let shortestMs = roundTripMs;
+    for (let measured = 1; shortestMs * ROUND_TRIPS_PER_SESSION > sessionMs; measured++) {
+      const askedMs = Math.ceil(shortestMs * ROUND_TRIPS_PER_SESSION * HEADROOM);
+      if (measured === MAX_MEASURED) return { roundTripMs: shortestMs, askedMs };
+      const sentAt = clock.now();
+      await connection.send(sync('/'));
+      shortestMs = Math.min(shortestMs, clock.now() - sentAt);
+    }
+    return undefined;
   }
 
   private checkLength(): void {
@@ -176,8 +197,7 @@ export interface SessionLifeOptions {
 }
 
 interface SessionLifeListener {
-  /** The session is present, so that it can write. */
-  onReady(): void;
+  /** The session is present and has a connection, so that it can write. */
   onConnected(): void;
   onDisconnected(error: Error): void;
   onMessage(text: string, order: number): void;
@@ -186,6 +206,11 @@ interface SessionLifeListener {
   onUseless(needed?: NeededLength): void;
   onFailed(error: Error): void;
   onEnd(error: Error): void;
+}
+
+export interface NeededLength {
+  readonly roundTripMs: number;
+  readonly askedMs: number;
 }
 
 export interface SessionLifeStart {

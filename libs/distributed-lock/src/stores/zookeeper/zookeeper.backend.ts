@@ -18,8 +18,13 @@ import type {
   SessionTake,
 } from '../session/session-backend.js';
 import { checkZnodeName } from './lock-path.js';
-import { SessionLife, type SessionLifeOptions, type SessionLifeStart } from './session-life.js';
-import { ROUND_TRIPS_PER_SESSION, type NeededLength } from './session-length.js';
+import {
+  ROUND_TRIPS_PER_SESSION,
+  SessionLife,
+  type NeededLength,
+  type SessionLifeOptions,
+  type SessionLifeStart,
+} from './session-life.js';
 import { PresenceMissing } from './writes.js';
 import { BELIEVED_MS } from './znode-version.js';
 import { sessionOver, zookeeperError, zookeeperFailure } from './zookeeper.errors.js';
@@ -146,8 +151,7 @@ export class ZookeeperBackend implements SessionBackend {
     const own: SessionLife = new SessionLife(
       this.options,
       {
-        onReady: () => this.onReady(own, start),
-        onConnected: () => this.onConnected(own),
+        onConnected: () => this.onConnected(own, start),
         onDisconnected: (error) => this.onDisconnected(own, error),
         onMessage: (text, order) => this.listener?.onMessage(text, order),
         onGap: () => this.listener?.onGap(),
@@ -160,15 +164,10 @@ export class ZookeeperBackend implements SessionBackend {
     this.own = own;
   }
 
-  private onReady(own: SessionLife, { needed }: SessionLifeStart): void {
-    if (this.own !== own || this.isClosed) return;
+  private onConnected(own: SessionLife, { needed }: SessionLifeStart): void {
+    if (this.own !== own || this.isClosed || !own.canWrite) return;
     if (needed) this.warnOfDistance(needed, own.connection.timeoutMs);
     this.failures = 0;
-    this.onConnected(own);
-  }
-
-  private onConnected(own: SessionLife): void {
-    if (!own.canWrite) return;
     this.errors.last = undefined;
     this.outage.onUp();
     this.openings.onOpen(own);

@@ -42,12 +42,16 @@ class Pending extends Linked {
   constructor(
     readonly xid: number,
     readonly since: number,
-    readonly read: (reader: JuteReader) => unknown,
-    readonly resolve: (reply: Reply<never>) => void,
-    readonly reject: (error: Error) => void,
+    readonly reply: AwaitedReply,
   ) {
     super();
   }
+}
+
+interface AwaitedReply {
+  readonly read: (reader: JuteReader) => unknown;
+  readonly resolve: (reply: Reply<never>) => void;
+  readonly reject: (error: Error) => void;
 }
 
 const EVENT_XID = -1;
@@ -127,7 +131,8 @@ export class Connection {
       const xid = request.xid ?? this.nextXid();
       const frame = frameOf(request, xid);
       if (frame.length - 4 > MAX_REQUEST_BYTES) return reject(new RequestTooLong(frame.length - 4));
-      this.pending.push(new Pending(xid, this.options.clock.now(), request.read, resolve, reject));
+      const { read } = request;
+      this.pending.push(new Pending(xid, this.options.clock.now(), { read, resolve, reject }));
       this.write(frame);
       this.deadline.start();
     });
@@ -175,11 +180,11 @@ export class Connection {
         throw new ProtocolError(`a reply to request ${xid} instead of ${pending?.xid ?? 'none'}`);
       }
       this.listener.onZxid(zxid);
-      const content = code === CODE.ok ? pending.read(reader) : undefined;
-      if (code === CODE.ok) pending.resolve({ content: content as never, zxid });
-      else pending.reject(new ZookeeperRefusal(code));
+      const content = code === CODE.ok ? pending.reply.read(reader) : undefined;
+      if (code === CODE.ok) pending.reply.resolve({ content: content as never, zxid });
+      else pending.reply.reject(new ZookeeperRefusal(code));
     } catch (error) {
-      pending?.reject(new ConnectionLost(error as Error));
+      pending?.reply.reject(new ConnectionLost(error as Error));
       throw error;
     }
     if (code === CODE.sessionMoved) this.lose(new ZookeeperRefusal(code));
@@ -194,7 +199,8 @@ export class Connection {
     // Without a listener a late error of the socket would end the process.
     this.socket.on('error', () => undefined);
     this.listener.onLost(error);
-    for (const pending of this.pending) pending.reject(new ConnectionLost(error));
+    const unanswered = Array.from(this.pending, ({ reply }) => reply);
+    for (const { reject } of unanswered) reject(new ConnectionLost(error));
   }
 
   /** The server replies in order, so that no other request is due before this one. */
