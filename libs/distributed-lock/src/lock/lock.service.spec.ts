@@ -330,7 +330,7 @@ describe('what the caller gives', () => {
     [{ owner: '' }, 'owner must be the id of a holder'],
     [{ owner: ['a:1', 2] }, 'owner must be the id of a holder'],
     [{ owners: ['a:1'] }, 'forceRelease has no option "owners"; did you mean owner?'],
-    [{ by: '' }, 'by must name who releases the lock'],
+    [{ by: '' }, 'by must be the name of who releases the lock'],
     ['a:1', 'The options of forceRelease must be an object'],
   ])('are not taken by force with wrong options: %j', async (options, message) => {
     const lock = await locks.acquire('k');

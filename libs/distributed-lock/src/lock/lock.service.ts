@@ -1,10 +1,10 @@
 // The service that applications inject. One contended withLock, step by step: docs/architecture.md
 import type { Observable } from 'rxjs';
 import { Acquirer } from './core/acquirer.js';
-import { discardStream } from './streams/discard-stream.js';
+
 import { EventHub } from './events/event-hub.js';
 import type { HeldLock } from './core/held-lock.js';
-import { holdStream } from './streams/held-stream.js';
+import { discardStream, holdStream } from './streams/held-stream.js';
 import { streamKindOf } from './streams/streams.js';
 import { inspectByJson } from '../redaction/inspect-by-json.js';
 import {

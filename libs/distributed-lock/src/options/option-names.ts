@@ -71,6 +71,21 @@ export function checkOptions<T extends object>(of: string, options: T, rules: Op
   }
 }
 
+/**
+ * @param must what the option must be, for the message: `a whole number from 1 to 1000`
+ * @param describe describes the wrong value without repeating what may be secret
+ * @throws LockConfigurationError unless `isRight`
+ */
+export function checkOption<T>(
+  isRight: boolean,
+  name: string,
+  must: string,
+  value: T,
+  describe: (value: T) => string = describeGiven,
+): void {
+  if (!isRight) throw new LockConfigurationError(`${name} must be ${must}; it is ${describe(value)}.`);
+}
+
 /** `options` over `defaults`. An option that is `undefined` counts as left out. */
 export function overlay<D extends object, O extends object>(defaults: D, options: O): D & O {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);

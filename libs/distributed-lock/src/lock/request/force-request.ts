@@ -1,6 +1,5 @@
 import { describeGiven } from '../../options/describe-given.js';
-import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
-import { LockConfigurationError } from '../../port/lock.errors.js';
+import { checkOption, checkOptionNames, type OptionNames } from '../../options/option-names.js';
 import type { ForceReleaseOptions } from '../lock.js';
 import { MAX_TEXT } from './this-process.js';
 
@@ -20,19 +19,18 @@ interface ForceRequest {
 export function forceRequest(options: ForceReleaseOptions): ForceRequest {
   checkOptionNames('forceRelease', options, FORCE_NAMES);
   const { owner, by } = options;
-  if (by !== undefined && (typeof by !== 'string' || by === '')) {
-    throw new LockConfigurationError(
-      `by must name who releases the lock; it was given ${describeGiven(by)}.`,
-    );
-  }
+  checkOption(by === undefined || isName(by), 'by', 'the name of who releases the lock', by);
   const request = { by: by?.slice(0, MAX_TEXT) };
   if (!('owner' in options)) return request;
   const owners: readonly unknown[] = Array.isArray(owner) ? owner : [owner];
-  const wrong = owners.filter((it) => typeof it !== 'string' || it === '');
-  if (wrong.length > 0) {
-    throw new LockConfigurationError(
-      `owner must be the id of a holder, or a list of ids, as locks.inspect(key) tells them; it was given ${describeGiven(wrong[0])}. Leave it out to take the lock from whoever holds it.`,
-    );
-  }
+  const must = 'the id of a holder, or a list of ids, as locks.inspect(key) tells them';
+  checkOption(owners.every(isName), 'owner', must, owners, (given) => {
+    const wrong = given.find((it) => !isName(it));
+    return `${describeGiven(wrong)}. Leave it out to take the lock from whoever holds it`;
+  });
   return { ...request, owners: owners as readonly string[] };
+}
+
+function isName(value: unknown): boolean {
+  return typeof value === 'string' && value !== '';
 }

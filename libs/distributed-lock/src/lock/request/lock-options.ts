@@ -6,7 +6,7 @@ import type { LockStoreFactory } from '../../port/lock-store.js';
 import { defaultApplication, MAX_TEXT } from './this-process.js';
 import { systemChance, type Chance } from '../../time/chance.js';
 import { systemClock, type Clock } from '../../time/clock.js';
-import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
+import { checkOption, checkOptionNames, type OptionNames } from '../../options/option-names.js';
 
 /** Options of one registration, and of a `LockService` that is made by `new`. All times in ms. */
 export interface LockServiceOptions {
@@ -98,7 +98,7 @@ export function resolveLockOptions(options: LockServiceOptions | undefined): Res
       `store must be what memoryStore(), redisStore(…) or another store function returns; it was given ${describeGiven(store)}. ${howToGive(store)}`,
     );
   }
-  if (typeof keyPrefix !== 'string') throw new LockConfigurationError('keyPrefix must be a string.');
+  checkOption(typeof keyPrefix === 'string', 'keyPrefix', 'a text', keyPrefix);
   if (application !== false) checkText('application', application);
   const times = { waitMs, watchdogTimeoutMs, shutdownGraceMs };
   return { store, keyPrefix, ...times, defaults, clock, chance, application };
@@ -126,16 +126,17 @@ export function checkCallOptions(options: CallOptions, waitMs = options.waitMs):
   const { maxWaiting, leaseMs, holdAtLeastMs, fair, reentrant, signal, site } = options;
   checkClaim(options);
   if (site !== undefined) checkText('site', site);
-  checkFlag('fair', fair);
-  checkFlag('reentrant', reentrant);
-  // A request of Node has `aborted`, too, and no abort event.
-  if (signal !== undefined && !isAbortSignal(signal)) {
-    throw new LockConfigurationError(
-      `signal must be an AbortSignal, as controller.signal; it is ${describeGiven(signal)}.`,
-    );
+  if (fair !== undefined) checkFlag('fair', fair);
+  if (reentrant !== undefined) checkFlag('reentrant', reentrant);
+  if (signal !== undefined) {
+    checkOption(isAbortSignal(signal), 'signal', 'an AbortSignal, as controller.signal', signal);
   }
   if (waitMs !== undefined) checkWait('waitMs', waitMs);
-  if (maxWaiting !== undefined) checkMaxWaiting(maxWaiting);
+  if (maxWaiting !== undefined) {
+    const isCount = maxWaiting === Infinity || (Number.isInteger(maxWaiting) && maxWaiting >= 0);
+    const must = 'a whole number, 0 or more (Infinity allowed)';
+    checkOption(isCount, 'maxWaiting', must, maxWaiting, describeNumber);
+  }
   checkTakeover(options, waitMs);
   if (leaseMs !== undefined) checkLease('leaseMs', leaseMs);
   if (holdAtLeastMs === undefined) return;
@@ -147,38 +148,37 @@ export function checkCallOptions(options: CallOptions, waitMs = options.waitMs):
   }
 }
 
-function checkFlag(name: string, flag: unknown): void {
-  if (flag === undefined || typeof flag === 'boolean') return;
-  throw new LockConfigurationError(`${name} must be true or false; it is ${describeGiven(flag)}.`);
-}
-
+/** A request of Node has `aborted`, too, and no abort event. */
 function isAbortSignal(given: Partial<AbortSignal> | null): boolean {
   if (typeof given?.aborted !== 'boolean') return false;
   return typeof given.addEventListener === 'function' || 'onAbort' in given;
 }
 
 function checkTakeover(options: CallOptions, waitMs: number | undefined): void {
-  const { onBusy, graceMs } = options;
-  if (onBusy !== undefined && onBusy !== 'throw' && onBusy !== 'takeover') {
-    throw new LockConfigurationError(`onBusy must be 'throw' or 'takeover'; it is ${String(onBusy)}.`);
-  }
+  const { onBusy, graceMs = GRACE_MS } = options;
   if (onBusy !== 'takeover') {
-    if (graceMs === undefined) return;
+    checkOption(
+      onBusy === undefined || onBusy === 'throw',
+      'onBusy',
+      `'throw' or 'takeover'`,
+      onBusy,
+      String,
+    );
+    if (options.graceMs === undefined) return;
     throw new LockConfigurationError(
       `graceMs is for calls that take a lock over: give onBusy: 'takeover' with it.`,
     );
   }
-  if (graceMs !== undefined) checkLease('graceMs', graceMs);
+  checkLease('graceMs', graceMs);
   const refused = refusedBeside(options);
   if (refused) {
     throw new LockConfigurationError(
       `onBusy: 'takeover' goes ahead of all that wait and takes the lock from its one holder, so it is not for ${refused}. Leave one of the two out.`,
     );
   }
-  const longest = graceMs ?? GRACE_MS;
-  if (waitMs !== undefined && waitMs <= longest) {
+  if (waitMs !== undefined && waitMs <= graceMs) {
     throw new LockConfigurationError(
-      `waitMs (${waitMs}) must be longer than graceMs (${longest}): the call would give up before the holder loses the lock.`,
+      `waitMs (${waitMs}) must be longer than graceMs (${graceMs}): the call would give up before the holder loses the lock.`,
     );
   }
 }
@@ -192,14 +192,13 @@ function refusedBeside({ fair, maxWaiting, permits, mode }: CallOptions): string
 }
 
 export function checkOnLost(onLost: WithLockOptions['onLost']): void {
-  if (onLost === undefined || onLost === 'throw' || onLost === 'ignore') return;
-  throw new LockConfigurationError(`onLost must be 'throw' or 'ignore'; it is ${String(onLost)}.`);
+  const isRight = onLost === undefined || onLost === 'throw' || onLost === 'ignore';
+  checkOption(isRight, 'onLost', `'throw' or 'ignore'`, onLost, String);
 }
 
 function checkClaim({ mode, permits, weight }: CallOptions): void {
-  if (mode !== undefined && mode !== 'exclusive' && mode !== 'shared') {
-    throw new LockConfigurationError(`mode must be 'exclusive' or 'shared'; it is ${JSON.stringify(mode)}.`);
-  }
+  const isMode = mode === undefined || mode === 'exclusive' || mode === 'shared';
+  checkOption(isMode, 'mode', `'exclusive' or 'shared'`, mode, (value) => JSON.stringify(value));
   if (weight !== undefined && permits === undefined) {
     throw new LockConfigurationError(`weight (${weight}) is a share of permits: give permits with it.`);
   }
@@ -216,42 +215,28 @@ function checkClaim({ mode, permits, weight }: CallOptions): void {
   }
 }
 
+function checkFlag(name: string, flag: unknown): void {
+  checkOption(typeof flag === 'boolean', name, 'true or false', flag);
+}
+
 function checkText(name: string, text: unknown): void {
-  if (typeof text === 'string' && text !== '' && text.length <= MAX_TEXT) return;
-  const given = typeof text === 'string' && text !== '' ? `${text.length} characters` : describeGiven(text);
-  throw new LockConfigurationError(
-    `${name} must be a text of 1 to ${MAX_TEXT} characters; it was given ${given}.`,
+  const isRight = typeof text === 'string' && text !== '' && text.length <= MAX_TEXT;
+  checkOption(isRight, name, `a text of 1 to ${MAX_TEXT} characters`, text, (value) =>
+    typeof value === 'string' && value !== '' ? `${value.length} characters long` : describeGiven(value),
   );
 }
 
-function checkCount(name: string, count: number, most: number): void {
-  if (!Number.isInteger(count) || count < 1 || count > most) {
-    throw new LockConfigurationError(
-      `${name} must be a whole number from 1 to ${most}; it is ${describeNumber(count)}.`,
-    );
-  }
-}
-
-function checkMaxWaiting(count: number): void {
-  if (count !== Infinity && (!Number.isInteger(count) || count < 0)) {
-    throw new LockConfigurationError(
-      `maxWaiting must be a whole number, 0 or more (Infinity allowed); it is ${describeNumber(count)}.`,
-    );
-  }
+export function checkCount(name: string, count: number, max: number): void {
+  const isRight = Number.isInteger(count) && count >= 1 && count <= max;
+  checkOption(isRight, name, `a whole number from 1 to ${max}`, count, describeNumber);
 }
 
 function checkWait(name: string, ms: number): void {
-  if (typeof ms !== 'number' || !(ms >= 0)) {
-    throw new LockConfigurationError(
-      `${name} must be a number of ms, 0 or more (Infinity allowed); it is ${describeMs(ms)}.`,
-    );
-  }
+  const isRight = typeof ms === 'number' && ms >= 0;
+  checkOption(isRight, name, 'a number of ms, 0 or more (Infinity allowed)', ms, describeMs);
 }
 
 export function checkLease(name: string, ms: number): void {
-  if (!Number.isInteger(ms) || ms < MIN_LEASE_MS || ms > MAX_LEASE_MS) {
-    throw new LockConfigurationError(
-      `${name} must be a whole number of ms from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}; it is ${describeMs(ms)}.`,
-    );
-  }
+  const isRight = Number.isInteger(ms) && ms >= MIN_LEASE_MS && ms <= MAX_LEASE_MS;
+  checkOption(isRight, name, `a whole number of ms from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}`, ms, describeMs);
 }

@@ -1,4 +1,4 @@
-import { discardStream } from './discard-stream.js';
+import { inBackground } from '../../async-context/in-background.js';
 import type { HeldLock } from '../core/held-lock.js';
 import { heldIterable, heldIterator } from './held-iterable.js';
 import { heldReadable } from './held-readable.js';
@@ -28,39 +28,71 @@ export function holdStream(
   lock: HeldLock,
   options: StreamHoldOptions & StreamOrigin,
 ): HeldStream | undefined {
-  const kind = streamKindOf(value);
-  if (!kind || isOver(value, kind)) return undefined;
+  const kind = liveKindOf(value);
+  if (!kind) return undefined;
   assertHoldable(value, options);
-  if (kind === 'observable' || kind === 'generator') return undefined;
-  return HOLDERS[kind](value as never, new StreamHold(lock, options));
+  return adapterOf(kind).hold?.(value, new StreamHold(lock, options));
 }
 
 /** @throws LockConfigurationError for a stream whose end cannot be followed */
 export function assertHoldable(value: unknown, { where, readBy }: StreamOrigin): void {
-  const kind = streamKindOf(value);
-  const refusal = kind && !isOver(value, kind) && refusalOf(value, kind, readBy);
+  const kind = liveKindOf(value);
+  const refusal = kind && refusalOf(value, kind, readBy);
   if (!refusal) return;
   discardStream(value);
   throw new LockConfigurationError(`${where} ${refusal}`);
 }
 
-type HeldKind = Exclude<StreamKind, 'observable' | 'generator'>;
+/** `undefined` for a result that is complete, or a stream that is over. */
+function liveKindOf(value: unknown): StreamKind | undefined {
+  const kind = streamKindOf(value);
+  return kind && !adapterOf(kind).isOver?.(value) ? kind : undefined;
+}
 
-const HOLDERS: { readonly [K in HeldKind]: (value: Streams[K], hold: StreamHold) => HeldStream } = {
-  iterator: heldIterator,
-  iterable: heldIterable,
-  'web stream': heldWebStream,
-  response: heldResponse,
-  readable: heldReadable,
-  file: (file, hold) => ({ ...heldReadable(file.getStream(), hold), value: file }),
+/** What we do with a stream of each kind. One without `hold` is refused before. */
+const ADAPTERS: { readonly [K in StreamKind]: Adapter<Streams[K]> } = {
+  readable: { isOver: isRead, close: (stream) => stream.destroy(), hold: heldReadable },
+  file: {
+    isOver: (file) => isRead(file.getStream()),
+    close: (file) => file.getStream().destroy(),
+    hold: (file, hold) => ({ ...heldReadable(file.getStream(), hold), value: file }),
+  },
+  'web stream': { close: (stream) => stream.cancel(), hold: heldWebStream },
+  response: {
+    isOver: ({ body, bodyUsed }) => !body || bodyUsed,
+    close: ({ body }) => close(body),
+    hold: heldResponse,
+  },
+  iterator: { close: (iterator) => iterator.return?.(), hold: heldIterator },
+  iterable: { hold: heldIterable },
+  generator: { close: (generator) => generator.return?.() },
+  observable: {},
 };
 
-/** True for a stream that has ended, or that the method itself has read. */
-function isOver(value: unknown, kind: StreamKind): boolean {
-  const stream = kind === 'file' ? (value as Streams['file']).getStream() : (value as Streams['readable']);
-  if (kind === 'file' || kind === 'readable') return stream.closed || stream.readableEnded;
-  const { body, bodyUsed } = value as Streams['response'];
-  return kind === 'response' && (!body || bodyUsed);
+interface Adapter<S> {
+  /** True for a stream that has ended, or that the method itself has read. */
+  isOver?(stream: S): boolean;
+  close?(stream: S): unknown;
+  hold?(stream: S, hold: StreamHold): HeldStream;
+}
+
+function adapterOf(kind: StreamKind): Adapter<unknown> {
+  return ADAPTERS[kind] as Adapter<unknown>;
+}
+
+function isRead(stream: Streams['readable']): boolean {
+  return stream.closed || stream.readableEnded;
+}
+
+/** Closes a stream that nobody is going to read. Does nothing with other results. */
+export function discardStream(value: unknown): void {
+  // An error of closing would be for the reader, and there is none.
+  inBackground(close(value), () => undefined);
+}
+
+async function close(value: unknown): Promise<void> {
+  const kind = streamKindOf(value);
+  if (kind) await adapterOf(kind).close?.(value);
 }
 
 /** The reason why the lock cannot be held for this stream; `undefined` if it can. */

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { isObservable } from 'rxjs';
+import { isObservable, type Observable } from 'rxjs';
 
 /** The members of each kind of stream that we use. */
 export interface Streams {
@@ -12,18 +12,11 @@ export interface Streams {
   readonly iterator: AsyncIterator<unknown>;
   readonly iterable: AsyncIterable<unknown>;
   readonly generator: Iterator<unknown>;
+  readonly observable: Observable<unknown>;
 }
 
 /** The kinds of results that go on producing after they were returned, by the way in which they are read. */
-export type StreamKind =
-  | 'readable'
-  | 'file'
-  | 'web stream'
-  | 'response'
-  | 'iterator'
-  | 'iterable'
-  | 'generator'
-  | 'observable';
+export type StreamKind = keyof Streams;
 
 type Members = Readonly<Record<string | symbol, unknown>>;
 
