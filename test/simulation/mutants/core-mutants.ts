@@ -35,7 +35,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('documents', 'lock/core/held-lock.js', [
     [
       'a holder is always told that others wait',
-      'this.isHeld() && this.holds.some((hold) => hold.owner.isContended)',
+      'this.isHeld() && this.holds.some((hold) => hold.owner.contention.isContended)',
       'this.isHeld()',
     ],
     ['a lock can be used after its release', 'if (this.released !== undefined) {', 'if (false) {'],
@@ -85,7 +85,11 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'else if (!this.holding.delete(owner))',
       'else if (this.holding.delete(owner) || true)',
     ],
-    ['a process that holds counts none but its own callers', 'if (!granted?.doOthersWait)', 'if (true)'],
+    [
+      'a process that holds counts none but its own callers',
+      'if (!granted?.contention.isRunning)',
+      'if (true)',
+    ],
   ]),
   ...mutantsOf('documents', 'lock/core/takeover.js', [
     ['a takeover queues behind all that wait', '- Number.MAX_SAFE_INTEGER', '+ Number.MAX_SAFE_INTEGER / 2'],
@@ -94,16 +98,12 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['a takeover never comes to force', 'return this.force(target);', 'return;'],
     ['a holder is not told that its lock is taken over', 'this.announce(target);', 'void target;'],
   ]),
-  ...mutantsOf('documents', 'lock/core/owner.js', [
-    [
-      'a later takeover prolongs the grace',
-      'if (notice.graceMs >= takeover.leftMs(toldAt) - lateMs)',
-      'if (false)',
-    ],
+  ...mutantsOf('documents', 'lock/core/takeover.js', [
+    ['a later takeover prolongs the grace', 'return graceMs >= this.leftMs() - lateMs;', 'return false;'],
     [
       'a holder that is told ends by force alone',
-      'runtime.clock, () => this.onGraceOver(grace)',
-      'runtime.clock, () => undefined',
+      '() => owner.onGraceOver(this)',
+      '() => undefined',
       'Force comes a moment later, and the holder is told of that, too.',
     ],
   ]),
@@ -220,34 +220,38 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'if (true) {',
     ],
     ['callers behind a downgraded lock get no owner', 'this.callers.onOwnerEnded(this);', ''],
-    ['a loss is not told', 'this.loseHolds(reason, detail, lease.suspendedBy);', ''],
+    ['a loss is not told', 'this.holds.lose(reason, detail, lease.suspendedBy);', ''],
     [
       'a minimum hold ends with a local hand-off',
-      'if (!lease || this.minimumUntil > after.now ||',
+      'if (!lease || holds.minimumUntil > after.now ||',
       'if (!lease ||',
-    ],
-    [
-      'a release does not tell of a minimum hold',
-      'minimumUntil > this.now ? minimumUntil : undefined',
-      'undefined',
     ],
     ['a lock that was downgraded is handed on to a writer', 'claim !== this.claim', 'false'],
     [
-      'one other waiter does not count as contention',
-      'const others = waiting - (this.callers.isInStoreQueue ? 1 : 0);',
-      'const others = waiting - 1;',
-    ],
-    [
       'the notice that others wait starts no budget',
-      'this.startBudget(notification.waiting);',
+      'this.contention.onOthers(notification.waiting);',
       'void notification.waiting;',
     ],
     [
       'local hand-offs go on for ever while others wait',
-      'return !this.budget.isSpent(at.now) && lease.mayHandOff(at);',
+      'return !this.contention.isSpent(at.now) && lease.mayHandOff(at);',
       'return lease.mayHandOff(at);',
     ],
     ['another grant of the same owner counts as the same', 'if (grant.token !== lease.token)', 'if (false)'],
+  ]),
+  ...mutantsOf('documents', 'lock/core/owner-holds.js', [
+    [
+      'a release does not tell of a minimum hold',
+      'minimumUntil > this.owner.now ? minimumUntil : undefined',
+      'undefined',
+    ],
+  ]),
+  ...mutantsOf('documents', 'lock/core/hand-off-budget.js', [
+    [
+      'one other waiter does not count as contention',
+      'const others = waiting - (owner.callers.isInStoreQueue ? 1 : 0);',
+      'const others = waiting - 1;',
+    ],
   ]),
   ...mutantsOf('documents', 'lock/core/acquire-loop.js', [
     ['an acquire that was not answered is forgotten', "if (error.reason === 'unknown')", 'if (false)'],

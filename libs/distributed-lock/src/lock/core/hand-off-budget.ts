@@ -1,3 +1,5 @@
+import type { Owner } from './owner.js';
+
 /** The bounds of the budget. The processes that wait share `sharedMs`. */
 export const HAND_OFF_BUDGET = { sharedMs: 4, minMs: 0.5, minCallers: 16, maxMs: 16 };
 
@@ -56,5 +58,49 @@ export class HandOffBudget {
     const { maxMs, minCallers } = HAND_OFF_BUDGET;
     const lastedMs = now - this.startedAt;
     return lastedMs >= maxMs || (lastedMs >= this.lastsMs && this.callers >= minCallers);
+  }
+}
+
+/** Who waits for the key of one owner, and how long the owner may go on with local hand-offs meanwhile. */
+export class Contention extends HandOffBudget {
+  constructor(private readonly owner: Owner) {
+    super();
+  }
+
+  /** Others wait: callers in the local queue, or owners in the store's queue as far as this process knows. */
+  get isContended(): boolean {
+    return this.owner.callers.size > 0 || this.isRunning;
+  }
+
+  /** @param askedAt when the request was sent to which the store has replied with this number */
+  onWaitingCount(waiting: number, askedAt: number): void {
+    if (!this.onOthers(waiting)) this.clear(askedAt);
+  }
+
+  /**
+   * Starts the budget if other owners wait.
+   *
+   * @param waiting how many owners wait in the store's queue. One of them may be the next one of this local queue.
+   */
+  onOthers(waiting: number): boolean {
+    const { owner } = this;
+    const others = waiting - (owner.callers.isInStoreQueue ? 1 : 0);
+    if (others <= 0) return false;
+    const isNews = !this.isContended;
+    this.start(owner.now, others, owner.acquireLoop.roundTripMs);
+    if (isNews) this.report();
+    return true;
+  }
+
+  /** A caller of this process begins to wait, and no other waits. */
+  onFirstWaiter(): void {
+    if (!this.isRunning) this.report();
+    if (this.owner.holds.forgotten.length > 0) this.owner.runtime.forgottenReleases.onWaiter();
+  }
+
+  private report(): void {
+    const { key, id: owner, runtime, isHeld } = this.owner;
+    runtime.introductions.onContended();
+    if (isHeld) runtime.emit({ type: 'contended', key, owner });
   }
 }

@@ -103,7 +103,7 @@ export class HeldLock implements Lock {
   }
 
   get contended(): boolean {
-    return this.isHeld() && this.holds.some((hold) => hold.owner.isContended);
+    return this.isHeld() && this.holds.some((hold) => hold.owner.contention.isContended);
   }
 
   get validForMs(): number {
@@ -138,7 +138,7 @@ export class HeldLock implements Lock {
   async extend(ms: number): Promise<void> {
     checkLease('ms', ms);
     await this.assertSurelyHeld();
-    await Promise.all(this.holds.map((hold) => hold.owner.extend(ms)));
+    await Promise.all(this.holds.map(async ({ owner }) => owner.lease?.extend(ms)));
     this.assertHeld();
   }
 

@@ -9,6 +9,8 @@ import { siteText, type CallSite } from '../request/call-site.js';
 import type { LockRequest } from '../request/lock-request.js';
 import type { Owner } from './owner.js';
 import type { Call } from './call.js';
+import { detached } from '../../async-context/detached.js';
+import { nextTurn } from '../../time/turns.js';
 import { LossController } from './loss-controller.js';
 import { RELEASED, type Release } from './release-tracker.js';
 
@@ -81,7 +83,7 @@ export class Hold {
 
   /** True while the answer to `noticeLoss` may change when `whenSure` resolves. */
   isInDoubt(at?: ClockReading): boolean {
-    return !this.isOver && this.owner.whyInDoubt(at) !== undefined;
+    return !this.isOver && this.owner.lease?.whyInDoubt(at) !== undefined;
   }
 
   /** @throws LockLostError also while it cannot be known whether the lock is still held */
@@ -89,7 +91,7 @@ export class Hold {
     const { key, owner, acquiredAt } = this;
     const loss = this.noticeLoss();
     if (loss) throw loss;
-    const doubt = this.released === undefined ? owner.whyInDoubt() : undefined;
+    const doubt = this.released === undefined ? owner.lease?.whyInDoubt() : undefined;
     if (doubt) throw new LockLostError(key, owner.now - acquiredAt, 'expired', doubt);
   }
 
@@ -121,7 +123,7 @@ export class Hold {
 
   /** Aborts `shutdownSignal`, if it was asked for and the service has begun to close. */
   tellShutdown(): void {
-    const { shutdown } = this.owner;
+    const shutdown = this.owner.runtime.owners.shutdownErrorOf?.(this.key);
     if (shutdown && this.released === undefined) this.shutdownController?.abort(shutdown);
   }
 
@@ -163,9 +165,10 @@ export class Hold {
   onFirstCallEnds(): void {
     if (this.count <= 1 || this.isOver) return;
     // A stream that is passed on ends for several calls in one turn, in any order.
-    this.owner.afterTurn(() => {
+    const warnIfOpen = () => {
       if (!this.isOver) this.warnOfNested();
-    });
+    };
+    detached(() => nextTurn(this.owner.runtime.clock, warnIfOpen));
   }
 
   private warnOfNested(): void {

@@ -80,7 +80,7 @@ function listIn(text: string | undefined): readonly unknown[] {
 
 interface NameableHold {
   readonly acquiredAt: number;
-  readonly owner: { readonly isContended: boolean };
+  readonly owner: { readonly contention: { readonly isContended: boolean } };
 }
 
 /**
@@ -90,7 +90,7 @@ export function holdsToName<H extends NameableHold>(holds: Iterable<H>): readonl
   const awaited: H[] = [];
   const others: H[] = [];
   for (const hold of holds) {
-    if (hold.owner.isContended) keepLongest(awaited, hold, MAX_AWAITED);
+    if (hold.owner.contention.isContended) keepLongest(awaited, hold, MAX_AWAITED);
     else keepLongest(others, hold, MAX_LONGEST);
   }
   return [...awaited, ...others];

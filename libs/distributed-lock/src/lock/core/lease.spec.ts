@@ -29,7 +29,7 @@ function leaseOf(
     isHeld: true,
     onConfirmed: ignore,
     onUnanswered: ignore,
-    onWaitingCount: ignore,
+    contention: { onWaitingCount: ignore },
     onLost: ignore,
     runtime: { clock, chance: systemChance, emit: ignore, watchdog },
   } as unknown as ConstructorParameters<typeof Lease>[0];

@@ -223,7 +223,7 @@ export class Lease extends Linked {
   private onRenewed({ waiting, validUntil }: Renewed, asked: AskedRenewal): void {
     const { owner } = this;
     this.prolong(Math.min(validUntil, this.fixedUntil), asked);
-    owner.onWaitingCount(waiting, asked.sentAt);
+    owner.contention.onWaitingCount(waiting, asked.sentAt);
     // A listener of an event may have released the lock.
     if (this.isStopped) return;
     owner.onConfirmed();
@@ -386,7 +386,7 @@ export class Lease extends Linked {
 /** The members of `Owner` that a lease calls, so that a test can stand in for an owner. */
 type LeaseOwner = Pick<
   Owner,
-  'key' | 'id' | 'claim' | 'terms' | 'isHeld' | 'onConfirmed' | 'onUnanswered' | 'onWaitingCount' | 'onLost'
+  'key' | 'id' | 'claim' | 'terms' | 'isHeld' | 'onConfirmed' | 'contention' | 'onUnanswered' | 'onLost'
 > & { readonly runtime: Pick<LockRuntime, 'clock' | 'chance' | 'watchdog' | 'emit'> };
 
 /** The lease as it was when a renewal was sent. `prolong` compares the reply with it. */

@@ -98,8 +98,8 @@ export class LocalQueue {
     if (claim.kind === 'shared' && !this.waitingOwner) for (const owner of this.holding) owner.admitReaders();
     this.startOwner();
     if (waitMs <= 0) this.waitingOwner?.askNow();
-    else if (this.waiters.size > 1) this.waitingOwner?.onJoined();
-    else for (const owner of this.holding) owner.onFirstWaiter();
+    else if (this.waiters.size > 1) this.waitingOwner?.acquireLoop.stayInQueue();
+    else for (const owner of this.holding) owner.contention.onFirstWaiter();
     this.countOthers();
   }
 
@@ -262,7 +262,7 @@ export class LocalQueue {
     if (this.waiters.size === 0 || isTaken) return;
     this.lastAnswer.error = undefined;
     this.waitingOwner = new Owner(this, this.runtime);
-    this.waitingOwner.start();
+    this.waitingOwner.acquireLoop.start();
   }
 
   private tellLastCallerLeft(): void {
@@ -313,7 +313,7 @@ export class LocalQueue {
     const { granted, runtime } = this;
     if (this.waitingOwner) return this.waitingOwner.askNow();
     const askedAt = runtime.clock.now();
-    if (!granted?.doOthersWait) return this.onOthersCounted({ kind: 'queued' }, askedAt);
+    if (!granted?.contention.isRunning) return this.onOthersCounted({ kind: 'queued' }, askedAt);
     this.isCounting = true;
     const counted = runtime.store.inspect(this.key).then((snapshot) => {
       this.isCounting = false;

@@ -52,7 +52,7 @@ export class OwnerRegistry {
 
   /** The first hold of one owner, which is its longest-held one. Looks at no other. */
   describeHoldOf(owner: string): HoldSnapshot | undefined {
-    const [hold] = this.byId.get(owner)?.allHolds() ?? [];
+    const [hold] = this.byId.get(owner)?.holds ?? [];
     return hold?.describe(this.clock.now(), timeOfDay(this.clock));
   }
 
@@ -60,7 +60,7 @@ export class OwnerRegistry {
   longestAwaitedBeside(named: ReadonlySet<string>): number | undefined {
     let first = Infinity;
     for (const { acquiredAt, owner } of this.allHolds())
-      if (acquiredAt < first && owner.isContended && !named.has(owner.id)) first = acquiredAt;
+      if (acquiredAt < first && owner.contention.isContended && !named.has(owner.id)) first = acquiredAt;
     return first === Infinity ? undefined : this.clock.now() - first;
   }
 
@@ -73,7 +73,7 @@ export class OwnerRegistry {
   }
 
   heldByForgottenAcquire(): readonly ForgottenHold[] {
-    return [...this.byId.values()].flatMap((owner) => owner.heldByForgottenAcquire());
+    return [...this.byId.values()].flatMap(({ holds }) => holds.forgotten);
   }
 
   /** @returns an owner id that was never used before */
@@ -96,7 +96,7 @@ export class OwnerRegistry {
 
   beginShutdown(errorOf: (key: string) => LockShutdownError): void {
     this.shutdownErrorOf = errorOf;
-    for (const owner of this.holders()) owner.reportShutdown();
+    for (const { holds } of this.holders()) for (const hold of holds) hold.tellShutdown();
   }
 
   loseAll(detail: string): void {
@@ -114,7 +114,7 @@ export class OwnerRegistry {
   }
 
   *allHolds(): Generator<Hold> {
-    for (const owner of this.byId.values()) yield* owner.allHolds();
+    for (const owner of this.byId.values()) yield* owner.holds;
   }
 
   private holders(): Owner[] {

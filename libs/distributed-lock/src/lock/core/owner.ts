@@ -1,30 +1,19 @@
 import { readClocks, type ClockReading } from '../../time/clock.js';
-import { arrivedReplies, nextTurn } from '../../time/turns.js';
-import { maxOf } from '../../collections/extremes.js';
-import { SmallSet } from '../../collections/small-set.js';
-import { detached } from '../../async-context/detached.js';
+import { arrivedReplies } from '../../time/turns.js';
 import type { NeverRejects } from '../../async-context/in-background.js';
 import { isExclusive, SHARED, type Claim } from '../../port/claim.js';
-import {
-  LockConfigurationError,
-  LockLostError,
-  LockStoreError,
-  type LockShutdownError,
-} from '../../port/lock.errors.js';
+import { LockConfigurationError, LockLostError, LockStoreError } from '../../port/lock.errors.js';
 import type { ReleaseRequest, Grant, Notification, TakeoverNotice } from '../../port/lock-store.js';
-import { maxNoticeMs } from '../../port/notice-time.js';
 import { HeldLock } from './held-lock.js';
 import { Hold } from './hold.js';
 import { RELEASED, type Release } from './release-tracker.js';
 import { Lease } from './lease.js';
 import type { LocalQueue } from './local-queue.js';
-import type { Call } from './call.js';
-import { CallSite } from '../request/call-site.js';
 import type { Terms } from '../request/lock-request.js';
 import type { LockRuntime } from './lock-runtime.js';
-import type { ForgottenHold } from './forgotten-releases.js';
 import { AcquireLoop } from './acquire-loop.js';
-import { HandOffBudget } from './hand-off-budget.js';
+import { Contention } from './hand-off-budget.js';
+import { OwnerHolds } from './owner-holds.js';
 import { Grace, Takeover } from './takeover.js';
 
 /**
@@ -74,12 +63,9 @@ export class Owner {
   /** How it asks and holds: as its terms say, until `downgrade()`. */
   claim: Claim;
   private state: State = WAITING;
-  /** The holds of the callers that have the lock now, in the order in which they were admitted. */
-  private readonly holds = new SmallSet<Hold>();
-  /** The latest end of a minimum hold, of the holds that have ended. A takeover and force end all minimum holds. */
-  private minimumUntil = 0;
-  private readonly acquireLoop: AcquireLoop;
-  private readonly budget = new HandOffBudget();
+  readonly holds = new OwnerHolds(this);
+  readonly acquireLoop: AcquireLoop;
+  readonly contention = new Contention(this);
   private slowReplies = 0;
   private isDowngraded = false;
   /** Another call takes the lock over. It is over with the grace, also if no timer has run by then. */
@@ -140,22 +126,10 @@ export class Owner {
 
   // --- waiting --------------------------------------------------------------------------------------------------
 
-  start(): void {
-    this.acquireLoop.start();
-  }
-
   /** Sends the next request at once if none is in flight, because a caller cannot wait for the next recheck. */
   askNow(): void {
     if (this.state.kind === 'confirming') this.state.lease.renewNow();
     else this.acquireLoop.askNow();
-  }
-
-  recheckAfter(ms: number): void {
-    this.acquireLoop.recheckAfter(ms);
-  }
-
-  onJoined(): void {
-    this.acquireLoop.stayInQueue();
   }
 
   onNotification(notification: Notification): void {
@@ -164,7 +138,7 @@ export class Owner {
         return this.onGrant(notification);
       case 'contended':
         // A forged notification may start the budget, but only a reply of the store may clear it.
-        this.startBudget(notification.waiting);
+        this.contention.onOthers(notification.waiting);
         return;
       case 'lost':
         this.isGrantInDoubt ||= this.state.kind === 'waiting';
@@ -177,9 +151,9 @@ export class Owner {
       case 'takeover':
         return this.onTakeover(notification);
       case 'recheck':
-        return this.recheckAfter(notification.afterMs);
+        return this.acquireLoop.recheckAfter(notification.afterMs);
       case 'gap':
-        return this.recheckAfter(0);
+        return this.acquireLoop.recheckAfter(0);
       default:
         notification satisfies never;
     }
@@ -201,12 +175,12 @@ export class Owner {
     this.state = { kind: 'confirming', lease };
     const { takeover } = this;
     if (takeover && takeover.leftMs(at) <= 0) return this.onGraceOver(takeover);
-    this.onWaitingCount(grant.waiting, acquireLoop.asked.now);
+    this.contention.onWaitingCount(grant.waiting, acquireLoop.asked.now);
     // Sent before the caller starts, because the caller may block the event loop for longer than the initial lease.
     if (!lease.isConfirmed) lease.renewNow();
     this.admit(lease, at);
     if (!this.isHeld) this.callers.watchFirst(at.now);
-    if (takeover && this.isGranted) this.reportTakeover(takeover);
+    if (this.isGranted) takeover?.report();
   }
 
   /** A second grant with the same token confirms the first. Another token means that the first grant was lost in between. */
@@ -281,32 +255,17 @@ export class Owner {
     }
     if (!this.isHeld) this.state = { kind: 'held', lease };
     lease.start();
-    if (lease.hasAdmittedNobody) this.budget.onFirstCaller(now);
+    if (lease.hasAdmittedNobody) this.contention.onFirstCaller(now);
     // A depth of 0: an outer call that has the lock would have shared it.
-    do next.resolve(new HeldLock([this.openHold(next, lease, now)], 0));
+    do next.resolve(new HeldLock([this.holds.open(next, lease, now)], 0));
     while (this.isForMany && lease.hasToken && (next = callers.shift()));
     callers.onServed(this);
-  }
-
-  /** Gives a caller the lock, with a fencing token of its own. */
-  private openHold(next: Call, lease: Lease, now: number): Hold {
-    const { key, id: owner, runtime } = this;
-    const by = lease.hasAdmittedNobody ? 'store' : 'local';
-    const fencingToken = lease.takeToken();
-    const hold = new Hold(this, next, fencingToken, now);
-    this.holds.add(hold);
-    if (runtime.hears('acquired')) {
-      const { number: call, waitingSince } = next;
-      const waitedMs = now - waitingSince;
-      runtime.emit({ type: 'acquired', call, key, owner, fencingToken, waitedMs, by });
-    }
-    return hold;
   }
 
   /** A reader has joined the local queue while this owner holds for readers. It is admitted unless the key is contended. */
   admitReaders(): void {
     const { state } = this;
-    if (state.kind !== 'held' || !this.isForMany || this.budget.isRunning) return;
+    if (state.kind !== 'held' || !this.isForMany || this.contention.isRunning) return;
     const { lease } = state;
     const at = this.readClocks();
     if (!this.mayHandOff(lease, at) || lease.measureValidity(at) <= 0) return;
@@ -320,10 +279,6 @@ export class Owner {
     return claim.kind === 'shared' && watched && !fair;
   }
 
-  whyInDoubt(at?: ClockReading): string | undefined {
-    return this.lease?.whyInDoubt(at);
-  }
-
   whenSure(): NeverRejects<void> {
     return this.lease ? (this.lease.whenSure() as NeverRejects<void>) : arrivedReplies(this.runtime.clock);
   }
@@ -332,10 +287,6 @@ export class Owner {
     const { takeover } = this;
     if (takeover && takeover.leftMs(at) <= 0) this.onGraceOver(takeover);
     else this.lease?.noticeExpiry(at);
-  }
-
-  async extend(ms: number): Promise<void> {
-    await this.lease?.extend(ms);
   }
 
   /** The store grants readers beside this owner. Callers that still wait in the local queue need another owner. */
@@ -352,102 +303,19 @@ export class Owner {
     this.isDowngraded = true;
   }
 
-  get shutdown(): LockShutdownError | undefined {
-    return this.runtime.owners.shutdownErrorOf?.(this.key);
-  }
-
-  reportShutdown(): void {
-    for (const hold of this.holds) hold.tellShutdown();
-  }
-
-  allHolds(): Iterable<Hold> {
-    return this.holds;
-  }
-
-  /** The holds of `acquire()` whose line of code is known, for the warning about a forgotten release. */
-  heldByForgottenAcquire(): readonly ForgottenHold[] {
-    if (this.callers.size === 0) return [];
-    const { key, now } = this;
-    return Array.from(this.holds).flatMap(({ site, acquiredAt }) =>
-      site instanceof CallSite && site.isNoted ? [{ key, site, heldMs: now - acquiredAt }] : [],
-    );
-  }
-
-  afterTurn(task: () => void): void {
-    detached(() => nextTurn(this.runtime.clock, task));
-  }
-
-  // --- contended ------------------------------------------------------------------------------------------------
-
-  onWaitingCount(waiting: number, askedAt: number): void {
-    if (!this.startBudget(waiting)) this.budget.clear(askedAt);
-  }
-
-  /**
-   * Starts the hand-off budget if other owners wait.
-   *
-   * @param waiting how many owners wait in the store's queue. One of them may be the next one of this local queue.
-   */
-  private startBudget(waiting: number): boolean {
-    const others = waiting - (this.callers.isInStoreQueue ? 1 : 0);
-    if (others <= 0) return false;
-    const isNews = !this.isContended;
-    this.budget.start(this.now, others, this.acquireLoop.roundTripMs);
-    if (isNews) this.onContended();
-    return true;
-  }
-
-  /** A caller of this process begins to wait, and no other waits. */
-  onFirstWaiter(): void {
-    if (!this.budget.isRunning) this.onContended();
-    if (this.heldByForgottenAcquire().length > 0) this.runtime.forgottenReleases.onWaiter();
-  }
-
-  private onContended(): void {
-    const { key, id: owner, runtime } = this;
-    runtime.introductions.onContended();
-    if (this.isHeld) runtime.emit({ type: 'contended', key, owner });
-  }
-
-  /** Owners in the store's queue wait, as far as this process knows. */
-  get doOthersWait(): boolean {
-    return this.budget.isRunning;
-  }
-
-  /** Others wait: callers in the local queue, or owners in the store's queue. */
-  get isContended(): boolean {
-    return this.callers.size > 0 || this.budget.isRunning;
-  }
-
   // --- taken over -----------------------------------------------------------------------------------------------
 
-  /**
-   * The lease goes on until the work has ended, or the grace is over. Of several takeovers the one whose grace ends first counts.
-   * A notice is repeated with what is left of the grace, and does not shorten what the holder was told first: it may be late by as much
-   * as a force leaves for it. Two calls of one process have the same name.
-   */
+  /** The lease goes on until the work has ended, or the grace is over. Of several takeovers the one whose grace ends first counts. */
   private onTakeover(notice: Pick<TakeoverNotice, 'graceMs' | 'by'>): void {
-    if (this.state.kind === 'ended') return;
-    const { takeover, runtime } = this;
-    const toldAt = this.readClocks();
-    if (takeover) {
-      const lateMs = notice.by === takeover.by ? maxNoticeMs(runtime.store.commandTimeoutMs) : 0;
-      if (notice.graceMs >= takeover.leftMs(toldAt) - lateMs) return;
-      takeover.stop();
-    }
-    const grace = new Grace(notice, toldAt, runtime.clock, () => this.onGraceOver(grace));
-    this.takeover = grace;
+    const { takeover } = this;
+    if (this.state.kind === 'ended' || takeover?.isOverBefore(notice)) return;
+    takeover?.stop();
+    this.takeover = new Grace(this, notice);
     // The notice may come before the reply that grants the lock, which waits for replicas, for example.
-    if (this.isGranted) this.reportTakeover(grace);
+    if (this.isGranted) this.takeover.report();
   }
 
-  private reportTakeover({ graceMs, by }: Grace): void {
-    const { key, id: owner, runtime } = this;
-    runtime.emit({ type: 'takeover', key, owner, graceMs, by });
-    for (const hold of this.holds) hold.tellTakeover();
-  }
-
-  private onGraceOver({ graceMs, by }: Grace): void {
+  onGraceOver({ graceMs, by }: Grace): void {
     this.onLost('takeover', `${by} has taken it over, and its grace of ${graceMs} ms is over`);
   }
 
@@ -466,27 +334,11 @@ export class Owner {
     if (lease.hasAdmittedNobody && reason !== 'takeover') return this.backToQueue(lease);
     const request = this.releaseRequest(lease);
     this.end();
-    this.loseHolds(reason, detail, lease.suspendedBy);
+    this.holds.lose(reason, detail, lease.suspendedBy);
+    const { holdUntil } = this.holds;
     // The rest of a minimum hold must be written while the store still has the lease.
-    const isOver = reason === 'expired' && this.minimumUntil <= this.now;
-    this.sendRelease({ ...request, holdUntil: this.holdUntil }, isOver ? lease.marginMs : 0);
-  }
-
-  /** All holds are lost before the first listener is told, because it may use or release another hold. */
-  private loseHolds(reason: LockLostError['reason'], detail: string, cause: Error | undefined): void {
-    const { key, id: owner, now } = this;
-    const isTaken = reason === 'takeover' || reason === 'taken';
-    const ends = Array.from(this.holds, ({ holdUntil }) => holdUntil);
-    this.minimumUntil = isTaken ? 0 : Math.max(this.minimumUntil, maxOf(ends));
-    const losses = Array.from(this.holds, (hold) => {
-      const error = new LockLostError(key, now - hold.acquiredAt, reason, detail, cause && { cause });
-      return { hold, error, tell: hold.lose(error) };
-    });
-    for (const { hold, error, tell } of losses) {
-      tell();
-      const { call, fencingToken } = hold;
-      this.runtime.emit({ type: 'lost', call, key, owner, fencingToken, error });
-    }
+    const isOver = reason === 'expired' && holdUntil === undefined;
+    this.sendRelease({ ...request, holdUntil }, isOver ? lease.marginMs : 0);
   }
 
   private backToQueue(lease: Lease): void {
@@ -500,21 +352,13 @@ export class Owner {
 
   /** Ends a hold. After its last one the owner makes a local hand-off, or releases and so leaves the hand-off to the store. */
   release(hold: Hold, isAwaited: boolean, at: ClockReading): Release {
-    const { runtime, key, id: owner } = this;
-    // Before the event, because a listener may block the event loop and unsubscribe.
-    const isHeard = runtime.hears('released');
-    if (isHeard) {
-      const { call, fencingToken, acquiredAt } = hold;
-      runtime.emit({ type: 'released', call, key, owner, fencingToken, heldMs: at.now - acquiredAt });
-    }
-    this.holds.delete(hold);
-    this.minimumUntil = Math.max(this.minimumUntil, hold.holdUntil);
-    this.budget.count();
-    if (this.holds.size > 0) return RELEASED;
+    const { holds, lease } = this;
+    const isHeard = holds.close(hold, at);
+    this.contention.count();
+    if (holds.size > 0) return RELEASED;
     // A listener of the event may have blocked the event loop since.
     const after = isHeard && this.callers.size > 0 ? this.readClocks() : at;
-    const { lease } = this;
-    if (!lease || this.minimumUntil > after.now || !this.mayHandOff(lease, after))
+    if (!lease || holds.minimumUntil > after.now || !this.mayHandOff(lease, after))
       return this.releaseInStore(isAwaited);
     if (lease.isConfirmed) {
       lease.renewIfStale(after.now);
@@ -528,7 +372,7 @@ export class Owner {
     const { watched, fair, claim } = this.terms;
     if (this.callers.size === 0 || !watched || fair || claim !== this.claim) return false;
     if (this.takeover) return false;
-    return !this.budget.isSpent(at.now) && lease.mayHandOff(at);
+    return !this.contention.isSpent(at.now) && lease.mayHandOff(at);
   }
 
   private releaseInStore(isAwaited = false): Release {
@@ -539,16 +383,11 @@ export class Owner {
 
   /** Built once: a repetition with another last token would let the store give one token out twice. */
   private releaseRequest(lease: Lease | undefined, isAwaited = false): ReleaseRequest {
-    const { key, id: owner, claim, leaseMs, holdUntil } = this;
+    const { key, id: owner, claim, leaseMs } = this;
+    const { holdUntil } = this.holds;
     const whenAwaited = isAwaited ? 'when idle' : undefined;
-    const flush = this.budget.isRunning ? 'now' : whenAwaited;
+    const flush = this.contention.isRunning ? 'now' : whenAwaited;
     return { key, owner, claim, leaseMs, used: lease?.used, holdUntil, flush };
-  }
-
-  /** The end of the minimum hold if it is still to come. */
-  private get holdUntil(): number | undefined {
-    const { minimumUntil } = this;
-    return minimumUntil > 0 && minimumUntil > this.now ? minimumUntil : undefined;
   }
 
   private sendRelease(request: ReleaseRequest, delayMs = 0): Release {

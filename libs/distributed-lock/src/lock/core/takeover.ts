@@ -2,7 +2,7 @@ import { inBackground } from '../../async-context/in-background.js';
 import { leaseMargin } from '../../port/lease-validity.js';
 import { maxNoticeMs } from '../../port/notice-time.js';
 import type { TakeoverNotice } from '../../port/lock-store.js';
-import { readClocks, timeOfDay, type Clock, type ClockReading } from '../../time/clock.js';
+import { timeOfDay, type ClockReading } from '../../time/clock.js';
 import { siteText } from '../request/call-site.js';
 import type { Owner } from './owner.js';
 
@@ -49,7 +49,7 @@ export class Takeover {
       this.target = { holder, graceUntil: now + this.graceMs, forcedAt: Infinity, isAsking: false };
     const { target } = this;
     if (now >= target.forcedAt) return this.force(target);
-    this.owner.recheckAfter(target.forcedAt - now);
+    this.owner.acquireLoop.recheckAfter(target.forcedAt - now);
     if (now < target.graceUntil || target.forcedAt === Infinity) this.announce(target);
   }
 
@@ -76,7 +76,7 @@ export class Takeover {
       target.graceUntil = now + graceMs;
       target.forcedAt = now + forcedAfterMs(graceMs, runtime.store.commandTimeoutMs);
     } else target.forcedAt = target.graceUntil;
-    if (target === this.target) owner.recheckAfter(target.forcedAt - now);
+    if (target === this.target) owner.acquireLoop.recheckAfter(target.forcedAt - now);
   }
 
   private force(target: Target): void {
@@ -88,7 +88,7 @@ export class Takeover {
     const forced = runtime.store.forceRelease(key, { owners: [holder] }).then((reply) => {
       target.isAsking = false;
       if (reply === 'released') runtime.emit({ type: 'forced', key, owner: owner.id, holder });
-      else owner.recheckAfter(0);
+      else owner.acquireLoop.recheckAfter(0);
     });
     inBackground(forced, (error) => this.onFailed(target, error));
   }
@@ -110,30 +110,45 @@ interface Target {
   isAsking: boolean;
 }
 
-/** How long the holder's work may go on while another call takes its lock over. */
+/** How long the work under an owner's lock may go on while another call takes the lock over. */
 export class Grace {
   readonly graceMs: number;
   readonly by: string;
-  private readonly cancel: () => void;
+  private readonly toldAt: ClockReading;
+  readonly stop: () => void;
 
   constructor(
-    { graceMs, by }: Pick<TakeoverNotice, 'graceMs' | 'by'>,
-    private readonly toldAt: ClockReading,
-    private readonly clock: Clock,
-    onOver: () => void,
+    private readonly owner: Owner,
+    { graceMs, by }: Notice,
   ) {
     this.graceMs = graceMs;
     this.by = by;
-    this.cancel = clock.after(graceMs, onOver);
+    this.toldAt = owner.readClocks();
+    this.stop = owner.runtime.clock.after(graceMs, () => owner.onGraceOver(this));
   }
 
   /** Counts by the time of day, too, as a lease does: the monotonic clock may stand still while the machine is suspended. */
-  leftMs({ now, lead } = readClocks(this.clock)): number {
+  leftMs({ now, lead } = this.owner.readClocks()): number {
     const { graceMs, toldAt } = this;
     return graceMs - (now - toldAt.now) - Math.max(0, lead - toldAt.lead);
   }
 
-  stop(): void {
-    this.cancel();
+  /**
+   * A notice is repeated with what is left of the grace, and does not shorten what the holder was told first: it may be late by as
+   * much as a force leaves for it. Two calls of one process have the same name.
+   */
+  isOverBefore({ graceMs, by }: Notice): boolean {
+    const { commandTimeoutMs } = this.owner.runtime.store;
+    const lateMs = by === this.by ? maxNoticeMs(commandTimeoutMs) : 0;
+    return graceMs >= this.leftMs() - lateMs;
+  }
+
+  report(): void {
+    const { key, id: owner, runtime, holds } = this.owner;
+    const { graceMs, by } = this;
+    runtime.emit({ type: 'takeover', key, owner, graceMs, by });
+    for (const hold of holds) hold.tellTakeover();
   }
 }
+
+type Notice = Pick<TakeoverNotice, 'graceMs' | 'by'>;
