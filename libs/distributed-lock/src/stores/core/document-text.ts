@@ -133,14 +133,22 @@ export function checkFormat(format: unknown, own: number, key: string): void {
 }
 
 function holderText(holder: Holder): HolderText {
-  const { owner, claim, token, lastToken, until, nonce, isUnconfirmed, session, takeover } = holder;
+  const {
+    owner,
+    claim,
+    token,
+    lastToken,
+    until,
+    nonce = null,
+    isUnconfirmed,
+    session = null,
+    takeover,
+  } = holder;
   const text = [owner, claimText(claim), token, lastToken, momentText(until)] as const;
-  if (takeover) {
-    const told = [takeover.graceMs, asciiText(takeover.by)] as const;
-    return [...text, nonce ?? null, isUnconfirmed ? 1 : 0, session ?? null, ...told];
-  }
-  if (session !== undefined) return [...text, nonce ?? null, isUnconfirmed ? 1 : 0, session];
-  if (nonce === undefined) return text;
+  const unconfirmed = isUnconfirmed ? 1 : 0;
+  if (takeover) return [...text, nonce, unconfirmed, session, takeover.graceMs, asciiText(takeover.by)];
+  if (session !== null) return [...text, nonce, unconfirmed, session];
+  if (nonce === null) return text;
   return isUnconfirmed ? [...text, nonce, 1] : [...text, nonce];
 }
 

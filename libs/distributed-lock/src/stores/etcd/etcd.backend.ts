@@ -53,37 +53,27 @@ export class EtcdBackend implements SessionBackend {
   private notes = 0;
 
   constructor(target: EtcdTarget, options: BackendOptions) {
-    const { clientId, root, clock, chance, commandTimeoutMs, watchdogTimeoutMs } = options;
+    const { root, commandTimeoutMs } = options;
     this.address = target.endpoints.join(',');
     this.commandTimeoutMs = commandTimeoutMs;
     const keys = (this.keys = new EtcdKeys(root));
     const client = (this.client = new EtcdClient(target, options));
+    const context = { ...options, client, keys };
     this.mailbox = new EtcdMailbox({
-      client,
-      clock,
-      key: keys.mailbox(clientId),
+      ...context,
       onMessage: (text, revision) => this.listener?.onMessage(text, revision),
       onGap: () => this.listener?.onGap(),
       onDeleted: () => this.sessions.check(),
     });
     this.sessions = new EtcdSessions({
-      client,
-      keys,
-      clock,
-      chance,
-      clientId,
-      commandTimeoutMs,
-      watchdogTimeoutMs,
+      ...context,
       onOpen: (revision) => this.mailbox.startAfter(revision),
       onRepaired: () => this.listener?.onGap(),
       onEnd: (session) => this.listener?.onSessionEnd(session),
     });
     this.outbox = new EtcdOutbox(client, keys);
     this.pipe = new EtcdPipe({
-      client,
-      keys,
-      clock,
-      commandTimeoutMs,
+      ...context,
       outbox: this.outbox,
       session: () => this.sessions.current,
       newestRevision: () => this.mailbox.readUpTo,

@@ -10,6 +10,7 @@ import { KeptConnection, type Attempt } from '../common/connection/kept-connecti
 import { Openings } from '../common/connection/openings.js';
 import { etcdFailure, type EtcdFailure } from './etcd.failure.js';
 import { loadGrpc, type EtcdGrpc } from './etcd.grpc.js';
+import type { EtcdKeys } from './etcd.keys.js';
 import { EtcdMember } from './etcd.member.js';
 import type { CallName, Calls } from './etcd.messages.js';
 import type { EtcdTarget } from './etcd.target.js';
@@ -189,6 +190,17 @@ export class EtcdClient {
     this.openings.refuse((key) => this.errors.unsent('no connection', key));
     this.onRefused();
   }
+}
+
+/** What the parts of one client share. */
+export interface EtcdContext {
+  readonly client: EtcdClient;
+  readonly keys: EtcdKeys;
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly clientId: string;
+  readonly commandTimeoutMs: number;
+  readonly watchdogTimeoutMs: number;
 }
 
 interface ClientOptions {

@@ -1,5 +1,4 @@
-import type { Clock } from '../../time/clock.js';
-import type { EtcdClient } from './etcd.client.js';
+import type { EtcdContext } from './etcd.client.js';
 import { etcdFailure, watchError } from './etcd.failure.js';
 import type { EtcdMember, WatchStream } from './etcd.member.js';
 import type { EtcdKeyValue, WatchReply } from './etcd.messages.js';
@@ -47,7 +46,8 @@ export class EtcdMailbox {
     stream.on('data', (reply: WatchReply) => this.onReply(stream, reply));
     stream.on('error', (error) => this.onEnd(stream, error));
     stream.on('end', () => this.onEnd(stream, new Error('etcd ended the watch')));
-    const { key } = this.options;
+    const { keys, clientId } = this.options;
+    const key = keys.mailbox(clientId);
     stream.write({ createRequest: { key, startRevision: this.from, progressNotify: true } });
   }
 
@@ -108,10 +108,7 @@ export class EtcdMailbox {
   }
 }
 
-interface MailboxOptions {
-  readonly client: EtcdClient;
-  readonly clock: Clock;
-  readonly key: Buffer;
+interface MailboxOptions extends EtcdContext {
   readonly onMessage: (text: string, revision: number) => void;
   readonly onGap: () => void;
   readonly onDeleted: () => void;

@@ -1,9 +1,7 @@
-import type { Clock } from '../../time/clock.js';
 import { RequestPipe } from '../common/connection/request-pipe.js';
 import { WaitingRequests } from '../common/connection/waiting-requests.js';
-import type { EtcdClient } from './etcd.client.js';
+import type { EtcdContext } from './etcd.client.js';
 import { etcdFailure, type EtcdFailure } from './etcd.failure.js';
-import type { EtcdKeys } from './etcd.keys.js';
 import type { EtcdMember } from './etcd.member.js';
 import type { EtcdOutbox } from './etcd.outbox.js';
 import type { Compare, RequestOp, TxnReply, TxnRequest } from './etcd.messages.js';
@@ -163,11 +161,7 @@ export class EtcdPipe {
   }
 }
 
-interface PipeOptions {
-  readonly client: EtcdClient;
-  readonly keys: EtcdKeys;
-  readonly clock: Clock;
-  readonly commandTimeoutMs: number;
+interface PipeOptions extends EtcdContext {
   /** Sends the messages that the transaction of their write had no room for. */
   readonly outbox: EtcdOutbox;
   readonly session: () => EtcdSession | undefined;

@@ -1,10 +1,7 @@
 import { inBackground } from '../../async-context/in-background.js';
 import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
-import type { Chance } from '../../time/chance.js';
-import type { Clock } from '../../time/clock.js';
 import { Delays } from '../../time/delays.js';
-import type { EtcdClient } from './etcd.client.js';
-import type { EtcdKeys } from './etcd.keys.js';
+import type { EtcdContext } from './etcd.client.js';
 import type { Compare, RequestOp } from './etcd.messages.js';
 import { EtcdSession, epochText } from './etcd.session.js';
 
@@ -183,14 +180,7 @@ export class EtcdSessions {
   }
 }
 
-interface SessionsOptions {
-  readonly client: EtcdClient;
-  readonly keys: EtcdKeys;
-  readonly clock: Clock;
-  readonly chance: Chance;
-  readonly clientId: string;
-  readonly commandTimeoutMs: number;
-  readonly watchdogTimeoutMs: number;
+interface SessionsOptions extends EtcdContext {
   /** @param revision the revision of the first write of the session */
   readonly onOpen: (revision: number) => void;
   /** Messages could not arrive for a while. */

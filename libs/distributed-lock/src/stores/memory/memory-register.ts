@@ -26,9 +26,10 @@ const MIN_SWEEP = 256;
 
 /** The documents that all clients of one memory store share. Free documents are deleted. */
 export class MemoryDocuments {
+  /** By client. One that has closed has none. */
+  readonly listeners = new Map<string, RegisterListener>();
+  readonly introductions = new Map<string, { readonly text: string; readonly until: number }>();
   private readonly entries = new Map<string, Entry>();
-  private readonly listeners = new Map<string, RegisterListener>();
-  private readonly introductions = new Map<string, { readonly text: string; readonly until: number }>();
   /** The last fencing token of all names, because documents that are free are deleted. */
   private lastToken: number;
   private lastVersion = 0;
@@ -40,32 +41,10 @@ export class MemoryDocuments {
     this.lastToken = startedAt * 1000;
   }
 
-  introduce({ clientId, text, leaseMs }: Introduction, now: number): void {
-    for (const [id, { until }] of this.introductions) if (until <= now) this.introductions.delete(id);
-    this.introductions.set(clientId, { text, until: now + leaseMs });
-  }
-
-  introductionOf(clientId: string, now: number): string | undefined {
-    const found = this.introductions.get(clientId);
-    return found && found.until > now ? found.text : undefined;
-  }
-
   /** In the order of names. */
   namesAfter({ prefix, after }: NameRequest): readonly string[] {
     const isNext = (name: string) => name.startsWith(prefix) && (after === undefined || name > after);
     return [...this.entries.keys()].filter(isNext).sort();
-  }
-
-  connect(clientId: string, listener: RegisterListener): void {
-    this.listeners.set(clientId, listener);
-  }
-
-  disconnect(clientId: string): void {
-    this.listeners.delete(clientId);
-  }
-
-  isConnected(clientId: string): boolean {
-    return this.listeners.has(clientId);
   }
 
   read(name: string, now: number): Reading {
@@ -133,11 +112,11 @@ export class MemoryRegister implements Register {
   ) {}
 
   listen(listener: RegisterListener): void {
-    this.documents.connect(this.clientId, listener);
+    this.documents.listeners.set(this.clientId, listener);
   }
 
   isGone(clientId: string): boolean {
-    return !this.documents.isConnected(clientId);
+    return !this.documents.listeners.has(clientId);
   }
 
   async take(take: Take): Promise<WriteReply> {
@@ -167,12 +146,16 @@ export class MemoryRegister implements Register {
     return this.documents.read(name, this.clock.now());
   }
 
-  async introduce(introduction: Introduction): Promise<void> {
-    this.documents.introduce(introduction, this.clock.now());
+  async introduce({ clientId, text, leaseMs }: Introduction): Promise<void> {
+    const { introductions } = this.documents;
+    const now = this.clock.now();
+    for (const [id, { until }] of introductions) if (until <= now) introductions.delete(id);
+    introductions.set(clientId, { text, until: now + leaseMs });
   }
 
   async readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
-    return clientIds.map((id) => this.documents.introductionOf(id, this.clock.now()));
+    const found = clientIds.map((id) => this.documents.introductions.get(id));
+    return found.map((each) => (each && each.until > this.clock.now() ? each.text : undefined));
   }
 
   async list(request: NameRequest): Promise<NamePage> {
@@ -182,19 +165,15 @@ export class MemoryRegister implements Register {
   }
 
   async close(): Promise<void> {
-    this.documents.disconnect(this.clientId);
+    this.documents.listeners.delete(this.clientId);
   }
 
   private grant({ name, request, minToken }: Take, { lastToken: last, ticks, now }: Reading): Reading {
     const { owner, claim, leaseMs, tokens } = request;
     const token = Math.max(last, ticks, minToken) + 1;
     const lastToken = token + tokens - 1;
-    const holder = { owner, claim, token, lastToken, until: now + leaseMs };
-    return this.documents.write(
-      name,
-      { document: { holders: [holder], queue: [] }, notes: [], lastToken },
-      now,
-    );
+    const document = { holders: [{ owner, claim, token, lastToken, until: now + leaseMs }], queue: [] };
+    return this.documents.write(name, { document, notes: [], lastToken }, now);
   }
 }
 

@@ -1,6 +1,7 @@
 import { describeGiven } from '../../options/describe-given.js';
 import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
+import type { Clock } from '../../time/clock.js';
 
 /** Options that all SQL stores have. */
 export interface SqlStoreOptions {
@@ -17,6 +18,13 @@ export interface SqlStoreOptions {
    * failure can hide, and how late a call settles after its `waitMs`. At most a third of the watchdog's timeout.
    */
   readonly commandTimeoutMs?: number;
+}
+
+/** What each of the databases needs to know. */
+export interface SqlDatabaseOptions {
+  readonly table: string;
+  readonly access: SqlAccess;
+  readonly clock: Clock;
 }
 
 export type SqlAccess = Required<SqlStoreOptions>['access'];

@@ -4,8 +4,7 @@ import { clientPackage } from '../../common/client-package.js';
 import { watchFirstBytes, type OwnProtocol } from '../../common/connection/first-bytes.js';
 import { conceal } from '../../../redaction/conceal.js';
 import type { Chance } from '../../../time/chance.js';
-import type { Clock } from '../../../time/clock.js';
-import type { SqlAccess } from '../sql-options.js';
+import type { SqlAccess, SqlDatabaseOptions } from '../sql-options.js';
 import type { SqlDatabase, SqlLink } from '../sql-database.js';
 import { mysqlFailure } from './mysql.failures.js';
 import { MysqlLink } from './mysql.link.js';
@@ -113,10 +112,7 @@ function streamOf(connection: Connection): Socket {
   return (connection as unknown as { readonly stream: Socket }).stream;
 }
 
-interface MysqlDatabaseOptions {
-  readonly table: string;
-  readonly access: SqlAccess;
-  readonly clock: Clock;
+interface MysqlDatabaseOptions extends SqlDatabaseOptions {
   readonly chance: Chance;
 }
 

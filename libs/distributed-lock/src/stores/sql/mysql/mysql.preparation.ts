@@ -1,7 +1,6 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
-import type { Clock } from '../../../time/clock.js';
 import { lockTableSql, notMadeError, noTable, quoted } from '../lock-table.js';
-import type { SqlAccess } from '../sql-options.js';
+import type { SqlDatabaseOptions } from '../sql-options.js';
 import type { SqlLink } from '../sql-database.js';
 import { mysqlFailure, NO_SUCH_COLUMN, NO_SUCH_TABLE, errorNumberOf } from './mysql.failures.js';
 import type { MysqlPipe } from './mysql.pipe.js';
@@ -15,7 +14,7 @@ import { checkTableShape } from './mysql.table.js';
  */
 export async function prepare(
   pipe: MysqlPipe,
-  { table, access, clock }: { readonly table: string; readonly access: SqlAccess; readonly clock: Clock },
+  { table, access, clock }: SqlDatabaseOptions,
 ): Promise<PreparedTable> {
   const [reply] = await pipe.run([plain('SELECT VERSION() AS version')]);
   const noWait =

@@ -1,7 +1,6 @@
 import { LockConfigurationError } from '../../../port/lock.errors.js';
-import type { Clock } from '../../../time/clock.js';
 import { noTable, quoted } from '../lock-table.js';
-import type { SqlAccess } from '../sql-options.js';
+import type { SqlAccess, SqlDatabaseOptions } from '../sql-options.js';
 import type { SqlDatabase, SqlFailure, SqlLink } from '../sql-database.js';
 import { checkPostgresTable, createTable } from './ensure-table.js';
 import { postgresFailure } from './postgres.errors.js';
@@ -128,12 +127,9 @@ export abstract class PostgresDatabase implements SqlDatabase {
   }
 }
 
-export interface DatabaseOptions {
+export interface DatabaseOptions extends SqlDatabaseOptions {
   readonly onWarning?: ((message: string) => void) | undefined;
-  readonly clock: Clock;
   readonly commandTimeoutMs: number;
-  readonly table: string;
-  readonly access: SqlAccess;
 }
 
 export type Query = (sql: string, parameters: unknown[]) => Promise<readonly object[]>;

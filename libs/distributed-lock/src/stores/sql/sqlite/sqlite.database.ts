@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Chance } from '../../../time/chance.js';
-import type { Clock } from '../../../time/clock.js';
-import type { SqlAccess } from '../sql-options.js';
+import type { SqlAccess, SqlDatabaseOptions } from '../sql-options.js';
 import type { SqlDatabase, SqlLink } from '../sql-database.js';
 import { noTable } from '../lock-table.js';
 import { checkPlace } from './database-file.js';
@@ -41,14 +40,8 @@ export class SqliteDatabase implements SqlDatabase {
       if (this.access === 'create') ensureTable(database, table);
       const files = new DatabaseFiles(file);
       files.checkMemory();
-      return new SqliteLink({
-        database,
-        files,
-        table,
-        clock,
-        chance,
-        openReader: () => this.openReader(),
-      });
+      const openReader = (): Database => this.openReader();
+      return new SqliteLink({ database, files, table, clock, chance, openReader });
     } catch (error) {
       database.close();
       throw error;
@@ -62,13 +55,10 @@ export class SqliteDatabase implements SqlDatabase {
   }
 }
 
-interface SqliteOptions {
+interface SqliteOptions extends SqlDatabaseOptions {
   /** An absolute path. */
   readonly file: string;
-  readonly table: string;
-  readonly access: SqlAccess;
   /** See `SqliteStoreOptions`. */
   readonly synchronous: 'normal' | 'full';
-  readonly clock: Clock;
   readonly chance: Chance;
 }
