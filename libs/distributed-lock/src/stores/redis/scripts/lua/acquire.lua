@@ -1,4 +1,4 @@
--- acquire.lua: asks for the lock, waits in the queue for it, or rechecks. A repetition by the same owner changes nothing.
+-- acquire.lua: an owner asks for the lock, joins the queue, or asks again (a recheck). The same owner may repeat any request.
 --
 -- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel, with the restart guard 6 mark
 -- ARGV  1 owner  2 lease  3 notAfter  4 min_token  5 options, with the restart guard 6 longest
@@ -13,32 +13,35 @@
 --        {3, now, holder, remaining, 0, waiting}     busy, as max_waiting others wait
 --        {4, now, left}                              unready: the restart guard grants nothing for so long
 --
--- Times are in ms. weight and permits are there for permits alone. A ticket that is not asked for again within wait is
--- dropped; wait 0 does not enter the queue; ticket 0 is a new one. initial_lease is the lease of a grant by notification,
--- which repeats the nonce, so that nobody else can forge it. An owner that holds with fewer tokens reserves the rest. With max_waiting
--- the owner is refused when so many others wait. ticket is a string, as cjson writes 14 digits. remaining -1 is a lease without end.
+-- Times are in ms. Only permits have weight and permits. An owner with wait 0 does not join the queue. One with a longer wait must
+-- recheck within that time, or the next script that looks at it drops it. ticket 0 asks for a new ticket; it is a string, because cjson
+-- writes only 14 digits. A waiter that is granted by a notification gets the initial_lease, and the notification repeats the nonce, so
+-- that nobody else can forge it. remaining -1 is a lease without end.
 
 local owner, min_token = ARGV[1], tonumber(ARGV[4])
 
 -- now, micros, text, KEEP_MS, TOKEN_KEEP_MS and FARTHEST_AHEAD are from here.
 --@include lib/time.lua
 
+-- 1. Refuse a request that comes after its deadline. Its caller may have left by now, and then nobody would release the lock.
 if now > tonumber(ARGV[3]) then return { 0, now } end
 
+-- 2. With the restart guard, grant nothing until all leases have expired that the server may have lost with its data.
 if KEYS[6] then
   local mark, longest = KEYS[6], tonumber(ARGV[6])
   --@include lib/restart-guard.lua
   if left > 0 then return { 4, now, left } end
 end
 
--- The lock has no holder and no queue. This is the common case, so it takes as few steps as possible.
+-- 3. If nobody holds the lock or waits for it, grant it. Most requests end here, so this path neither parses the options nor loads the
+--    functions below.
 local is_plain = string.sub(ARGV[5], 1, 1) == '1'
 if is_plain and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
   --@include lib/plain-token.lua
   if token then
     redis.call('HSET', KEYS[1], owner, '1')
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
-    -- The token mostly is the server's time, so one number tells both.
+    -- The token mostly is the server's time in microseconds, so one number tells both.
     if token == micros then return token end
     return { 1, now, token, token, 0 }
   end
@@ -47,7 +50,7 @@ end
 local options, lease = cjson.decode(string.sub(ARGV[5], 2)), tonumber(ARGV[2])
 local kind, weight, permits, tokens = options.kind, options.weight, options.permits, options.tokens
 local cluster, publish, max_waiting = options.cluster, options.publish, options.max_waiting
-options.max_waiting = nil -- What is left may become the note of a waiter, and this counts for the present request alone.
+options.max_waiting = nil -- The rest may become the note of this waiter, and max_waiting counts for this request only.
 
 --@include lib/tokens.lua
 --@include lib/holders.lua
@@ -55,13 +58,16 @@ options.max_waiting = nil -- What is left may become the note of a waiter, and t
 --@include lib/waiters.lua
 --@include lib/grant.lua
 
--- A foreign client that listens counts as waiting, so that the hand-off budget of the process starts.
+-- A foreign client that listens counts as one more waiter, so that the holder's process starts its hand-off budget. An owner that has
+-- reserved one token makes no local hand-off, so it need not know.
 local function granted(first, last)
   local foreign_clients = tokens == 1 and 0 or math.min(1, listeners(KEYS[5]))
   return { 1, now, first, last, redis.call('ZCARD', KEYS[2]) + foreign_clients }
 end
 
--- A recheck of an owner that was granted meanwhile: it gets the same tokens and its whole lease, and the grant is confirmed.
+-- 4. If this owner has the lock already, repeat the grant: the first reply was lost, or the recheck was sent before the notification of
+--    the grant arrived. The owner gets the same tokens and its whole lease, and the grant is confirmed. If it asks for more tokens than
+--    it has reserved, reserve the rest.
 if holds(owner, kind) then
   local taken = is_alone(kind) and redis.call('GET', KEYS[4]) or redis.call('HGET', holders_key, owner)
   local first, last = first_and_last(taken or '')
@@ -82,7 +88,7 @@ local function join_queue()
   if not ticket then
     local tail = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')
     ticket = tonumber(options.ticket)
-    -- Tickets are times, so that one that is presented again after the queue was lost is ahead of newer ones.
+    -- A ticket is a time. If the server loses the queue, waiters present their old tickets and stand ahead of newer ones again.
     if ticket == 0 then ticket = math.max(micros, tonumber(tail[2] or 0) + 1) end
     redis.call('ZADD', KEYS[2], text(ticket), owner)
   end
@@ -101,7 +107,7 @@ end
 
 local is_newcomer = max_waiting and not redis.call('ZSCORE', KEYS[2], owner)
 
--- Counts the other waiters. A waiter that does not recheck any more leaves the queue, because a crashed client must not keep others out.
+-- How many other owners wait. Removes those that have stopped rechecking, because a crashed client must not keep others out.
 local function count_others()
   local others = 0
   for _, other in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
@@ -111,6 +117,8 @@ local function count_others()
   return others
 end
 
+-- The reply to an owner that cannot have the lock now: it joins the queue, or is told that the lock is busy. The holders' processes
+-- are notified that another owner waits.
 local function queued_or_busy()
   local inside, remaining = holders()
   if #inside == 0 then remaining = foreign_turn_left() end
@@ -122,7 +130,7 @@ local function queued_or_busy()
   end
   local ticket = join_queue()
   local waiting = redis.call('ZCARD', KEYS[2])
-  -- Holders beyond these learn from their next renewal that the key is contended.
+  -- Further holders learn from the reply to their next renewal that others wait.
   for i = 1, math.min(#inside, 16) do
     local holder = inside[i]
     if is_ours(holder) then notify(holder, 'contended ' .. holder .. ' ' .. waiting) end
@@ -130,18 +138,23 @@ local function queued_or_busy()
   return { 2, now, inside[1] or '', remaining, ticket, others or nil }
 end
 
+-- 5. If others hold the lock, or the key is no lock, say so.
 if not may_enter(kind, weight, permits) then
   local refused = refusal(kind)
   if refused then return redis.error_reply(refused) end
   return queued_or_busy()
 end
 
+-- 6. If foreign clients have their turn now, wait. A new reader also waits if a foreign client has listened for long, because readers of
+--    ours that keep joining would starve it.
 if foreign_turn_left() > 0 then return queued_or_busy() end
 if kind == 'shared' and redis.call('EXISTS', KEYS[1]) == 1 and foreign_clients_are_next() then return queued_or_busy() end
 
--- Joined first, so that grant serves those before it in the queue.
+-- 7. There is room, but others may have waited for longer. So join the queue, and grant to the waiters at its head. This owner is granted
+--    if the room reaches as far as its ticket.
 if options.wait > 0 then join_queue() end
 local _, blocked, first, last = grant(owner, lease)
+-- 8. An owner that does not wait is not in the queue. It takes the room that is left, unless a waiter needs it.
 if not first and not blocked and may_enter(kind, weight, permits) then
   first, last = take_tokens(tokens, lease)
   enter(owner, kind, weight, permits, lease, first, last)

@@ -1,9 +1,9 @@
--- grant.lua: shared by acquire, release, renew and force; not a script of its own. The queue, and who is next.
+-- grant.lua: shared by acquire, release, renew and force; not a script of its own. Grants the lock to the owners at the head of the queue.
 -- Expects KEYS 1 lock 2 queue 3 waiter_options 4 token 5 channel, time.lua, tokens.lua, foreign-clients.lua,
 -- holders.lua, waiters.lua, and the locals cluster, publish.
 --
--- The queue is a sorted set owner -> ticket. The hash of waiter options has for each owner in it the options of its acquire, with
--- live_until and min_token, as JSON; and the mark granted: the owner of a grant that was notified and not yet confirmed.
+-- The queue is a sorted set owner -> ticket. The hash waiter_options has a note for each owner in the queue (lib/waiters.lua), and the
+-- mark "granted": the owner that was granted the lock by a notification and has not confirmed it yet.
 
 local function client_of(owner)
   return string.match(owner, '^(.*):%d+$') or owner
@@ -17,7 +17,7 @@ local function notify(owner, message)
   return redis.call('PUBLISH', notification_channel(owner), message)
 end
 
--- PUBLISH also counts pattern subscribers, such as a monitoring tool: only the owner's own client subscribes by name.
+-- PUBLISH also counts subscribers to patterns, such as a monitoring tool. Only the owner's own client subscribes to the channel by name.
 local function is_subscribed(owner)
   return redis.call('PUBSUB', 'NUMSUB', notification_channel(owner))[2] > 0
 end
@@ -27,7 +27,8 @@ local function leave_queue(owner)
   redis.call('HDEL', KEYS[3], owner)
 end
 
--- The owner of an unconfirmed grant whose lease has expired has crashed or is out of reach, so its client leaves the queue.
+-- If a waiter was granted the lock, has never confirmed it, and its initial lease has expired, then its client has crashed or cannot
+-- be reached. All waiters of that client leave the queue, or each of them would block the lock for one more initial lease.
 local function drop_unconfirmed(asker)
   local granted = redis.call('HGET', KEYS[3], 'granted')
   if not granted or redis.call('EXISTS', KEYS[1]) == 1 then return end
@@ -38,23 +39,27 @@ local function drop_unconfirmed(asker)
   end
 end
 
--- Grants to the live waiters in front that may enter, up to the first that may not. Only a waiter that no message reaches is overtaken.
--- Returns how many were granted, whether the first waiter left may not enter, and the tokens if the asker was granted. The
--- asker gets its full lease, because it learns of the grant by the reply. `held_alone`: the one holder of a plain lock has
--- just left it.
+-- Grants the lock to waiters in the order of their tickets, until one may not enter: several readers or holders of permits may hold
+-- together, anybody else holds alone. `asker` is the owner whose request runs this script, or ''. `held_alone` says that the only holder
+-- of a plain lock has just left it, so that nobody needs to check whether the lock is free.
+--
+-- Returns how many were granted, whether a waiter is left that may not enter, and the first and last token of the asker if it was granted.
 local function grant(asker, lease, held_alone)
   if not held_alone then drop_unconfirmed(asker) end
   local index, count, asker_first, asker_last = 0, 0, nil, nil
   while true do
+    -- 1. Take the first waiter, or the next one after those that were skipped in step 5.
     local owner = redis.call('ZRANGE', KEYS[2], index, index)[1]
     if not owner then return count, false, asker_first, asker_last end
     local waiter = waiter_of(owner)
     if not waiter then
+      -- 2. It has not rechecked in time: it has crashed, or its caller has left. Drop it.
       leave_queue(owner)
     elseif not (held_alone and is_alone(waiter.kind)) and not may_enter(waiter.kind, waiter.weight, waiter.permits) then
+      -- 3. There is no room for it. Nobody behind it is granted either, so that it is not overtaken for ever.
       return count, true, asker_first, asker_last
     else
-      -- The waiter may have seen larger tokens than the owner that frees the lock.
+      -- 4. Reserve its tokens. Its process may have seen larger ones than the process that frees the lock.
       min_token = math.max(min_token, tonumber(waiter.min_token))
       local longest = math.max(lease, waiter.initial_lease)
       local first, last = take_tokens(waiter.tokens, longest)
@@ -62,23 +67,26 @@ local function grant(asker, lease, held_alone)
       if not reached then
         local waiting = redis.call('ZCARD', KEYS[2]) - 1
         local message = { 'granted', owner, text(first), text(last), text(now), waiter.initial_lease, waiting, waiter.nonce }
-        -- A waiter that has subscribed and has no subscription now reconnects or has crashed. It is skipped and keeps its ticket.
-        -- A waiter that has never subscribed is granted without an answer, and finds the grant by its recheck.
+        -- 5. Notify it, unless it is the asker, which gets the reply. If it has subscribed before and is not subscribed now, it reconnects
+        --    or has crashed: skip it, and let it keep its ticket. If it has never subscribed, nobody can know whether it is there. Grant
+        --    to it nevertheless, because its next recheck finds the grant.
         local receivers = notify(owner, table.concat(message, ' '))
         reached = not waiter.subscribed or cluster or receivers > 0 and is_subscribed(owner)
       end
       if reached then
-        -- Marked before it leaves the queue. Leaving may delete the last entry of the hash, and with the hash its expiry: a mark
-        -- that is written after that would stay for ever.
+        -- 6. Make it a holder. A waiter that was notified holds for its initial lease until it confirms the grant; the asker knows of its
+        --    grant and gets its whole lease. The mark "granted" is written before the waiter leaves the queue: leaving may delete the last
+        --    entry of the hash, and with the hash its expiry, and a mark written after that would stay for ever.
         if owner ~= asker and is_alone(waiter.kind) then redis.call('HSET', KEYS[3], 'granted', owner) end
         leave_queue(owner)
         local own_lease = owner == asker and lease or waiter.initial_lease
         enter(owner, waiter.kind, waiter.weight, waiter.permits, own_lease, first, last)
         count, held_alone = count + 1, false
         if owner == asker then asker_first, asker_last = first, last end
+        -- 7. Go on with the next waiter, unless this one holds alone.
         if is_alone(waiter.kind) then return count, true, asker_first, asker_last end
       else
-        -- The tokens go back, because no client has seen them.
+        -- Take the tokens of step 4 back, because no client has seen them.
         count_up(first - 1, first - 1, longest, 1)
         index = index + 1
       end
@@ -86,19 +94,19 @@ local function grant(asker, lease, held_alone)
   end
 end
 
--- Tells the first waiter to recheck after this many ms.
+-- Notifies the first waiter that it should recheck after this many ms.
 local function recheck_first(ms)
   local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
   local waiter = first and waiter_of(first)
   if waiter then notify(first, table.concat({ 'recheck', first, ms, waiter.nonce }, ' ')) end
 end
 
--- Hands a lock with room to the first waiters in the queue, or wakes foreign clients. `held_alone`: as for grant.
---
--- One command deletes two marks. `granted` goes after held_alone, because only the holder that has left can have it.
--- `foreign_waiting_since` goes if no foreign client is subscribed any more.
+-- Hands on a lock that has room: to foreign clients if they have waited for long enough, otherwise to the waiters at the head of our
+-- queue. If these do not want it, foreign clients are woken. `held_alone`: as for grant.
 local function hand_off(kind, held_alone)
   local foreign_clients = listeners(KEYS[5])
+  -- One command deletes two marks: "granted", which only the holder that has just left can have, and "foreign_waiting_since" if no
+  -- foreign client is subscribed any more.
   if held_alone or foreign_clients == 0 then
     redis.call('HDEL', KEYS[3], held_alone and 'granted' or 'foreign_waiting_since', foreign_clients == 0 and 'foreign_waiting_since' or 'granted')
   end
