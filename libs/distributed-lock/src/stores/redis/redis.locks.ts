@@ -55,8 +55,6 @@ export class RedisLocks implements LockStore {
   protected readonly connection: RedisConnection;
   /** The holder believes in a grant by notification before a renewal has confirmed it. */
   private readonly believesAtOnce: boolean;
-  private readonly keyPrefix: string;
-  private readonly rights: AccessRights;
   private readonly scripts: ScriptContext;
   private readonly subscriber: RedisNotifications;
   private readonly acquiring: AcquireContext;
@@ -67,7 +65,6 @@ export class RedisLocks implements LockStore {
   constructor(target: RedisTarget, context: LockStoreContext, options: ResolvedRedisOptions) {
     const { commandTimeoutMs, restartGuardMs, sharedTokens, minReplicaAcks } = options;
     const { clock, chance = systemChance, keyPrefix } = context;
-    this.keyPrefix = keyPrefix;
     this.clientId = newClientId(chance);
     this.commandTimeoutMs = commandTimeoutMs;
     const name = context.client && connectionName(context.client);
@@ -79,10 +76,10 @@ export class RedisLocks implements LockStore {
     // Not if the client writes in a later turn: a caller that blocks the event loop would hold up the confirming renewal.
     // Not with `minReplicaAcks`: the replicas of that renewal are counted first.
     this.believesAtOnce = client.writesAtOnce && minReplicaAcks === 0;
-    const rights = (this.rights = new AccessRights(
+    const rights = new AccessRights(
       { user: client.user, keyPrefix, isCluster, countsReplicas: minReplicaAcks > 0 },
       (error) => context.onError?.('subscription', error),
-    ));
+    );
     const { onState } = context;
     this.connection = new RedisConnection(client, { clock, commandTimeoutMs, onState }, loadScripts);
     this.scripts = new ScriptContext(this.connection, rights, { keyPrefix, isCluster, sharedTokens });
@@ -134,34 +131,28 @@ export class RedisLocks implements LockStore {
     if (!isOurs(owner) || isPlaceholder(owner)) return 'nobody to tell';
     const channel = notificationChannel(owner.slice(0, owner.lastIndexOf(':')));
     const message = `takeover ${owner} ${graceMs} ${by}`;
-    await this.run(
-      () => new PlainCommand(this.rights, (client) => client.call('publish', [channel, message])),
-    );
+    await this.ask((client) => client.call('publish', [channel, message]));
     return 'announced';
   }
 
   async introduce({ clientId, text, leaseMs }: Introduction): Promise<void> {
-    const key = introductionKey(this.keyPrefix, clientId);
-    await this.run(
-      () => new PlainCommand(this.rights, (client) => client.call('set', [key, text, 'PX', leaseMs], key)),
-    );
+    const key = introductionKey(this.scripts.keyPrefix, clientId);
+    await this.ask((client) => client.call('set', [key, text, 'PX', leaseMs], key));
   }
 
   readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
-    const keys = clientIds.map((id) => introductionKey(this.keyPrefix, id));
-    const read = async (client: RedisClient) => {
+    const keys = clientIds.map((id) => introductionKey(this.scripts.keyPrefix, id));
+    return this.ask(async (client) => {
       const texts = await Promise.all(keys.map((key) => client.call('get', [key], key)));
       return texts.map((text) => (text ?? undefined) as string | undefined);
-    };
-    return this.run(() => new PlainCommand(this.rights, read));
+    });
   }
 
   async list(request: ListRequest): Promise<KeyPage> {
-    const { keyPrefix, scripts } = this;
-    const ask = <Reply>(write: (client: RedisClient) => Promise<Reply>): Promise<Reply> =>
-      this.run(() => new PlainCommand(this.rights, write));
+    const { scripts } = this;
+    const { keyPrefix } = scripts;
     const wanted = { prefix: keyPrefix + request.prefix, canLock: (name: string) => scripts.canLock(name) };
-    const { names, cursor } = await findNames(ask, wanted, request);
+    const { names, cursor } = await findNames((write) => this.ask(write), wanted, request);
     const keys = [...names.keys()].map((name) => name.slice(keyPrefix.length));
     const found = await snapshotsOf(keys, (key) =>
       this.inspect(key).catch((error: LockStoreError) => {
@@ -178,6 +169,10 @@ export class RedisLocks implements LockStore {
     this.renewals.close();
     await Promise.all([this.connection.close(), this.subscriber.close()]);
     this.notifications$.complete();
+  }
+
+  protected ask<Reply>(write: (client: RedisClient) => Promise<Reply>): Promise<Reply> {
+    return this.run(() => new PlainCommand(this.scripts.rights, write));
   }
 
   /** Rejects for a key that cannot be locked. */

@@ -13,6 +13,8 @@ const MAX_STEPS = 10;
 const STEP_KEYS = 1000;
 /** A page ends when it has looked at this many hashes, which may all be data of the application. */
 const MAX_LOOKS = 2000;
+/** In the order in which they are scanned. */
+const TYPES = ['hash', 'zset'] as const;
 const SLOTS = 16_384;
 
 /** Sends commands to the server as one request of the store. */
@@ -48,7 +50,7 @@ export async function findNames(
   { limit, cursor, prefix: askedFor }: ListRequest,
 ): Promise<NamesFound> {
   const servers = await serversOf(ask);
-  const stretches = KINDS.flatMap((kind) => servers.nodes.map((node) => ({ kind, node })));
+  const stretches = TYPES.flatMap((type) => servers.nodes.map((node) => ({ type, node })));
   let { stretch, place } = placeIn(cursor, servers.id);
   const names = new Map<string, Evidence>();
   if (stretch >= stretches.length) {
@@ -56,15 +58,25 @@ export async function findNames(
     return { names, cursor: undefined };
   }
   if (cursor === undefined && askedFor !== '' && canLock(prefix)) names.set(prefix, 'asked for');
+  const add = (found: readonly string[], evidence: Evidence): void => {
+    for (const name of found.filter(isLockName)) names.set(name, evidence);
+  };
   const isLockName = (name: string): boolean => name.startsWith(prefix) && canLock(name);
   let looks = 0;
   for (let step = 0; step < MAX_STEPS && names.size < limit && looks < MAX_LOOKS; step++) {
-    const { kind, node } = stretches[stretch] as (typeof stretches)[number];
-    const words = [place, 'MATCH', kind.pattern(escaped(prefix)), 'COUNT', STEP_KEYS, 'TYPE', kind.type];
+    const { type, node } = stretches[stretch] as (typeof stretches)[number];
+    const pattern = `${type === 'hash' ? '' : '*'}${escaped(prefix)}*`;
+    const words = [place, 'MATCH', pattern, 'COUNT', STEP_KEYS, 'TYPE', type];
     const [next, keys] = (await ask(() => node.call('scan', words))) as [string, string[]];
-    const found = await kind.find(keys, isLockName, ask);
-    for (const [name, evidence] of found) names.set(name, evidence);
-    if (kind.type === 'hash') looks += keys.length;
+    if (type === 'hash') {
+      looks += keys.length;
+      add(await likeLocks(keys.filter(isLockName), ask), 'looks held');
+    } else {
+      for (const { permits, waitedFor } of keys.map(lockNamesBeside)) {
+        add(permits, 'looks held');
+        add(waitedFor, 'waited for');
+      }
+    }
     place = next;
     if (next === '0') stretch += 1;
     if (stretch === stretches.length) break;
@@ -72,41 +84,6 @@ export async function findNames(
   const isOver = stretch === stretches.length && servers.uncovered === 0;
   return { names, cursor: isOver ? undefined : `${servers.id}.${stretch}.${place}` };
 }
-
-/** How locks are found among the keys of one type. */
-interface Kind {
-  readonly type: 'hash' | 'zset';
-  readonly pattern: (prefix: string) => string;
-  readonly find: (
-    keys: readonly string[],
-    isLockName: (name: string) => boolean,
-    ask: Ask,
-  ) => Promise<readonly (readonly [string, Evidence])[]>;
-}
-
-const KINDS: readonly Kind[] = [
-  {
-    type: 'hash',
-    pattern: (prefix) => `${prefix}*`,
-    async find(keys, isLockName, ask) {
-      const names = await likeLocks(keys.filter(isLockName), ask);
-      return names.map((name) => [name, 'looks held']);
-    },
-  },
-  {
-    type: 'zset',
-    pattern: (prefix) => `*${prefix}*`,
-    async find(keys, isLockName) {
-      return keys.flatMap((key) => {
-        const { waitedFor, permits } = lockNamesBeside(key);
-        return [
-          ...permits.filter(isLockName).map((name) => [name, 'looks held'] as const),
-          ...waitedFor.filter(isLockName).map((name) => [name, 'waited for'] as const),
-        ];
-      });
-    },
-  },
-];
 
 function escaped(prefix: string): string {
   return prefix.replace(/[*?[\]\\]/g, '\\$&');
@@ -135,13 +112,8 @@ async function likeLocks(names: readonly string[], ask: Ask): Promise<readonly s
 }
 
 /** Resolves with `undefined` for a key that became something else meanwhile, or that this user may not read. */
-async function peek(
-  client: RedisClient,
-  command: string,
-  args: readonly [string, string?],
-): Promise<unknown> {
-  const words = args.filter((word) => word !== undefined);
-  return client.call(command, words, args[0]).catch((error: unknown) => {
+async function peek(client: RedisClient, command: string, words: readonly string[]): Promise<unknown> {
+  return client.call(command, words, words[0]).catch((error: unknown) => {
     if (isWrongType(error) || isDenied(error)) return undefined;
     throw error;
   });

@@ -8,40 +8,15 @@ import type {
   Renewal,
   RenewalReply,
 } from '../../../port/lock-store.js';
-import type { RedisClient } from '../redis.client.js';
-import { RedisCommand } from '../connection/redis.command.js';
-import type { RedisConnection } from '../connection/redis.connection.js';
 import { unknown } from '../connection/redis.errors.js';
 import { RedisLocks } from '../redis.locks.js';
 import type { RedisTarget, ResolvedRedisOptions } from '../redis.options.js';
 
+/** How many replicas have executed all earlier writes of this connection. */
 interface Count {
   readonly replicas: number;
   /** The generation of the connection on which the replicas were counted. */
   readonly generation: number;
-}
-
-/** Counts the replicas that have executed all earlier writes of this connection. */
-class WaitCommand extends RedisCommand<Count> {
-  readonly priority = 'renew';
-  private generation = 0;
-
-  constructor(
-    readonly key: string,
-    private readonly connection: RedisConnection,
-    private readonly wanted: readonly [atLeast: number, withinMs: number],
-  ) {
-    super();
-  }
-
-  send(client: RedisClient): Promise<unknown> {
-    this.generation = this.connection.generation;
-    return client.call('wait', this.wanted);
-  }
-
-  read(replicas: unknown): Count {
-    return { replicas: replicas as number, generation: this.generation };
-  }
 }
 
 /**
@@ -113,7 +88,7 @@ export class ReplicatedLocks extends RedisLocks {
   private async secure({ key, owner }: { readonly key: string; readonly owner: string }): Promise<void> {
     const { atLeast, withinMs } = this;
     const { generation } = this.connection;
-    const count = await this.count(key).catch((error: Error) => {
+    const count = await this.count().catch((error: Error) => {
       // `unknown` even if the count was never sent, because the grant exists and the caller must release it.
       throw unknown(`its replicas were not counted: ${error.message}`, key, error);
     });
@@ -127,10 +102,14 @@ export class ReplicatedLocks extends RedisLocks {
   }
 
   /** A `WAIT` in flight may have begun before the write, so the one after it counts. */
-  private count(key: string): Promise<Count> {
+  private count(): Promise<Count> {
     this.next ??= this.counting.then(() => {
       this.next = undefined;
-      const count = this.connection.run(new WaitCommand(key, this.connection, [this.atLeast, this.withinMs]));
+      const count = this.ask(async (client): Promise<Count> => {
+        const { generation } = this.connection;
+        const replicas = (await client.call('wait', [this.atLeast, this.withinMs])) as number;
+        return { replicas, generation };
+      });
       this.counting = count.catch(() => undefined);
       return count;
     });

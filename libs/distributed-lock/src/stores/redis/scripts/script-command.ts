@@ -91,7 +91,7 @@ export class ScriptContext {
   /** The names of locks that were used lately, by kind of claim and key. */
   private readonly known = { lock: keyMap(), exclusive: keyMap(), shared: keyMap(), permits: keyMap() };
 
-  private readonly keyPrefix: string;
+  readonly keyPrefix: string;
   readonly isCluster: boolean;
   /** Whether tokens are counted together with Redisson's fenced lock. */
   readonly sharesTokens: boolean;
