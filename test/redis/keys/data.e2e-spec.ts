@@ -140,9 +140,10 @@ describe('a hash of the application with the name of a lock', () => {
     async (_way, options) => {
       const service = redis.open({ watchdogTimeoutMs: 900, commandTimeoutMs: 300 });
       const lock = await service.acquire(key, options);
-      await redis.eyes.client.del(key);
-      await redis.eyes.client.hset(key, { mode: 'read', stock: 3 });
-      await new Promise((resolve) => lock.signal.addEventListener('abort', resolve, { once: true }));
+      const lost = new Promise((resolve) => lock.signal.addEventListener('abort', resolve, { once: true }));
+      // In one step: the client renews as soon as it is subscribed, and would find the key free in between.
+      await redis.eyes.client.multi().del(key).hset(key, { mode: 'read', stock: 3 }).exec();
+      await lost;
       expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST' });
       expect(await lock.release()).toBe('lost');
       expect(await untouched()).toEqual([{ mode: 'read', stock: '3' }, -1]);
