@@ -268,18 +268,11 @@ describe('a module that is loaded by LazyModuleLoader', () => {
     );
   });
 
-  it('has its locked methods and those of leaders, and a warning for methods that nothing calls', async () => {
+  it('has its locked methods and those of leaders', async () => {
     const { app, leader } = await startInstance({});
     await until(() => leader.isLeader);
-    const warnings: string[] = [];
-    app
-      .get(LockService)
-      .events$.subscribe((event) => event.type === 'warning' && warnings.push(event.message));
     const jobs = (await app.get(LazyModuleLoader).load(() => LazyJobs)).get(Jobs);
     expect([await jobs.poll(), await jobs.run(7)]).toEqual(['poller', '7 job:7']);
-    expect(warnings).toEqual([
-      'Jobs is loaded after the boot, as by LazyModuleLoader, so nothing calls its methods with @OnElected. Provide it in a module that is there at the boot. Methods with @OnlyLeader work.',
-    ]);
   });
 
   it('is not taken for one where a test overrides the locks', async () => {

@@ -10,15 +10,12 @@ import { findLockService, getLockServiceToken } from '../distributed-lock.tokens
 import { internalsOf, isLockService, warn } from '../lock/events/service-internals.js';
 import { copiesText } from '../lock/copies.js';
 import type { LockService } from '../lock/lock.service.js';
-import { methodsOf } from '../nest/discovered-classes.js';
-import type { AnyClass } from '../nest/metadata.js';
 import { nearestName } from '../options/nearest-name.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { Candidate, type TermHandlers } from './candidate.js';
 import { findHandlers, findOnlyLeader, findStrangers } from './leader.explorer.js';
 import type { LeaderOptions } from './leader.options.js';
 import { LEADERS } from './leader.tokens.js';
-import { marksOf } from './on-elected.decorator.js';
 
 /**
  * The leaders of one application: its candidates stand after all other hooks of the boot, and step down before all other
@@ -28,7 +25,6 @@ import { marksOf } from './on-elected.decorator.js';
 export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
   readonly brand = LEADERS;
   private readonly entries = new Map<string, Entry>();
-  private hasBooted = false;
 
   constructor(
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
@@ -72,27 +68,10 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
   }
 
   onApplicationBootstrap(): void {
-    this.hasBooted = true;
     this.warnOfStrangers();
     for (const { candidate, locks, handlers } of this.entries.values()) {
       if (locks) candidate.stand(locks, handlers);
     }
-  }
-
-  /** Called for each object with `@OnElected` or `@OnDemoted` that Nest has built. */
-  onBuilt(object: object): void {
-    const marks = methodsOf(object.constructor as AnyClass).flatMap(([, fn]) => marksOf(fn));
-    const { locks } =
-      this.entries.get(marks.find(({ name }) => name !== undefined)?.name ?? '') ?? this.first ?? {};
-    if (!this.hasBooted || !locks) return;
-    warn(
-      locks,
-      `${object.constructor.name} is loaded after the boot, as by LazyModuleLoader, so nothing calls its methods with ${marks[0]?.decorator}. Provide it in a module that is there at the boot. Methods with @OnlyLeader work.`,
-    );
-  }
-
-  private get first(): Entry | undefined {
-    return this.entries.values().next().value;
   }
 
   /** True after the boot of the application. Nest calls no hook of this object, if a lazy module has brought it. */

@@ -1,9 +1,8 @@
-import { Inject, Optional } from '@nestjs/common';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { refuseStandard } from '../options/standard-decorators.js';
 import type { AnyClass } from '../nest/metadata.js';
 import type { Term } from './leader.js';
-import { LEADERS, checkLeaderName } from './leader.tokens.js';
+import { checkLeaderName } from './leader.tokens.js';
 
 /** One `@OnElected` or `@OnDemoted` of a method. */
 export interface TermMark {
@@ -77,28 +76,8 @@ function mark(decorator: TermMark['decorator'], name: string | undefined): TermD
       );
     }
     Reflect.defineMetadata(MARKS, [...marksOf(fn), { decorator, name }], fn);
-    watchObjects(target);
     classes.add(new WeakRef(target.constructor as unknown as AnyClass));
   };
-}
-
-/** The part of `Leaders` that hears of objects with such methods. */
-interface ObjectWatcher {
-  onBuilt(object: object): void;
-}
-
-const WATCHER = Symbol.for('nestjs-distributed-lock/leader-watcher');
-
-/** Nest gives the leaders to each object that it builds, also long after the boot. */
-function watchObjects(prototype: object): void {
-  if (Object.hasOwn(prototype, WATCHER)) return;
-  Object.defineProperty(prototype, WATCHER, {
-    set(this: object, watcher: Partial<ObjectWatcher>) {
-      watcher.onBuilt?.(this);
-    },
-  });
-  Inject(LEADERS)(prototype, WATCHER);
-  Optional()(prototype, WATCHER);
 }
 
 export function marksOf(fn: unknown): readonly TermMark[] {
