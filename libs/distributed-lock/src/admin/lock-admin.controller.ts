@@ -10,12 +10,19 @@ import {
   type CanActivate,
   type Type,
 } from '@nestjs/common';
-import { HttpAdapterHost } from '@nestjs/core';
-import { answerOf, type AdminAnswer } from './admin-answer.js';
+import { HttpAdapterHost, ModuleRef } from '@nestjs/core';
+import { promiseOf } from '../async-context/promise-of.js';
+import type { ForceReleaseOptions, LockInspection } from '../lock/lock.js';
+import type { LockService } from '../lock/lock.service.js';
+import { describeGiven } from '../options/describe-given.js';
+import { isLockError, type LockErrorCode } from '../port/lock.errors.js';
+import { snapshotsOf } from '../port/snapshots-of.js';
+import { timeOfDay } from '../time/clock.js';
 import { EventStreams } from './event-streams.js';
-import { LockAdmin } from './lock-admin.js';
+import { ADMIN_OPTIONS, adminLocks, type LockAdminOptions } from './lock-admin.options.js';
+import { lockView } from './lock-view.js';
 import { ADMIN_PAGE, ADMIN_PAGE_HEADERS } from './page.js';
-import { queryOf, refuseRelease, type AdminReply, type AdminRequest } from './request.js';
+import { checkOrigin, queryOf, Refusal, type AdminReply, type AdminRequest } from './request.js';
 
 const HEADERS = {
   'Cache-Control': 'no-store',
@@ -23,69 +30,164 @@ const HEADERS = {
   'X-Content-Type-Options': 'nosniff',
 };
 
+/** How many keys one request may name. */
+const MAX_KEYS = 200;
+
+const WHAT_TO_SEND =
+  'Send as JSON the key and the owner that you have seen, or a list of owners: { "key": "goods:42", "owner": "…" }. Without an owner, whoever holds the key loses it.';
+
 /**
- * The routes. They read the request and write the reply themselves, so that pipes and interceptors of the application, which
- * may wrap every answer, change nothing here.
+ * Answers the requests of operators that the guard has let in. The routes read the request and write the reply themselves, so that
+ * pipes and interceptors of the application, which may wrap every answer, change nothing here.
  */
 class AdminRoutes {
   constructor(
-    @Inject(LockAdmin) private readonly admin: LockAdmin,
+    @Inject(ADMIN_OPTIONS) private readonly options: LockAdminOptions,
+    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
     @Inject(EventStreams) private readonly streams: EventStreams,
-    @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
   ) {}
 
   @Get()
   page(@Res() reply: AdminReply): void {
-    this.send(reply, 200, 'text/html; charset=utf-8', ADMIN_PAGE, ADMIN_PAGE_HEADERS);
+    const headers = { ...ADMIN_PAGE_HEADERS, 'Content-Type': 'text/html; charset=utf-8' };
+    this.send(reply, { status: 200, headers, text: ADMIN_PAGE });
   }
 
+  /** The facts that the page shows above the list, and whether it offers to release. */
   @Get('api/about')
   about(@Res() reply: AdminReply): Promise<void> {
-    return this.answer(reply, () => this.admin.about());
+    return this.answer(reply, () => {
+      const { name, client, options } = this.locks;
+      const { canRelease = false } = this.options;
+      return { registration: name, client, keyPrefix: options.keyPrefix, canRelease };
+    });
   }
 
+  /** A page of the list, or the keys that the query names, which the page for operators reads again more often. */
   @Get('api/locks')
   list(@Req() request: AdminRequest, @Res() reply: AdminReply): Promise<void> {
-    return this.answer(reply, () => this.admin.list(queryOf(request)));
+    return this.answer(reply, async () => {
+      const query = queryOf(request);
+      const keys = query.getAll('key').slice(0, MAX_KEYS);
+      if (keys.length > 0) {
+        const { entries, unreadable } = await snapshotsOf(keys, (key) => this.locks.inspect(key));
+        return { entries: entries.map((entry) => this.viewOf(entry)), unreadable };
+      }
+      const [prefix, cursor, limit] = ['prefix', 'cursor', 'limit'].map(
+        (name) => query.get(name) || undefined,
+      );
+      const page = await this.locks.list({
+        prefix,
+        cursor,
+        limit: limit === undefined ? undefined : Number(limit),
+      });
+      return { ...page, entries: page.entries.map((entry) => this.viewOf(entry)) };
+    });
   }
 
   /** The key is a parameter and no part of the path, because it may have slashes and dots. */
   @Get('api/lock')
   inspect(@Req() request: AdminRequest, @Res() reply: AdminReply): Promise<void> {
-    return this.answer(reply, () => this.admin.inspect(queryOf(request).get('key')));
+    return this.answer(reply, async () => {
+      const key = queryOf(request).get('key');
+      if (!key) throw new Refusal(400, 'Name the key: ?key=goods:42');
+      const found = await this.locks.inspect(key);
+      if (!found) throw new Refusal(404, `Nobody holds "${key}" or waits for it.`);
+      return this.viewOf(found);
+    });
   }
 
+  /** The locks that this process holds, for stores that cannot list. */
   @Get('api/held')
   held(@Res() reply: AdminReply): Promise<void> {
-    return this.answer(reply, () => this.admin.held());
+    return this.answer(reply, () => ({ client: this.locks.client, holds: this.locks.held() }));
   }
 
   @Get('api/events')
   events(@Req() request: AdminRequest, @Res() reply: AdminReply): void {
-    this.streams.add(request, reply, this.admin.locks);
+    this.streams.add(request, reply, this.locks);
   }
 
+  /** Takes the lock from the holders that the operator was shown. Without an `owner`, from whoever holds it. */
   @Post('api/release')
   release(@Req() request: AdminRequest, @Res() reply: AdminReply): Promise<void> {
-    return this.answer(
-      reply,
-      () => refuseRelease(request, this.admin.canRelease) ?? this.admin.release(request),
+    return this.answer(reply, async () => {
+      if (!this.options.canRelease) {
+        throw new Refusal(
+          403,
+          'This page only reads. LockAdminModule.forRoot({ canRelease: true }) lets it release.',
+        );
+      }
+      checkOrigin(request);
+      const { key, ...options } = (request.body ?? {}) as Readonly<Record<string, unknown>>;
+      // A misspelt `owner` must not free everybody.
+      const isKnown = Object.keys(options).every((name) => name === 'owner');
+      if (typeof key !== 'string' || key === '' || !isKnown) throw new Refusal(400, WHAT_TO_SEND);
+      const by = `${await this.actorOf(request)}, over HTTP`;
+      const answer = await this.locks.forceRelease(key, { ...(options as ForceReleaseOptions), by });
+      return { key, answer };
+    });
+  }
+
+  private async actorOf(request: AdminRequest): Promise<string> {
+    const actor: unknown = await this.options.actor?.(request);
+    if (actor === undefined || (typeof actor === 'string' && actor !== '')) return actor ?? 'an operator';
+    throw new TypeError(
+      `LockAdminModule.forRoot: actor must return the name of the operator; it returned ${describeGiven(actor)}. Nothing was released.`,
     );
   }
 
-  private async answer(reply: AdminReply, work: () => AdminAnswer | Promise<AdminAnswer>): Promise<void> {
-    const { status, body } = await answerOf(work);
-    const headers = status === 503 ? { 'Retry-After': '1' } : {};
-    this.send(reply, status, 'application/json; charset=utf-8', JSON.stringify(body), headers);
+  /** Not kept: with a guard of request scope Nest makes these routes for each request, and calls no hook of them. */
+  private get locks(): LockService {
+    return adminLocks(this.moduleRef, this.options);
   }
 
-  private send(reply: AdminReply, status: number, type: string, text: string, headers: object = {}): void {
-    const { httpAdapter } = this.host;
-    for (const [name, value] of Object.entries({ ...HEADERS, ...headers, 'Content-Type': type })) {
-      httpAdapter.setHeader(reply, name, value as string);
+  private viewOf(lock: LockInspection): object {
+    return lockView(lock, timeOfDay(this.locks.options.clock));
+  }
+
+  /** Sends what `work` gives, or its lock error. Rejects with other errors, which Nest answers. */
+  private async answer(reply: AdminReply, work: () => object | Promise<object>): Promise<void> {
+    const [status, body] = await promiseOf(work).then((result) => [200, result] as const, failure);
+    const headers = {
+      'Content-Type': 'application/json; charset=utf-8',
+      ...(status === 503 && { 'Retry-After': '1' }),
+    };
+    this.send(reply, { status, headers, text: JSON.stringify(body) });
+  }
+
+  private send(reply: AdminReply, { status, headers, text }: Answer): void {
+    const { httpAdapter } = this.moduleRef.get(HttpAdapterHost, { strict: false });
+    for (const [name, value] of Object.entries({ ...HEADERS, ...headers })) {
+      httpAdapter.setHeader(reply, name, value);
     }
     httpAdapter.reply(reply, text, status);
   }
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+}
+
+const STATUS: Partial<Record<LockErrorCode, number>> = {
+  LOCK_CONFIGURATION: 400,
+  LOCK_KEY: 400,
+  LOCK_STORE: 503,
+  LOCK_SHUTDOWN: 503,
+};
+
+/** Operators read the message as it is. 501: the store cannot do that. @throws an error that is neither a refusal nor of a lock */
+function failure(error: unknown): readonly [status: number, body: object] {
+  if (error instanceof Refusal) {
+    const { status, message } = error;
+    return [status, { error: { status, message } }];
+  }
+  if (!isLockError(error)) throw error;
+  const { code, message, reason } = error as typeof error & { readonly reason?: string };
+  const status = reason === 'refused' ? 501 : (STATUS[code] ?? 500);
+  return [status, { error: { status, code, message } }];
 }
 
 /** A class for each import of the module, because Nest keeps path and guards at the class. */

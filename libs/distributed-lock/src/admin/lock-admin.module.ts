@@ -1,10 +1,16 @@
 import { Inject, Module, type DynamicModule, type OnModuleInit } from '@nestjs/common';
-import { ModulesContainer } from '@nestjs/core';
+import { ModuleRef, ModulesContainer } from '@nestjs/core';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { EventStreams } from './event-streams.js';
 import { adminController } from './lock-admin.controller.js';
-import { ADMIN_OPTIONS, LockAdmin } from './lock-admin.js';
-import { checkAdmin, guardError, isGuard, type LockAdminOptions } from './lock-admin.options.js';
+import {
+  ADMIN_OPTIONS,
+  adminLocks,
+  checkAdmin,
+  guardError,
+  isGuard,
+  type LockAdminOptions,
+} from './lock-admin.options.js';
 
 /**
  * Serves a page and a JSON API, for operators who look for a lock that does not come free. Works on Express and on Fastify.
@@ -24,6 +30,7 @@ export class LockAdminModule implements OnModuleInit {
   constructor(
     @Inject(ADMIN_OPTIONS) private readonly options: LockAdminOptions,
     @Inject(ModulesContainer) private readonly modules: ModulesContainer,
+    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
   ) {}
 
   /**
@@ -36,12 +43,13 @@ export class LockAdminModule implements OnModuleInit {
       module: LockAdminModule,
       imports: [...(options.imports ?? [])],
       controllers: [adminController(options.path ?? 'locks', options.guard)],
-      providers: [{ provide: ADMIN_OPTIONS, useValue: options }, LockAdmin, EventStreams],
+      providers: [{ provide: ADMIN_OPTIONS, useValue: options }, EventStreams],
     };
   }
 
   onModuleInit(): void {
     this.checkGuard();
+    adminLocks(this.moduleRef, this.options);
     const twins = [...this.modules.values()].filter((module) => module.providers.has(ADMIN_OPTIONS));
     const paths = twins.map((it) => pathOf(it.getProviderByKey<LockAdminOptions>(ADMIN_OPTIONS).instance));
     const path = pathOf(this.options);

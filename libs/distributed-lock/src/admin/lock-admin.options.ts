@@ -1,4 +1,7 @@
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
+import type { ModuleRef } from '@nestjs/core';
+import { findLockService } from '../distributed-lock.tokens.js';
+import type { LockService } from '../lock/lock.service.js';
 import { describeGiven } from '../options/describe-given.js';
 import { checkOptions, FLAG, REGISTRATION_NAME, type OptionRules } from '../options/option-names.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
@@ -25,6 +28,9 @@ export interface LockAdminOptions {
   readonly name?: string;
 }
 
+/** By `Symbol.for`, so that another copy of this package sees the paths of these modules. */
+export const ADMIN_OPTIONS = Symbol.for('nestjs-distributed-lock/admin-options');
+
 const RULES: OptionRules<LockAdminOptions> = {
   guard: true,
   imports: true,
@@ -38,6 +44,11 @@ const RULES: OptionRules<LockAdminOptions> = {
 export function checkAdmin(options: LockAdminOptions): void {
   checkOptions('LockAdminModule.forRoot', options, RULES);
   if (!mayBeGuard(options.guard)) throw guardError(options.guard);
+}
+
+/** @throws LockConfigurationError when there is no such registration */
+export function adminLocks(moduleRef: ModuleRef, { name }: LockAdminOptions): LockService {
+  return findLockService(moduleRef, name, { where: 'LockAdminModule.forRoot' });
 }
 
 /** A class may make `canActivate` in its constructor, as a field does: its instance is looked at when the application boots. */

@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { refusal, type AdminAnswer } from './admin-answer.js';
 
 /** A request of Express or of Fastify. */
 export interface AdminRequest {
@@ -28,22 +27,27 @@ export function rawOf(reply: AdminReply): ServerResponse {
   return reply.raw;
 }
 
-/**
- * Refuses a release that this module does not offer, and one that another site may have sent with the cookies of an operator.
- * A browser sends a preflight request before JSON to another site, and says in `Sec-Fetch-Site` where a request comes from.
- */
-export function refuseRelease(request: AdminRequest, canRelease: boolean): AdminAnswer | undefined {
-  const { headers } = request;
-  if (!canRelease)
-    return refusal(
-      403,
-      'This page only reads. LockAdminModule.forRoot({ canRelease: true }) lets it release.',
-    );
-  if (isFromAnotherSite(request)) return refusal(403, 'Another site has sent this request.');
-  if (!/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')) {
-    return refusal(415, 'Send the key as JSON, with Content-Type: application/json.');
+/** The answer to a request that is refused. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
   }
-  return undefined;
+}
+
+/**
+ * Refuses a request that another site may have sent with the cookies of an operator. A browser sends a preflight request before JSON
+ * to another site, and says in `Sec-Fetch-Site` where a request comes from.
+ *
+ * @throws Refusal
+ */
+export function checkOrigin(request: AdminRequest): void {
+  if (isFromAnotherSite(request)) throw new Refusal(403, 'Another site has sent this request.');
+  if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
+    throw new Refusal(415, 'Send the key as JSON, with Content-Type: application/json.');
+  }
 }
 
 /**

@@ -22,17 +22,15 @@ export function processTerminal(
   let output: Promise<unknown> = Promise.resolve();
   // The callback of each write gets the error, too.
   for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
-  const flush = async (): Promise<void> => {
-    await unlessInterrupted(output);
-  };
+  /**
+   * Resolves as soon as a reader, or the system, has all that was written.
+   *
+   * @throws Interrupted when a reader such as `head` has left
+   * @throws OutputFailed
+   */
+  const flush = async (): Promise<unknown> => unlessInterrupted(output);
   return {
     unlessInterrupted,
-    /**
-     * Resolves as soon as a reader, or the system, has all that was written.
-     *
-     * @throws Interrupted when a reader such as `head` has left
-     * @throws OutputFailed
-     */
     flush,
     /** How wide a line may be; `Infinity` where no terminal shows it. */
     width: stdout.isTTY ? stdout.columns : Infinity,
@@ -51,12 +49,8 @@ export function processTerminal(
       const lines = createInterface({ input: stdin, output: stderr });
       // The interface catches Ctrl-C, and the process would not get the signal.
       lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
-      try {
-        const answer = await unlessInterrupted(lines.question(`${question} [y/N] `));
-        return /^y(es)?$/i.test(answer.trim());
-      } finally {
-        lines.close();
-      }
+      const answer = unlessInterrupted(lines.question(`${question} [y/N] `));
+      return /^y(es)?$/i.test((await answer.finally(() => lines.close())).trim());
     },
     /** Waits until all that was written has left, and then for `ms`. @throws as `flush` does */
     async pause(ms: number): Promise<void> {
