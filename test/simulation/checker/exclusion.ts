@@ -2,6 +2,7 @@ import { isSleepHidden } from '../history/hidden-sleep.js';
 import type { History, HoldRecord, Violation } from '../history/history.js';
 import { mayBeTaken } from '../history/taken.js';
 import { beliefOf, type Span } from './belief.js';
+import { firstAfter, grouped } from './grouped.js';
 import { isLost } from './lost-leases.js';
 
 /** docs/guarantees.md, safety: one lock, one holder that believes in it; no more permits than there are. */
@@ -10,15 +11,35 @@ export function checkExclusion(history: History, toldWithinMs = Infinity): reado
   const isGone = (hold: HoldRecord, span: Span): boolean =>
     isLost(history, hold, span, toldWithinMs) || mayBeTaken(history, hold, span, toldWithinMs);
   const violations: Violation[] = [];
-  for (const [i, a] of history.holds.entries()) {
-    for (const b of history.holds.slice(i + 1)) {
-      if (a.key !== b.key || !conflicts(a, b)) continue;
+  for (const holds of grouped(history.holds, ({ key }) => [key]).values()) {
+    for (const [a, b] of meeting(holds, beliefs)) {
+      if (!conflicts(a, b)) continue;
       const overlaps = overlapsOf(beliefs.get(a) ?? [], beliefs.get(b) ?? []);
       const both = overlaps.find((span) => !isGone(a, span) && !isGone(b, span));
       if (both) violations.push({ rule: 'exclusion', text: describe(a, b, both) });
     }
   }
   return [...violations, ...checkRegained(history, isGone), ...checkPermits(history, beliefs, isGone)];
+}
+
+/** The pairs of which one begins to believe before the other believes for the last time. */
+function* meeting(
+  holds: readonly HoldRecord[],
+  beliefs: ReadonlyMap<HoldRecord, readonly Span[]>,
+): Generator<readonly [HoldRecord, HoldRecord]> {
+  const believing = holds.flatMap((hold) => {
+    const spans = beliefs.get(hold) ?? [];
+    const from = Math.min(...spans.map((span) => span.from));
+    return spans.length > 0 ? [{ hold, from, to: Math.max(...spans.map((span) => span.to)) }] : [];
+  });
+  const inOrder = believing.toSorted((a, b) => a.from - b.from);
+  for (const [i, a] of inOrder.entries()) {
+    for (let j = i + 1; j < inOrder.length; j++) {
+      const b = inOrder[j] as (typeof inOrder)[number];
+      if (b.from >= a.to) break;
+      yield [a.hold, b.hold];
+    }
+  }
 }
 
 /** Whether the servers may have lost or given away the lock of a hold, and its holder need not know it yet. */
@@ -29,22 +50,23 @@ type IsGone = (hold: HoldRecord, span: Span) => boolean;
  * told of that by its next renewal.
  */
 function checkRegained(history: History, isGone: IsGone): readonly Violation[] {
-  const { holds } = history;
-  return holds.flatMap((a) => {
-    const later = holds.filter(
-      (b) => b.key === a.key && b.from > a.from && b.call !== a.call && conflicts(a, b) && hasBelieved(b),
-    );
-    return later.slice(0, 1).flatMap((b) => {
-      // Its lock may have been gone when it was let in: servers had lost it, or its machine had slept, which its clocks hid.
-      if (isGone(b, { from: b.from, to: b.from }) || isSleepHidden(history, b.process, b.from)) return [];
-      const again = a.samples.find(
-        ({ at, validForMs }) => at > b.from && validForMs > 0 && !isGone(a, { from: at, to: at }),
-      );
-      if (!again || isGone(b, { from: again.at, to: again.at })) return [];
-      if (isSleepHidden(history, a.process, again.at)) return [];
-      const text = `call ${a.call} of ${a.process} believes in ${a.key} at ${Math.round(again.at)}, after it was granted to call ${b.call} of ${b.process}`;
-      return [{ rule: 'exclusion', text }];
-    });
+  const inOrder = history.holds.toSorted((a, b) => a.from - b.from);
+  const ofKey = grouped(inOrder, ({ key }) => [key]);
+  return history.holds.flatMap((a) => {
+    const holds = ofKey.get(a.key) ?? [];
+    let next = firstAfter(holds, a.from);
+    const isNext = (b: HoldRecord): boolean => b.call !== a.call && conflicts(a, b) && hasBelieved(b);
+    while (next < holds.length && !isNext(holds[next] as HoldRecord)) next += 1;
+    const b = holds[next];
+    const believed = b ? a.samples.filter(({ at, validForMs }) => at > b.from && validForMs > 0) : [];
+    if (!b || believed.length === 0) return [];
+    // Its lock may have been gone when it was let in: servers had lost it, or its machine had slept, which its clocks hid.
+    if (isGone(b, { from: b.from, to: b.from }) || isSleepHidden(history, b.process, b.from)) return [];
+    const again = believed.find(({ at }) => !isGone(a, { from: at, to: at }));
+    if (!again || isGone(b, { from: again.at, to: again.at })) return [];
+    if (isSleepHidden(history, a.process, again.at)) return [];
+    const text = `call ${a.call} of ${a.process} believes in ${a.key} at ${Math.round(again.at)}, after it was granted to call ${b.call} of ${b.process}`;
+    return [{ rule: 'exclusion', text }];
   });
 }
 

@@ -29,11 +29,12 @@ export interface HandOffTimes {
 export function checkHandOff(history: History, times: HandOffTimes): readonly Violation[] {
   const mostMs = times.handOffMs + SLACK_MS;
   if (mostMs >= RECHECK_MS) return [];
+  const busyTimesOf = busyTimesByKey(history, times);
   return history.calls.flatMap((call) => {
     const { askedAt, settledAt = history.endedAt, keys, waitMs } = call;
     const [key = ''] = keys;
     if (keys.length > 1 || call.isCrashed || waitMs === 0) return [];
-    const busy = busyTimes(history, key, times).filter(({ to, from }) => to > askedAt && from < settledAt);
+    const busy = busyTimesOf(key).filter(({ to, from }) => to > askedAt && from < settledAt);
     let freeSince = askedAt;
     for (const { from, to } of [...busy, { from: settledAt, to: settledAt }]) {
       const freeMs = Math.round(from - freeSince);
@@ -53,6 +54,16 @@ function broken({ call, process }: CallRecord, key: string, ms: number, since: n
 interface Time {
   readonly from: number;
   readonly to: number;
+}
+
+/** `busyTimes` of each key, once. */
+export function busyTimesByKey(history: History, times: HandOffTimes): (key: string) => readonly Time[] {
+  const found = new Map<string, readonly Time[]>();
+  return (key) => {
+    const known = found.get(key) ?? busyTimes(history, key, times);
+    found.set(key, known);
+    return known;
+  };
 }
 
 /** When somebody has the key, or something else explains that nobody gets it. */

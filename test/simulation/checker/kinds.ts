@@ -1,5 +1,6 @@
 import { LockStoreError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { CallRecord, History, HoldRecord, Violation } from '../history/history.js';
+import { grouped } from './grouped.js';
 
 /** What happened before may still be felt while connections are replaced. */
 const REPAIR_MS = 5000;
@@ -21,16 +22,19 @@ export function isRefusedForKind(history: History, call: CallRecord, longestMs: 
 
 /** docs/guarantees.md, several keys: a call for permits of a key that is in use as a lock is refused, and the reverse. It does not wait. */
 export function checkKinds(history: History, { answerMs }: Times): readonly Violation[] {
+  const holdsOf = grouped(history.holds, ({ key }) => [key]);
   return history.calls.flatMap((call) => {
     const { askedAt, settledAt = history.endedAt, keys } = call;
+    const [key = ''] = keys;
     if (keys.length > 1 || call.isCrashed) return [];
-    const inUse = history.holds.find(
-      (it) =>
-        it.key === keys[0] &&
-        (it.claim === 'permits') !== isForPermits(call) &&
-        it.from <= askedAt &&
-        Math.min(it.endedAt ?? history.endedAt, settledAt) > askedAt + answerMs,
-    );
+    const inUse = holdsOf
+      .get(key)
+      ?.find(
+        (it) =>
+          (it.claim === 'permits') !== isForPermits(call) &&
+          it.from <= askedAt &&
+          Math.min(it.endedAt ?? history.endedAt, settledAt) > askedAt + answerMs,
+      );
     if (!inUse || isDisturbed(history, askedAt - REPAIR_MS, askedAt + answerMs)) return [];
     const text = `call ${call.call} of ${call.process} waits for ${inUse.key}, which call ${inUse.call} of ${inUse.process} has as the other kind`;
     return [{ rule: 'refusal', text }];

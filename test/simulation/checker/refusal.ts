@@ -1,6 +1,6 @@
 import { LockWaitTimeoutError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { CallRecord, History, Violation } from '../history/history.js';
-import { busyTimes, type HandOffTimes } from './hand-off.js';
+import { busyTimesByKey, type HandOffTimes } from './hand-off.js';
 
 /** Rechecks and repeated releases make good by then what was lost, held or paused. */
 const REPAIR_MS = 5000;
@@ -13,6 +13,7 @@ const REPAIR_MS = 5000;
  */
 export function checkRefusal(history: History, times: HandOffTimes): readonly Violation[] {
   const { handOffMs } = times;
+  const busyTimesOf = busyTimesByKey(history, times);
   return history.calls.filter(isRefused).flatMap((call) => {
     const { askedAt, settledAt = history.endedAt, keys } = call;
     const [key = ''] = keys;
@@ -20,7 +21,7 @@ export function checkRefusal(history: History, times: HandOffTimes): readonly Vi
     const asking = history.calls
       .filter((it) => it !== call && it.keys.includes(key))
       .map((it) => ({ from: it.askedAt, to: it.settledAt ?? history.endedAt }));
-    const inTheWay = [...busyTimes(history, key, times), ...asking].find(
+    const inTheWay = [...busyTimesOf(key), ...asking].find(
       ({ from, to }) => from <= settledAt && to + handOffMs >= askedAt,
     );
     if (inTheWay) return [];
@@ -40,6 +41,7 @@ export function checkStaleRefusal(history: History): readonly Violation[] {
   return calls.flatMap((asking) => {
     const { call, process, keys, holdersThen, error, askedAt } = asking;
     const [key = ''] = keys;
+    if (!holdersThen || keys.length > 1 || !(error instanceof LockWaitTimeoutError)) return [];
     const isBehind = calls.some(
       (it) =>
         it !== asking &&
@@ -48,7 +50,7 @@ export function checkStaleRefusal(history: History): readonly Violation[] {
         it.askedAt <= askedAt &&
         (it.settledAt ?? Infinity) >= askedAt,
     );
-    if (isBehind || !holdersThen || keys.length > 1 || !(error instanceof LockWaitTimeoutError)) return [];
+    if (isBehind) return [];
     const { holder } = error;
     const hasHeld = holds.some(
       ({ owner, key: held, from, process: by, endedAt = Infinity }) =>
