@@ -8,7 +8,7 @@ describe('the page of errors', () => {
     const page = read('docs/troubleshooting.md');
     const source = read('libs/distributed-lock/src/locked/lock-http.ts');
     const status = (kind: string) => new RegExp(`DEFAULTS.*\\b${kind}: (\\d+)`).exec(source)?.[1];
-    const sent = [...source.matchAll(/^  (LOCK_\w+): \['(\w+)', '(.+)'\]/gm)];
+    const sent = [...source.matchAll(/^  (LOCK_\w+): \{\n    http: '(\w+)',[^}]*?    message: '(.+)',\n/gm)];
     const rows = [...page.matchAll(/^\| (\d{3}): (.+?) +\| `(\w+)`/gm)].map(([, ...row]) => row);
     expect(rows.length).toBeGreaterThan(0);
     expect(rows).toEqual(sent.map(([, code, kind = '', message]) => [status(kind), message, code]));
