@@ -5,7 +5,8 @@ export { InjectLockService, getLockServiceToken } from './distributed-lock.token
 
 export type { LockLogLevel, LockLoggerOption } from './observe/lock.logger.js';
 
-export { LockService, type Work } from './lock/lock.service.js';
+export { LockService } from './lock/lock.service.js';
+export type { Work } from './lock/run-under.js';
 export type {
   CallOptions,
   ForceReleaseOptions,

@@ -4,8 +4,6 @@ import { Acquirer } from './core/acquirer.js';
 
 import { EventHub } from './events/event-hub.js';
 import type { HeldLock } from './core/held-lock.js';
-import { discardStream, holdStream } from './streams/held-stream.js';
-import { streamKindOf } from './streams/streams.js';
 import { inspectByJson } from '../redaction/inspect-by-json.js';
 import {
   holderName,
@@ -15,7 +13,7 @@ import {
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
 import type { LockEvent } from './events/lock.events.js';
-import { internalsOf, putInternals, warnOnce } from './events/service-internals.js';
+import { internalsOf, putInternals } from './events/service-internals.js';
 import { describeGiven } from '../options/describe-given.js';
 import {
   CALL_NAMES,
@@ -31,7 +29,6 @@ import { forceRequest } from './request/force-request.js';
 import { listRequest } from './request/list-request.js';
 import { checkGraces, checkKeys, LockRequests, type LockRequest } from './request/lock-request.js';
 import { inBackground } from '../async-context/in-background.js';
-import { isPromiseLike } from '../async-context/maybe-promise.js';
 import { cannotError } from '../port/capabilities.js';
 import type { LockClient } from '../port/lock-client.js';
 import { defaultApplication, thisProcess } from './request/this-process.js';
@@ -49,10 +46,11 @@ import type {
   LockPage,
   WithLockOptions,
 } from './lock.js';
-import { findHold, findLock, runHolding } from './core/async-context.js';
+import { findHold, findLock } from './core/async-context.js';
 import { LockRuntime } from './core/lock-runtime.js';
-import { timeOfDay, type ClockReading } from '../time/clock.js';
+import { timeOfDay } from '../time/clock.js';
 import { RuntimeLifecycle } from './core/runtime-lifecycle.js';
+import { runUnder, type Work } from './run-under.js';
 
 const ONCE: CallOptions = { waitMs: 0 };
 /** Owners that a `forced` event names. */
@@ -82,7 +80,6 @@ export class LockService {
   private readonly requests: LockRequests;
   private readonly acquirer: Acquirer;
   private readonly callSites: CallSiteBudget;
-  private calls = 0;
   private isOpen = false;
   private closing: Promise<void> | undefined;
 
@@ -102,25 +99,10 @@ export class LockService {
     this.callSites = new CallSiteBudget(clock);
     const { scope, events } = this;
     this.events$ = events.bound;
-    const nextCall = () => ++this.calls;
-    const internals = putInternals(this, {
-      isBooting: false,
-      hasBooted: false,
-      events,
-      warned: new Set(),
-    });
+    const internals = putInternals(this, { isBooting: false, hasBooted: false, events });
     const told = application === false ? undefined : client;
-    const warnAbout = (about: string, message: string) => warnOnce(this, about, message);
     this.lifecycle = new RuntimeLifecycle(
-      () =>
-        new LockRuntime({
-          scope,
-          options: resolved,
-          client: told,
-          nextCall,
-          events,
-          warnOnce: warnAbout,
-        }),
+      () => new LockRuntime({ scope, options: resolved, client: told, events }),
       () => internals.isBooting,
     );
     this.requests = new LockRequests(resolved);
@@ -159,7 +141,7 @@ export class LockService {
     const hasNoOptions = typeof optionsOrWork === 'function' && maybeWork === undefined;
     const options = hasNoOptions ? NO_OPTIONS : (optionsOrWork as WithLockOptions);
     const work = hasNoOptions ? optionsOrWork : (maybeWork as Work<T>);
-    if (typeof work !== 'function') return Promise.reject(noWork(work));
+    if (typeof work !== 'function') return Promise.reject(notFunctionError(work));
     return this.lockFor(key, options, 'withLock').then((lock) => runUnder(lock, options, work));
   }
 
@@ -377,9 +359,6 @@ export class LockService {
   }
 }
 
-/** Work to do under a lock. */
-export type Work<T> = (lock: Lock) => T | Promise<T>;
-
 inspectByJson(LockService, 'LockService');
 
 /** A key may have thousands of readers. */
@@ -394,67 +373,8 @@ function checkNames(call: 'withLock' | 'acquire', options: WithLockOptions): voi
   checkOnLost(options.onLost);
 }
 
-function noWork(given: unknown): LockConfigurationError {
+function notFunctionError(given: unknown): LockConfigurationError {
   return new LockConfigurationError(
     `withLock takes a key, options or none, and a function to run; in place of the function it was given ${describeGiven(given)}.`,
   );
-}
-
-/** Settles as `work` does. Not async: synchronous work then needs no promise of ours, and other work one. */
-function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Work<T>): T | PromiseLike<T> {
-  let result: T | PromiseLike<T>;
-  try {
-    result = runHolding(lock, work);
-    if (isPromiseLike(result)) {
-      return Promise.resolve(result).then(
-        (value) => end(lock, onLost, value),
-        (error) => fail(lock, error),
-      );
-    }
-  } catch (error) {
-    return fail(lock, error);
-  }
-  return end(lock, onLost, result);
-}
-
-/** The work has failed. Its error is the caller's, whatever becomes of the release. */
-function fail(lock: HeldLock, error: unknown): never {
-  lock.releaseInBackground();
-  throw error;
-}
-
-/** The work has ended with `result`. Asks the store first if it is in doubt whether the lock was lost by now. */
-function end<T>(lock: HeldLock, onLost: WithLockOptions['onLost'], result: T): T | PromiseLike<T> {
-  const endedAt = lock.readClocks();
-  if (!lock.isInDoubt(endedAt)) return conclude(lock, onLost, result, endedAt);
-  return lock.whenSure().then(() => conclude(lock, onLost, result));
-}
-
-/** @throws LockLostError if the lock was lost before `endedAt`, or by now */
-function conclude<T>(
-  lock: HeldLock,
-  onLost: WithLockOptions['onLost'],
-  result: T,
-  endedAt?: ClockReading,
-): T {
-  let isKept = false;
-  try {
-    const loss = lock.noticeLoss(endedAt);
-    if (loss && onLost !== 'ignore') {
-      discardStream(result);
-      throw loss;
-    }
-    if (!streamKindOf(result)) return result;
-    const held = holdStream(result, lock, {
-      where: `The work under "${lock.key}"`,
-      readBy: 'caller',
-      onLost,
-      onEnd: () => lock.releaseInBackground(),
-    });
-    isKept = held !== undefined;
-    return held ? (held.value as T) : result;
-  } finally {
-    // Not awaited: its outcome must not replace the work's. Failures are events.
-    if (!isKept) lock.releaseInBackground(endedAt);
-  }
 }

@@ -64,9 +64,9 @@ export class Acquirer {
 
   /** Looks for the queue after the event, because a listener may release, abort or close. */
   private join(request: LockRequest, own: readonly Hold[]): Promise<HeldLock> {
-    const { emit, hears, nextCall } = this.open();
+    const { emit, hears, events } = this.open();
     const { key } = request;
-    const call = nextCall();
+    const call = events.nextCall();
     if (hears('asked')) emit({ type: 'asked', call, key });
     const refusal = this.refusalOf(request, own);
     if (!refusal) return this.queueOf(request).join(call, request, own);

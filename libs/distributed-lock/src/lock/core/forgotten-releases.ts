@@ -1,4 +1,4 @@
-import type { Clock } from '../../time/clock.js';
+import type { LockRuntime } from './lock-runtime.js';
 import type { CallSite } from '../request/call-site.js';
 
 /** The line of an `acquire()` is named when its lock has been held for this long while another caller of the process waits. */
@@ -12,11 +12,11 @@ export class ForgottenReleases {
   private readonly named = new Set<string>();
   private cancel: (() => void) | undefined;
 
-  constructor(private readonly parts: Parts) {}
+  constructor(private readonly runtime: LockRuntime) {}
 
   /** A caller waits for a lock that `acquire()` has at `site`. One timer serves all of them. */
   onWaiter(): void {
-    this.cancel ??= this.parts.clock.after(FORGOTTEN_AFTER_MS, () => this.onTime());
+    this.cancel ??= this.runtime.naming.after(FORGOTTEN_AFTER_MS, () => this.onTime());
   }
 
   stop(): void {
@@ -25,7 +25,7 @@ export class ForgottenReleases {
 
   private onTime(): void {
     this.cancel = undefined;
-    for (const { key, heldMs, site } of this.parts.heldByForgottenAcquire()) {
+    for (const { key, heldMs, site } of this.runtime.owners.heldByForgottenAcquire()) {
       const line = site.line ?? 'acquire()';
       if (this.named.has(line)) continue;
       if (heldMs < FORGOTTEN_AFTER_MS) this.onWaiter();
@@ -35,7 +35,7 @@ export class ForgottenReleases {
 
   private name(key: string, heldMs: number, line: string): void {
     this.named.add(line);
-    this.parts.warn(
+    this.runtime.events.warn(
       `Callers of this process wait for "${key}", which it has held for ${Math.round(heldMs)} ms by ${line}. Was that lock never released? Use withLock or await using. If it is held so long on purpose, ignore this: it is said once.`,
     );
   }
@@ -46,10 +46,4 @@ export interface ForgottenHold {
   readonly key: string;
   readonly heldMs: number;
   readonly site: CallSite;
-}
-
-interface Parts {
-  readonly clock: Clock;
-  readonly heldByForgottenAcquire: () => readonly ForgottenHold[];
-  readonly warn: (message: string) => void;
 }

@@ -173,7 +173,7 @@ export class Hold {
 
   private warnOfNested(): void {
     const [outer, nested] = [callText(this.site), callText(this.lastSharedBy)];
-    this.owner.runtime.warnOnce(
+    this.owner.runtime.events.warnOnce(
       `outlived: ${outer}, ${nested}`,
       `"${this.key}" stays locked although ${outer}, which acquired it, has ended: ${nested} shares the lock and still runs. Await it there. If it was not called there, a shared queue or pool has started it in the async context of the other: wrap the task, as in queue.add(AsyncResource.bind(task)), and use reentrant: false.`,
     );

@@ -1,9 +1,9 @@
-import { timeOfDay, type Clock } from '../../time/clock.js';
+import { timeOfDay } from '../../time/clock.js';
 import { within } from '../../time/within.js';
 import { inBackground } from '../../async-context/in-background.js';
 import { holderName, LockStoreError } from '../../port/lock.errors.js';
-import type { LockClient, LockHolder } from '../../port/lock-client.js';
-import type { GuardedStore } from './guarded-store.js';
+import type { LockHolder } from '../../port/lock-client.js';
+import type { LockRuntime } from './lock-runtime.js';
 import {
   holderIn,
   introductionIn,
@@ -15,7 +15,6 @@ import {
 } from './introduction.js';
 import type { LockInspection } from '../lock.js';
 import type { LockSnapshot } from '../../port/lock-store.js';
-import type { OwnerRegistry } from './owner-registry.js';
 
 /** How often a client looks whether to introduce itself. Locks that are held and waited for more shortly cost no introduction. */
 export const FIRST_INTRODUCTION_MS = 1000;
@@ -45,7 +44,7 @@ export class Introductions {
   /** The service closes, or the store has refused an entry. */
   private isStopped = false;
 
-  constructor(private readonly parts: Parts) {}
+  constructor(private readonly runtime: LockRuntime) {}
 
   // --- what others are told -------------------------------------------------------------------------------------
 
@@ -66,18 +65,18 @@ export class Introductions {
 
   /** How an owner of this client is called in messages to other processes: by its id, if the store is told no names. */
   nameOf(owner: string, site: string | undefined): string {
-    const { client } = this.parts;
+    const { client } = this.runtime;
     return holderName({ ...(client && { client }), ...(site !== undefined && { site }) }) ?? owner;
   }
 
   private schedule(): void {
-    this.ownersBefore = this.parts.owners.count;
-    this.cancel = this.parts.clock.after(FIRST_INTRODUCTION_MS, () => this.look());
+    this.ownersBefore = this.runtime.owners.count;
+    this.cancel = this.runtime.naming.after(FIRST_INTRODUCTION_MS, () => this.look());
   }
 
   private look(): void {
     this.cancel = undefined;
-    const { clock, owners, watchdogTimeoutMs } = this.parts;
+    const { naming: clock, owners, watchdogTimeoutMs } = this.runtime;
     if (owners.isEmpty) return;
     const hasLongOwner = owners.hasOneOf(this.ownersBefore);
     // Scheduled before anything that may fail.
@@ -90,13 +89,13 @@ export class Introductions {
   private isAwaited(): boolean {
     // An entry names no more of them than that.
     if (!this.mayBeAwaited || this.named.size >= MAX_AWAITED) return false;
-    const heldMs = this.parts.owners.longestAwaitedBeside(this.named);
+    const heldMs = this.runtime.owners.longestAwaitedBeside(this.named);
     this.mayBeAwaited = heldMs !== undefined;
     return heldMs !== undefined && heldMs >= FIRST_INTRODUCTION_MS;
   }
 
   private write(): void {
-    const { client, clock, store, watchdogTimeoutMs, owners } = this.parts;
+    const { client, naming: clock, store, watchdogTimeoutMs, owners } = this.runtime;
     if (!client) return;
     this.writtenAt = clock.now();
     const holds = owners.describeHoldsToName();
@@ -113,7 +112,7 @@ export class Introductions {
   private onFailed(error: unknown): void {
     if (!(error instanceof LockStoreError) || error.reason !== 'refused' || this.isStopped) return;
     this.stop();
-    this.parts.warn(
+    this.runtime.events.warn(
       `This process could not tell the store who it is, so nobody sees the names of what holds its locks. Locks work. Give application: false to stop that. ${error.message}`,
     );
   }
@@ -122,13 +121,13 @@ export class Introductions {
 
   /** True if the name of this owner can be found: in the store, or because it is an owner of this process. */
   mayKnow(owner: string): boolean {
-    return this.areKept || (this.parts.client !== undefined && this.isOwn(owner));
+    return this.areKept || (this.runtime.client !== undefined && this.isOwn(owner));
   }
 
   /** Who one owner is. Resolves within `NAME_WITHIN_MS`, then with the owner id alone. */
   findSoon(owner: string): Promise<LockHolder> {
     const found = this.find(owner).then(({ holder }) => holder);
-    return within(this.parts.clock, NAME_WITHIN_MS, found, { owner });
+    return within(this.runtime.naming, NAME_WITHIN_MS, found, { owner });
   }
 
   /** Says of a key who holds it and who waits for it. Never rejects: what is not known is left out. */
@@ -150,12 +149,12 @@ export class Introductions {
     if (this.isOwn(owner)) return this.ownHolder(owner);
     const introduction = await this.readOnce(clientOf(owner));
     if (!introduction) return { holder: { owner } };
-    return holderIn(introduction, owner, timeOfDay(this.parts.clock));
+    return holderIn(introduction, owner, timeOfDay(this.runtime.naming));
   }
 
   /** Looks at this one owner, however many locks this process holds. */
   private ownHolder(owner: string): IntroducedHolder {
-    const { client, owners } = this.parts;
+    const { client, owners } = this.runtime;
     if (!client) return { holder: { owner } };
     const { site, heldMs, leaseMs } = owners.describeHoldOf(requestedId(owner)) ?? {};
     const holder = {
@@ -178,29 +177,19 @@ export class Introductions {
 
   private async read(clientId: string): Promise<ClientIntroduction | undefined> {
     if (!this.areKept) return undefined;
-    const [text] = await this.parts.store.readIntroductions([clientId]).catch(() => []);
+    const [text] = await this.runtime.store.readIntroductions([clientId]).catch(() => []);
     return introductionIn(text);
   }
 
   /** The store keeps introductions, and this client has one. */
   private get areKept(): boolean {
-    const { client, store } = this.parts;
+    const { client, store } = this.runtime;
     return client !== undefined && store.can('names');
   }
 
   private isOwn(owner: string): boolean {
-    return clientOf(owner) === this.parts.store.clientId;
+    return clientOf(owner) === this.runtime.store.clientId;
   }
-}
-
-interface Parts {
-  readonly store: GuardedStore;
-  readonly clock: Clock;
-  readonly watchdogTimeoutMs: number;
-  /** `undefined` if the store is to be told nothing. */
-  readonly client: LockClient | undefined;
-  readonly owners: OwnerRegistry;
-  readonly warn: (message: string) => void;
 }
 
 function clientOf(owner: string): string {

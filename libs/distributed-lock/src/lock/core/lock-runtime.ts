@@ -25,10 +25,13 @@ const MAX_KEYS_NAMED = 5;
 /** The open store of one service, and the parts that all of its keys share. */
 export class LockRuntime {
   readonly scope: symbol;
+  /** Which process this is; `undefined` if the store is not to know. */
+  readonly client: LockClient | undefined;
   readonly clock: Clock;
   /** For timers that only tell people something. */
-  private readonly naming: Clock;
+  readonly naming: Clock;
   readonly chance: Chance;
+  readonly watchdogTimeoutMs: number;
   readonly store: GuardedStore;
   readonly deadlines: DeadlineTimer;
   readonly watchdog: Watchdog;
@@ -37,17 +40,14 @@ export class LockRuntime {
   readonly forgottenReleases: ForgottenReleases;
   readonly releases: ReleaseTracker;
   readonly fairQueues = new FairQueues();
-  readonly nextCall: () => number;
-  /** Warns of a probable mistake in the program, once for all warnings that are `about` the same. */
-  readonly warnOnce: (about: string, message: string) => void;
+  readonly events: EventHub;
   readonly emit: EventHub['emit'];
   readonly hears: EventHub['hears'];
 
-  constructor({ scope, options, client, nextCall, events, warnOnce }: Service) {
+  constructor({ scope, options, client, events }: Service) {
     const { emit, hears } = events;
     const { keyPrefix, watchdogTimeoutMs, chance } = options;
     const clock = detachedClock(options.clock);
-    const warn = (message: string) => emit({ type: 'warning', key: undefined, message });
     const onError = (during: string, error: unknown) =>
       emit({ type: 'error', key: undefined, during, error });
     const store = options.store.create({
@@ -57,35 +57,25 @@ export class LockRuntime {
       watchdogTimeoutMs,
       ...(client && { client }),
       onError,
-      onWarning: warn,
+      onWarning: (message) => events.warn(message),
       onState: (state) => emit({ type: 'store', key: undefined, store: this.store.name, state }),
     });
     this.scope = scope;
+    this.client = client;
     this.clock = clock;
+    this.naming = guardedClock(clock, (error) => onError('naming', error));
     this.chance = chance;
-    this.nextCall = nextCall;
+    this.watchdogTimeoutMs = watchdogTimeoutMs;
+    this.events = events;
     this.emit = emit;
     this.hears = hears;
-    this.warnOnce = warnOnce;
     this.store = guardedStore(store, onError);
     this.deadlines = new DeadlineTimer(clock);
-    this.watchdog = new Watchdog(this.store, clock, watchdogTimeoutMs, emit);
-    this.owners = new OwnerRegistry(this.store.clientId, clock, () => this.introductions.onOwner());
-    const naming = (this.naming = guardedClock(clock, (error) => onError('naming', error)));
-    this.introductions = new Introductions({
-      store: this.store,
-      clock: naming,
-      watchdogTimeoutMs,
-      client,
-      owners: this.owners,
-      warn,
-    });
-    this.forgottenReleases = new ForgottenReleases({
-      clock: naming,
-      heldByForgottenAcquire: () => this.owners.heldByForgottenAcquire(),
-      warn,
-    });
-    this.releases = new ReleaseTracker(this.store, clock, emit);
+    this.watchdog = new Watchdog(this);
+    this.owners = new OwnerRegistry(this);
+    this.introductions = new Introductions(this);
+    this.forgottenReleases = new ForgottenReleases(this);
+    this.releases = new ReleaseTracker(this);
     this.store.notifications$.subscribe((notification) => {
       this.owners.onNotification(notification);
       if (notification.kind === 'gap') this.watchdog.check(this.owners.leases());
@@ -129,7 +119,7 @@ export class LockRuntime {
       ? ' Was a lock of acquire() never released? Use withLock or await using.'
       : '';
     const message = `The application waits with closing, ${graceMs} ms at most, for locks that are still held: ${named.join(', ')}.${question} Long work should end by lock.shutdownSignal.`;
-    this.emit({ type: 'warning', key: undefined, message });
+    this.events.warn(message);
   }
 
   stopTimers(): void {
@@ -144,12 +134,9 @@ interface Service {
   /** Tells its holds from those of another service in the same async flow. */
   readonly scope: symbol;
   readonly options: ResolvedLockOptions;
-  /** Which process this is; `undefined` if the store is not to know. */
+  /** As `LockRuntime.client`. */
   readonly client: LockClient | undefined;
-  /** Numbers a call, for its events. */
-  readonly nextCall: () => number;
   readonly events: EventHub;
-  readonly warnOnce: (about: string, message: string) => void;
 }
 
 /** As in `"goods:42" (GoodsController.purchase, for 12 s)`. */

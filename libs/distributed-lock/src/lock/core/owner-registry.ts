@@ -2,9 +2,10 @@ import { RebuiltMap } from '../../collections/rebuilt-map.js';
 import type { HoldSnapshot } from '../lock.js';
 import type { LockShutdownError } from '../../port/lock.errors.js';
 import type { Notification } from '../../port/lock-store.js';
-import { readClocks, timeOfDay, type Clock } from '../../time/clock.js';
+import { readClocks, timeOfDay } from '../../time/clock.js';
 import type { Hold } from './hold.js';
 import type { Lease } from './lease.js';
+import type { LockRuntime } from './lock-runtime.js';
 import type { Owner } from './owner.js';
 import type { ForgottenHold } from './forgotten-releases.js';
 import { holdsToName } from './introduction.js';
@@ -23,11 +24,7 @@ export class OwnerRegistry {
   private readonly byId = new RebuiltMap<string, Owner>();
   private onEmpty: (() => void) | undefined;
 
-  constructor(
-    private readonly clientId: string,
-    private readonly clock: Clock,
-    private readonly onOwner: () => void,
-  ) {}
+  constructor(private readonly runtime: LockRuntime) {}
 
   get isEmpty(): boolean {
     return this.byId.size === 0;
@@ -36,24 +33,24 @@ export class OwnerRegistry {
   /** True if one of the first `count` owners is still there. */
   hasOneOf(count: number): boolean {
     const [oldest] = this.byId.values();
-    return oldest !== undefined && Number(oldest.id.slice(this.clientId.length + 1)) <= count;
+    return oldest !== undefined && Number(oldest.id.slice(this.runtime.store.clientId.length + 1)) <= count;
   }
 
   describeHolds(): readonly HoldSnapshot[] {
-    const [now, time] = [this.clock.now(), timeOfDay(this.clock)];
+    const [now, time] = [this.runtime.clock.now(), timeOfDay(this.runtime.clock)];
     return Array.from(this.allHolds(), (hold) => hold.describe(now, time));
   }
 
   /** The holds that people look for: those that others wait for, and those that are held longest. */
   describeHoldsToName(): readonly HoldSnapshot[] {
-    const [now, time] = [this.clock.now(), timeOfDay(this.clock)];
+    const [now, time] = [this.runtime.clock.now(), timeOfDay(this.runtime.clock)];
     return holdsToName(this.allHolds()).map((hold) => hold.describe(now, time));
   }
 
   /** The first hold of one owner, which is its longest-held one. Looks at no other. */
   describeHoldOf(owner: string): HoldSnapshot | undefined {
     const [hold] = this.byId.get(owner)?.holds ?? [];
-    return hold?.describe(this.clock.now(), timeOfDay(this.clock));
+    return hold?.describe(this.runtime.clock.now(), timeOfDay(this.runtime.clock));
   }
 
   /** How long the longest-held lock is held, in ms, that others wait for and whose owner is not among `named`. */
@@ -61,12 +58,12 @@ export class OwnerRegistry {
     let first = Infinity;
     for (const { acquiredAt, owner } of this.allHolds())
       if (acquiredAt < first && owner.contention.isContended && !named.has(owner.id)) first = acquiredAt;
-    return first === Infinity ? undefined : this.clock.now() - first;
+    return first === Infinity ? undefined : this.runtime.clock.now() - first;
   }
 
   /** How much longer the lease that ends last is valid, in ms. */
   get longestValidityMs(): number {
-    const at = readClocks(this.clock);
+    const at = readClocks(this.runtime.clock);
     let longest = 0;
     for (const owner of this.byId.values()) longest = Math.max(longest, owner.measureValidity(at));
     return longest;
@@ -78,9 +75,9 @@ export class OwnerRegistry {
 
   /** @returns an owner id that was never used before */
   register(owner: Owner): string {
-    const id = `${this.clientId}:${++this.count}`;
+    const id = `${this.runtime.store.clientId}:${++this.count}`;
     this.byId.set(id, owner);
-    this.onOwner();
+    this.runtime.introductions.onOwner();
     return id;
   }
 

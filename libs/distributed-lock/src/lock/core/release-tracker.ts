@@ -1,11 +1,10 @@
-import type { Clock } from '../../time/clock.js';
 import { Delays } from '../../time/delays.js';
 import { detached } from '../../async-context/detached.js';
 import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
-import type { LockEvent } from '../events/lock.events.js';
 import type { LockError } from '../../port/lock.errors.js';
 import type { ReleaseReply, ReleaseRequest } from '../../port/lock-store.js';
-import type { GuardedStore, Replies } from './guarded-store.js';
+import type { Replies } from './guarded-store.js';
+import type { LockRuntime } from './lock-runtime.js';
 
 /** A release that has begun. */
 export interface Release {
@@ -22,12 +21,8 @@ export class ReleaseTracker {
   private onAllDone: (() => void) | undefined;
   private readonly delays: Delays;
 
-  constructor(
-    private readonly store: Pick<GuardedStore, 'release'>,
-    clock: Clock,
-    readonly emit: (event: LockEvent) => void,
-  ) {
-    this.delays = new Delays(clock);
+  constructor(readonly runtime: LockRuntime) {
+    this.delays = new Delays(runtime.clock);
   }
 
   get areAllDone(): boolean {
@@ -38,7 +33,7 @@ export class ReleaseTracker {
   send(request: ReleaseRequest, delayMs = 0): Release {
     this.underWay += 1;
     const release = new PendingRelease(this, request.key);
-    if (delayMs <= 0) this.store.release(request, release);
+    if (delayMs <= 0) this.runtime.store.release(request, release);
     else inBackground(this.sendLater(request, release, delayMs));
     return release;
   }
@@ -55,7 +50,9 @@ export class ReleaseTracker {
   }
 
   private sendLater(request: ReleaseRequest, release: PendingRelease, ms: number): NeverRejects<void> {
-    const sent = detached(() => this.delays.wait(ms).then(() => this.store.release(request, release)));
+    const sent = detached(() =>
+      this.delays.wait(ms).then(() => this.runtime.store.release(request, release)),
+    );
     return sent as NeverRejects<void>;
   }
 }
@@ -82,7 +79,7 @@ class PendingRelease implements Release, Replies<ReleaseReply> {
   }
 
   onFailure(error: LockError): void {
-    this.tracker.emit({ type: 'error', key: this.key, during: 'release', error });
+    this.tracker.runtime.emit({ type: 'error', key: this.key, during: 'release', error });
     this.onReply('unknown');
   }
 

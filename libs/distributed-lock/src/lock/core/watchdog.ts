@@ -1,11 +1,10 @@
 import { exhaustMap, type Subscription } from 'rxjs';
 import { LinkedQueue } from '../../collections/linked-queue.js';
-import type { Clock } from '../../time/clock.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
 import type { Lease } from './lease.js';
-import type { LockEvent } from '../events/lock.events.js';
-import type { LockStore, Renewal, RenewalReply } from '../../port/lock-store.js';
+import type { LockRuntime } from './lock-runtime.js';
+import type { Renewal, RenewalReply } from '../../port/lock-store.js';
 
 export const FASTEST_ROUND_MS = 10;
 export const SLOWEST_ROUND_MS = 1000;
@@ -27,18 +26,14 @@ export class Watchdog {
   private rounds: Subscription | undefined;
   private readonly roundMs: number;
 
-  constructor(
-    private readonly store: Pick<LockStore, 'renew'>,
-    private readonly clock: Clock,
-    watchdogTimeoutMs: number,
-    private readonly emit: (event: LockEvent) => void,
-  ) {
+  constructor(private readonly runtime: LockRuntime) {
+    const { watchdogTimeoutMs } = runtime;
     this.roundMs = Math.min(Math.max(watchdogTimeoutMs / 30, FASTEST_ROUND_MS), SLOWEST_ROUND_MS);
   }
 
   watch(lease: Lease): void {
     this.watched.push(lease);
-    this.rounds ??= this.clock
+    this.rounds ??= this.runtime.clock
       .interval(this.roundMs)
       .pipe(exhaustMap(() => this.round()))
       .subscribe();
@@ -69,7 +64,7 @@ export class Watchdog {
    */
   send(renewals: readonly Renewal[]): NeverRejects<readonly RenewalReply[]> {
     return this.ask(renewals).catch((error: unknown) => {
-      this.emit({ type: 'error', key: undefined, during: 'renewal', error });
+      this.runtime.emit({ type: 'error', key: undefined, during: 'renewal', error });
       return renewals.map(({ key }): RenewalReply => {
         return {
           kind: 'unknown',
@@ -85,7 +80,7 @@ export class Watchdog {
   }
 
   private async ask(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
-    const replies = await this.store.renew(renewals);
+    const replies = await this.runtime.store.renew(renewals);
     if (replies.length === renewals.length) return replies;
     throw new Error(`The store answered ${replies.length} of ${renewals.length} renewals.`);
   }

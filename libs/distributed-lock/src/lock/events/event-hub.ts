@@ -11,6 +11,9 @@ export interface EventLog {
   stop(): void;
 }
 
+/** Names of calls may be computed, so that there is no end of them. */
+const MAX_WARNINGS = 100;
+
 /**
  * Passes the events of one service to its log and then to its listeners.
  *
@@ -26,6 +29,9 @@ export class EventHub {
   log: EventLog | undefined;
   private readonly listeners = new Subject<LockEvent>();
   private isReportingListener = false;
+  /** The subjects of the warnings that are given once. */
+  private readonly warned = new Set<string>();
+  private calls = 0;
 
   constructor() {
     const onListenerFailed = (error: unknown) => this.onListenerFailed(error);
@@ -41,6 +47,24 @@ export class EventHub {
     if (log?.wants(event.type)) this.write(log, event);
     this.listeners.next(event);
   };
+
+  /** A number for the events of one call. */
+  nextCall(): number {
+    return (this.calls += 1);
+  }
+
+  /** Emits a `warning` event, which the logger writes: the configuration works, and is probably not meant. */
+  warn(message: string): void {
+    this.emit({ type: 'warning', key: undefined, message });
+  }
+
+  /** Warns of a probable mistake in the program, once for all warnings that are `about` the same. Not in production. */
+  warnOnce(about: string, message: string): void {
+    const { warned } = this;
+    if (process.env['NODE_ENV'] === 'production' || warned.has(about) || warned.size >= MAX_WARNINGS) return;
+    warned.add(about);
+    this.warn(message);
+  }
 
   /** No event is passed on after it: a late one would begin a timer of the log. */
   complete(): void {

@@ -10,8 +10,6 @@ interface ServiceInternals {
   hasBooted: boolean;
   /** For the log, for tracing, and for parts of this package beside the service that emit, such as the election of a leader. */
   readonly events: EventHub;
-  /** The subjects of the warnings that are given once. */
-  readonly warned: Set<string>;
 }
 
 /** No member of the class, so that no editor offers it. A property, so that it is found behind a Proxy of Nest, too. */
@@ -35,18 +33,12 @@ export function internalsOf(service: object): ServiceInternals {
   return (service as { readonly [INTERNALS]: ServiceInternals })[INTERNALS];
 }
 
-/** Names of calls may be computed, so that there is no end of them. */
-const MAX_WARNINGS = 100;
-
-/** Warns of a probable mistake in the program, once for all warnings that are `about` the same. Not in production. */
+/** As `EventHub.warnOnce`. */
 export function warnOnce(service: object, about: string, message: string): void {
-  const { warned } = internalsOf(service);
-  if (process.env['NODE_ENV'] === 'production' || warned.has(about) || warned.size >= MAX_WARNINGS) return;
-  warned.add(about);
-  warn(service, message);
+  internalsOf(service).events.warnOnce(about, message);
 }
 
-/** Emits a `warning` event, which the logger writes: the configuration works, and is probably not meant. */
+/** As `EventHub.warn`. */
 export function warn(service: object, message: string): void {
-  internalsOf(service).events.emit({ type: 'warning', key: undefined, message });
+  internalsOf(service).events.warn(message);
 }

@@ -1,0 +1,75 @@
+import type { HeldLock } from './core/held-lock.js';
+import { runHolding } from './core/async-context.js';
+import { discardStream, holdStream } from './streams/held-stream.js';
+import { streamKindOf } from './streams/streams.js';
+import { isPromiseLike } from '../async-context/maybe-promise.js';
+import type { ClockReading } from '../time/clock.js';
+import type { Lock, WithLockOptions } from './lock.js';
+
+/** Work to do under a lock. */
+export type Work<T> = (lock: Lock) => T | Promise<T>;
+
+/**
+ * Runs `work` in a flow that has `lock`, and releases the lock when the work has ended. Settles as `work` does.
+ *
+ * Not async: synchronous work then needs no promise of ours, and other work one.
+ *
+ * @throws LockLostError if the work has succeeded and the lock was lost, unless `onLost` is `'ignore'`
+ */
+export function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: Work<T>): T | PromiseLike<T> {
+  let result: T | PromiseLike<T>;
+  try {
+    result = runHolding(lock, work);
+    if (isPromiseLike(result)) {
+      return Promise.resolve(result).then(
+        (value) => end(lock, onLost, value),
+        (error) => fail(lock, error),
+      );
+    }
+  } catch (error) {
+    return fail(lock, error);
+  }
+  return end(lock, onLost, result);
+}
+
+/** The work has failed. Its error is the caller's, whatever becomes of the release. */
+function fail(lock: HeldLock, error: unknown): never {
+  lock.releaseInBackground();
+  throw error;
+}
+
+/** The work has ended with `result`. Asks the store first if it is in doubt whether the lock was lost by now. */
+function end<T>(lock: HeldLock, onLost: WithLockOptions['onLost'], result: T): T | PromiseLike<T> {
+  const endedAt = lock.readClocks();
+  if (!lock.isInDoubt(endedAt)) return conclude(lock, onLost, result, endedAt);
+  return lock.whenSure().then(() => conclude(lock, onLost, result));
+}
+
+/** @throws LockLostError if the lock was lost before `endedAt`, or by now */
+function conclude<T>(
+  lock: HeldLock,
+  onLost: WithLockOptions['onLost'],
+  result: T,
+  endedAt?: ClockReading,
+): T {
+  let isKept = false;
+  try {
+    const loss = lock.noticeLoss(endedAt);
+    if (loss && onLost !== 'ignore') {
+      discardStream(result);
+      throw loss;
+    }
+    if (!streamKindOf(result)) return result;
+    const held = holdStream(result, lock, {
+      where: `The work under "${lock.key}"`,
+      readBy: 'caller',
+      onLost,
+      onEnd: () => lock.releaseInBackground(),
+    });
+    isKept = held !== undefined;
+    return held ? (held.value as T) : result;
+  } finally {
+    // Not awaited: its outcome must not replace the work's. Failures are events.
+    if (!isKept) lock.releaseInBackground(endedAt);
+  }
+}
