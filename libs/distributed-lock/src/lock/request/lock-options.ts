@@ -226,7 +226,7 @@ function checkText(name: string, text: unknown): void {
   );
 }
 
-export function checkCount(name: string, count: number, max: number): void {
+function checkCount(name: string, count: number, max: number): void {
   const isRight = Number.isInteger(count) && count >= 1 && count <= max;
   checkOption(isRight, name, `a whole number from 1 to ${max}`, count, describeNumber);
 }
