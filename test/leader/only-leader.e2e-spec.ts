@@ -143,7 +143,7 @@ describe('a call of an @OnlyLeader method', () => {
     await expect(stray.add(1, 2)).rejects.toMatchObject({
       code: 'LOCK_CONFIGURATION',
       message:
-        '@OnlyLeader on Jobs.add: Nest has injected no leaders into this object, so the method did not run. Make its class a provider of an application that imports LeaderModule.forFeature(…).',
+        '@OnlyLeader on Jobs.add: Nest has injected no leaders into this object, so the method did not run. Make its class a provider of an application that imports LeaderModule.forFeature(…), and call it after the constructor: in onApplicationBootstrap() or later.',
     });
   });
 });

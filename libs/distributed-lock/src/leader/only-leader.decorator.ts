@@ -1,7 +1,6 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { refuseStandard } from '../options/standard-decorators.js';
 import type { AnyFunction } from '../nest/metadata.js';
-import { underConstruction } from '../nest/under-construction.js';
 import { wrapMethod } from '../nest/wrap-method.js';
 import type { Candidate } from './candidate.js';
 import { TERM_SLOTS } from './current-term.decorator.js';
@@ -92,11 +91,9 @@ export function isOnlyLeader(prototype: object, method: string | symbol): boolea
 function leadersOf(self: unknown, where: string): AllLeaders {
   const leaders = (self as { readonly [LEADERS]?: AllLeaders } | undefined)?.[LEADERS];
   if (leaders?.brand === LEADERS) return leaders;
-  const cls = underConstruction(self);
-  const why = leaders
-    ? 'a mock is injected in the place of the leaders, so the method did not run. In a test import DistributedLockModule.forRoot() and LeaderModule.forFeature(…), which lead in memory.'
-    : cls === undefined
-      ? 'Nest has injected no leaders into this object, so the method did not run. Make its class a provider of an application that imports LeaderModule.forFeature(…).'
-      : `it is called in the constructor of ${cls}, and Nest injects the leaders after that, so the method did not run. Call it in onApplicationBootstrap() or later.`;
-  throw new LockConfigurationError(`${where}: ${why}`);
+  throw new LockConfigurationError(
+    leaders
+      ? `${where}: a mock is injected in the place of the leaders, so the method did not run. In a test import DistributedLockModule.forRoot() and LeaderModule.forFeature(…), which lead in memory.`
+      : `${where}: Nest has injected no leaders into this object, so the method did not run. Make its class a provider of an application that imports LeaderModule.forFeature(…), and call it after the constructor: in onApplicationBootstrap() or later.`,
+  );
 }

@@ -2,7 +2,6 @@ import type { DiscoveryService } from '@nestjs/core';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import type { LockService } from '../lock/lock.service.js';
 import { importOf } from '../distributed-lock.tokens.js';
-import { underConstruction } from '../nest/under-construction.js';
 
 /**
  * The registrations of all applications of the process, also of another build of this package. By `WeakRef`, because
@@ -45,27 +44,24 @@ export function serviceOf(object: unknown, name: string, where: string): LockSer
   const running = registrations.filter((it) => it.isRunning);
   const [only] = running;
   if (only && running.length === 1) return only.service;
+  const [problem, remedy] =
+    running.length > 1
+      ? [
+          'several applications of this process offer locks, and this object is a provider of none of them.',
+          'Make it a provider.',
+        ]
+      : registrations.length > 0
+        ? [
+            'no running application offers locks: the one that does has not started yet, or is closed, and this object is no provider of it.',
+            'Make it a provider, or call it between the start and the end of the application.',
+          ]
+        : [
+            'no running application offers locks.',
+            `Import ${importOf(name)}, and call it between the start and the end of the application.`,
+          ];
   const options = name === 'default' ? '' : `{ name: '${name}' }`;
-  const cls = underConstruction(object);
-  const fail = (why: string): never => {
-    throw new LockConfigurationError(`@Locked on ${where}: ${why}`);
-  };
-  if (cls !== undefined) {
-    return fail(
-      `it is called in the constructor of ${cls}, and Nest injects the locks after that. Call it in onModuleInit() or later. In a unit test without a module write new TestLocks(${options}).injectInto(${cls}.prototype) before; TestLocks is in nestjs-distributed-lock/testing.`,
-    );
-  }
-  if (only) {
-    return fail(
-      'several applications of this process offer locks, and this object is a provider of none of them. Make it a provider.',
-    );
-  }
-  const remedy =
-    registrations.length > 0
-      ? 'The application that offers them has not started yet, or is closed, and this object is no provider of it. Make it a provider, or call it between the start and the end of the application.'
-      : `Import ${importOf(name)}, and call it between the start and the end of the application.`;
-  return fail(
-    `no running application offers locks. ${remedy} In a unit test without a module import TestLocks from nestjs-distributed-lock/testing, and write new TestLocks(${options}).injectInto(…) around the object.`,
+  throw new LockConfigurationError(
+    `@Locked on ${where}: ${problem} ${remedy} Nest injects the locks after the constructor, so a provider calls the method in onModuleInit() or later. In a unit test without a module import TestLocks from nestjs-distributed-lock/testing, and write new TestLocks(${options}).injectInto(…) around the object.`,
   );
 }
 
