@@ -26,6 +26,7 @@ import {
 export class SqlConnection {
   /** The first attempt to connect has ended. */
   readonly attempted: Promise<void>;
+  readonly commandTimeoutMs: number;
   private onAttempted = (): void => undefined;
   private readonly waiting = new WaitingSqlRequests();
   private readonly errors: ConnectionErrors;
@@ -38,7 +39,7 @@ export class SqlConnection {
     private readonly options: ConnectionOptions,
   ) {
     conceal(this, 'database', 'kept');
-    const { commandTimeoutMs: ms } = options;
+    const ms = (this.commandTimeoutMs = options.commandTimeoutMs);
     this.attempted = new Promise((resolve) => (this.onAttempted = resolve));
     const errors = (this.errors = new ConnectionErrors(database.server, options.address));
     this.pipe = new RequestPipe({
@@ -91,7 +92,7 @@ export class SqlConnection {
   }
 
   private attempt(): Attempt<SqlLink> {
-    const withinMs = connectWithinMs(this.options.commandTimeoutMs);
+    const withinMs = connectWithinMs(this.commandTimeoutMs);
     return {
       withinMs,
       lateError: new Error(
@@ -148,7 +149,7 @@ export class SqlConnection {
     this.pipe.onAnswer();
     const now = this.options.clock.now();
     const isSplit = failure.mayBeOne && requests.length > 1;
-    const mayRepeat = ({ since }: SqlRequest) => now < since + this.options.commandTimeoutMs;
+    const mayRepeat = ({ since }: SqlRequest) => now < since + this.commandTimeoutMs;
     const again = isSplit || failure.mayRepeat ? requests.filter(mayRepeat) : [];
     if (isSplit) for (const request of requests) request.isAlone = true;
     const failed = requests.filter((request) => !again.includes(request));

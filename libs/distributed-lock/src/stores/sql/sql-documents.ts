@@ -1,5 +1,5 @@
 import { promiseOf } from '../../async-context/promise-of.js';
-import type { Reading } from '../core/document.js';
+import type { LockDocument, Reading } from '../core/document.js';
 import type { NamePage, NameRequest, Swap, Take, WriteReply } from '../core/register.js';
 import { checkLockName, checkRowName, isIntroduction } from './lock-name.js';
 import type { SqlConnection } from './sql-connection.js';
@@ -26,6 +26,18 @@ export class SqlDocuments {
   swap(swap: Swap): Promise<WriteReply> {
     const { name } = swap;
     return this.connection.run('swap', swap, name).then((reply) => writeReply(name, reply));
+  }
+
+  /** Writes a document that no lane has, soon after it was read. Nothing is granted by that. */
+  replace(name: string, expected: Reading, next: LockDocument): Promise<WriteReply> {
+    const { lastToken } = expected;
+    const notAfter = (): number => this.soonAfter(expected);
+    const swap = { name, expected, next, lastToken, isExact: true, notified: [], mayBeForgotten: true };
+    return this.swap({ ...swap, notAfter });
+  }
+
+  protected soonAfter({ now }: Reading): number {
+    return Math.ceil(now + 2 * this.connection.commandTimeoutMs);
   }
 
   async read(name: string): Promise<Reading> {

@@ -40,7 +40,10 @@ export class SqlRegister extends SqlDocuments implements Register {
       (name, reading) => this.listener?.onReading(name, reading),
     );
     if (database.access !== 'read') {
-      this.sweeper = new TableSweeper(own, () => new SqlDocuments(new SqlConnection(database, own)));
+      this.sweeper = new TableSweeper(
+        { clock, chance },
+        () => new SqlDocuments(new SqlConnection(database, own)),
+      );
     }
     this.stopKeepingAlive = keepAlive(clock, () =>
       inBackground(
@@ -70,17 +73,9 @@ export class SqlRegister extends SqlDocuments implements Register {
     const name = introductionRow(clientId);
     const owner = `${clientId}:0`;
     const expected = await this.presentRow(name, owner, leaseMs);
-    const grant = { owner, claim: LOCK, token: 1, lastToken: 1 };
-    await this.swap({
-      name,
-      expected,
-      next: { holders: [{ ...grant, until: { inMs: leaseMs }, nonce: asciiText(text) }], queue: [] },
-      lastToken: expected.lastToken,
-      isExact: false,
-      notified: [],
-      mayBeForgotten: true,
-      notAfter: () => this.notAfter(expected),
-    });
+    const lease = { until: { inMs: leaseMs }, nonce: asciiText(text) };
+    const holder = { owner, claim: LOCK, token: 1, lastToken: 1, ...lease };
+    await this.replace(name, expected, { holders: [holder], queue: [] });
   }
 
   async readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
@@ -103,12 +98,8 @@ export class SqlRegister extends SqlDocuments implements Register {
     const found = await this.read(name);
     if (found.version !== undefined) return found;
     const request = { key: name, owner, claim: LOCK, leaseMs, waitMs: 0, ticket: 0, tokens: 1 };
-    const notAfter = (): number => this.notAfter(found);
+    const notAfter = (): number => this.soonAfter(found);
     return (await this.takeRow({ name, request, minToken: 0, notes: [], notAfter })).reading;
-  }
-
-  private notAfter({ now }: Reading): number {
-    return Math.ceil(now + 2 * this.commandTimeoutMs);
   }
 }
 

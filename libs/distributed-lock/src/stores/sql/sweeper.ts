@@ -33,7 +33,7 @@ export class TableSweeper {
 
   /** @param open connects for one sweep */
   constructor(
-    private readonly context: SweeperContext,
+    private readonly context: { readonly clock: Clock; readonly chance: Chance },
     private readonly open: () => SqlDocuments,
   ) {
     this.delays = new Delays(context.clock);
@@ -97,23 +97,8 @@ export class TableSweeper {
   private async freeAbandoned(documents: SqlDocuments, name: string): Promise<void> {
     const expected = await documents.read(name);
     if (expected.version === undefined || !isAbandoned(expected)) return;
-    await documents.swap({
-      name,
-      expected,
-      next: FREE,
-      lastToken: expected.lastToken,
-      isExact: true,
-      notified: [],
-      mayBeForgotten: true,
-      notAfter: () => Math.ceil(expected.now + this.context.commandTimeoutMs),
-    });
+    await documents.replace(name, expected, FREE);
   }
-}
-
-interface SweeperContext {
-  readonly clock: Clock;
-  readonly chance: Chance;
-  readonly commandTimeoutMs: number;
 }
 
 function isAbandoned({ document, notes, now }: Reading): boolean {

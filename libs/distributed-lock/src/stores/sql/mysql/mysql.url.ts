@@ -22,19 +22,11 @@ const PLACE = 'Write it in the URL: mysql://user:password@host:port/database.';
 const SSL: UrlParameter = {
   takes: 'true, false, options of TLS in JSON as {"rejectUnauthorized":true}, or Amazon RDS',
   read: (text) => {
-    const value =
-      { true: {}, 1: {}, false: false, 0: false, 'Amazon RDS': 'Amazon RDS' }[text] ?? parsed(text);
-    const isOptions = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isOptions || value === false || value === 'Amazon RDS' ? value : undefined;
+    const words = { true: {}, 1: {}, false: false, 0: false, 'Amazon RDS': 'Amazon RDS' };
+    return Object.hasOwn(words, text) ? words[text as keyof typeof words] : jsonObject(text);
   },
 };
-const ATTRIBUTES: UrlParameter = {
-  takes: 'an object in JSON',
-  read: (text) => {
-    const value = parsed(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
-  },
-};
+const ATTRIBUTES: UrlParameter = { takes: 'an object in JSON', read: jsonObject };
 
 /** What a URL may ask for. mysql2 prints other parameters and goes on without them. */
 export const MYSQL_PARAMETERS: UrlParameters = {
@@ -72,9 +64,10 @@ export function optionsIn(url: URL): ConnectionOptions {
   };
 }
 
-function parsed(text: string): unknown {
+function jsonObject(text: string): object | undefined {
   try {
-    return JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
   } catch {
     return undefined;
   }
