@@ -109,7 +109,7 @@ export class EtcdMember {
 }
 
 /** A request under way. `cancel` rejects its reply. */
-export interface Exchange<Reply> {
+interface Exchange<Reply> {
   readonly reply: Promise<Reply>;
   readonly cancel: () => void;
 }

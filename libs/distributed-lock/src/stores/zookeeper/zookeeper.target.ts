@@ -13,7 +13,7 @@ import { serverAddress, type Server } from './client/connection.js';
 /** Servers as `host:port`, with commas between them and a path behind the last, or as a list. */
 export type ZookeeperTarget = string | readonly string[];
 
-export interface Ensemble {
+interface Ensemble {
   readonly servers: readonly Server[];
   /** The path that the servers' connect string ends with; '' without one. */
   readonly chroot: string;

@@ -134,7 +134,7 @@ export interface DatabaseOptions extends SqlDatabaseOptions {
 
 export type Query = (sql: string, parameters: unknown[]) => Promise<readonly object[]>;
 
-export interface Hello {
+interface Hello {
   readonly replica: number | string;
   /** `on` if the transactions of this user are read-only by default, else `off`. */
   readonly readonly: string;

@@ -2,7 +2,7 @@
  * The leader sends a ping within this part of a session. It sends two in each tick, and a session has two ticks at least. An
  * eighth is added for a ping that is late.
  */
-export const PINGED_WITHIN = (1 / 4) * (9 / 8);
+const PINGED_WITHIN = (1 / 4) * (9 / 8);
 
 /**
  * Knows the newest request of this client from which the leader certainly counts the session.
