@@ -16,12 +16,8 @@ export interface RedisClient extends Omit<RedisNode, 'askBeside'>, EventEmitter<
   readonly user: string;
   /** The database for the locks. Each connection begins in database 0. */
   readonly database: TargetDatabase;
-  /**
-   * Connects, and connects again whenever the connection is lost, until it is closed.
-   *
-   * @param onFailure gets the error of an attempt that has failed
-   */
-  open(onFailure: (error: Error) => void): void;
+  /** Connects, and connects again whenever the connection is lost, until it is closed. */
+  open(): void;
   /** Quits in order if the server replies within `withinMs`, and then disconnects in any case. */
   close(withinMs: number): Promise<void>;
   /** The masters of a cluster, connected or not; the only server if there is no cluster. */
@@ -60,6 +56,7 @@ export interface ClientEvents {
   ready: [];
   /** The connection is lost, or none could be opened. A reply that is missing never comes. */
   close: [];
+  /** The error of a connection, or of an attempt to open one. */
   error: [error: Error];
   /** A message of a channel that it is subscribed to. */
   message: [channel: string, text: string];

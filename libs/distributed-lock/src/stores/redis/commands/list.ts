@@ -180,17 +180,9 @@ async function mastersOf(client: RedisClient): Promise<readonly Master[]> {
   for (const [first, last, place] of await slotRanges(client)) {
     if (!place) continue;
     const address = `${place[0]}:${place[1]}`;
-    const { name, slots, node } = masters.get(address) ?? {
-      name: address,
-      slots: 0,
-      node: client.ownerOf?.(first),
-    };
-    masters.set(address, {
-      address,
-      name: `${name} ${first}-${last}`,
-      slots: slots + last - first + 1,
-      node,
-    });
+    const known = masters.get(address) ?? { address, name: address, slots: 0, node: client.ownerOf?.(first) };
+    const slots = known.slots + last - first + 1;
+    masters.set(address, { ...known, name: `${known.name} ${first}-${last}`, slots });
   }
   const nodes = [...masters.values()].flatMap(({ node }) => node?.address ?? []);
   if (new Set(nodes).size < nodes.length) {

@@ -12,16 +12,30 @@ class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
   override readonly flush: ReleaseRequest['flush'];
 
   constructor(
-    { key, claim, flush }: ReleaseRequest,
+    private readonly request: ReleaseRequest,
     context: ScriptContext,
-    private readonly argsNow: () => Arguments,
+    private readonly requests: OwnerRequests,
   ) {
-    super(releaseScript, context, { key, kind: claim.kind });
-    this.flush = flush;
+    super(releaseScript, context, { key: request.key, kind: request.claim.kind });
+    this.flush = request.flush;
   }
 
+  /** Every copy names the same tokens. A copy with another last token would let the server give one out twice. */
   protected args(): Arguments {
-    return this.argsNow();
+    const { owner, claim, used, holdUntil } = this.request;
+    const { connection, minToken, serverFields, sharesTokens } = this.context;
+    const holdMs = holdUntil === undefined ? 0 : Math.max(0, Math.ceil(holdUntil - connection.clock.now()));
+    // The reply to a common release lacks the server's time, which is needed while an acquire of the owner is unanswered.
+    const isCommon =
+      claim.kind === 'lock' &&
+      connection.publish === 'PUBLISH' &&
+      !used &&
+      holdMs === 0 &&
+      !this.requests.hasUnanswered;
+    const tokens = used ? `,"used":"${used.token}","reserved":"${used.lastToken}"` : '';
+    const hold = holdMs > 0 ? `,"hold":${holdMs}` : '';
+    const digit = isCommon ? (sharesTokens ? 1 : 2) : 0;
+    return [owner, minToken, `${digit}{${claimFields(claim)}${tokens}${hold},${serverFields}}`];
   }
 
   protected onReply([held, executedAt]: Reply): ExecutedRelease {
@@ -29,27 +43,12 @@ class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
   }
 }
 
-/**
- * Makes the function that sends one copy of a release. `CertainReleases` repeats it.
- *
- * Every copy names the same tokens. A copy with another last token would let the server give one out twice.
- */
+/** Makes the function that sends one copy of a release. `CertainReleases` repeats it. */
 export function releaseCopies(
   request: ReleaseRequest,
   context: ScriptContext,
-  owner: OwnerRequests,
+  requests: OwnerRequests,
 ): SendCopy {
-  const { claim, used, holdUntil } = request;
-  const { minToken, serverFields, connection } = context;
-  const tokens = used ? `,"used":"${used.token}","reserved":"${used.lastToken}"` : '';
-  const mayBeCommon = claim.kind === 'lock' && connection.publish === 'PUBLISH' && !used;
-  const args = (): Arguments => {
-    const holdMs = holdUntil === undefined ? 0 : Math.max(0, Math.ceil(holdUntil - connection.clock.now()));
-    // The reply to a common release lacks the server's time, which is needed while an acquire of the owner is unanswered.
-    const isCommon = mayBeCommon && holdMs === 0 && !owner.hasUnanswered;
-    const hold = holdMs > 0 ? `,"hold":${holdMs}` : '';
-    const digit = isCommon ? (context.sharesTokens ? 1 : 2) : 0;
-    return [request.owner, minToken, `${digit}{${claimFields(claim)}${tokens}${hold},${serverFields}}`];
-  };
-  return (onReply, onError) => connection.start(new ReleaseCommand(request, context, args), onReply, onError);
+  return (onReply, onError) =>
+    context.connection.start(new ReleaseCommand(request, context, requests), onReply, onError);
 }

@@ -81,7 +81,7 @@ export class RedisConnection {
     });
     client.on('close', () => this.onLost('the connection was closed'));
     client.on('nodeClose', () => (this.nodeCloses += 1));
-    client.open((error) => (this.lastError = error));
+    client.open();
   }
 
   /** @throws LockStoreError: `unreachable` if it was never written, `unknown` if it was and no reply came, or as the reply says */

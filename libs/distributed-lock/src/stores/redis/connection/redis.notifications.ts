@@ -57,7 +57,7 @@ export class RedisNotifications {
     client.on('message', (channel, message) => this.onMessage(channel, message));
     // A cluster client replaces its connections for sharded channels one by one, and subscribes on the new ones without an event.
     client.on('shardsReplaced', () => this.subscribeSharded(this.foreign));
-    client.open(() => undefined);
+    client.open();
   }
 
   /** From now on this owner rechecks when a foreign client releases the lock of this channel. */

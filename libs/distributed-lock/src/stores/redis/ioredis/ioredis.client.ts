@@ -77,14 +77,14 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
    * Connects again also where ioredis gives up for good: if a failover is announced while it looks for the master, or no
    * Sentinel answers and its own retries are off.
    */
-  open(onFailure: (error: Error) => void): void {
+  open(): void {
     const { clock, chance } = this.settings;
     const events: EventEmitter = this.client;
     const connect = (): void => {
       const told = this.errors;
       inBackground(this.client.connect(), (error) => {
         // An event has said why already, where this error says only that the connection is closed.
-        if (this.errors === told) onFailure(error as Error);
+        if (this.errors === told) this.emit('error', error as Error);
       });
     };
     events.on('end', () => {

@@ -22,7 +22,13 @@ export function duplicateOf(target: IoredisTarget, settings: ClientSettings): Re
     return target.duplicate([], { ...cluster, shardedSubscribers: true });
   }
   const given = givenOptions(target);
-  const settled = { ...sentinelTimeout(given, commandTimeoutMs), ...own, ...named(given) };
+  const settled = {
+    ...own,
+    ...named(given),
+    // Without a timeout ioredis would wait for a Sentinel for ever. One takes up to four round trips: one to connect, two for the
+    // handshake, and one to ask.
+    sentinelCommandTimeout: given.sentinelCommandTimeout ?? 4 * commandTimeoutMs,
+  };
   const isClient = typeof target === 'object' && isRedis(target);
   return isClient ? target.duplicate(settled) : new (loadIoredis().Redis)({ ...given, ...settled });
 }
@@ -105,12 +111,4 @@ function ownCluster(
     keyPrefix: '',
     redisOptions: { ...given, ...node, socketTimeout: commandTimeoutMs },
   };
-}
-
-/**
- * The timeout for one Sentinel. Without it ioredis would wait for a reply for ever. A Sentinel takes up to four round trips: one
- * to connect, two for the handshake, and one to ask.
- */
-function sentinelTimeout({ sentinelCommandTimeout }: RedisOptions, commandTimeoutMs: number): RedisOptions {
-  return { sentinelCommandTimeout: sentinelCommandTimeout ?? 4 * commandTimeoutMs };
 }

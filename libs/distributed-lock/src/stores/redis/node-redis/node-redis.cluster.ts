@@ -50,7 +50,6 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
   private cancelReading: (() => void) | undefined;
   /** How many readings of the slots in a row have left a master without a connection. */
   private failures = 0;
-  private onFailure: (error: Error) => void = () => undefined;
 
   /**
    * @param options reads them from the client of the application, for each connection anew
@@ -70,8 +69,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
     return this.anyReady() !== undefined;
   }
 
-  open(onFailure: (error: Error) => void): void {
-    this.onFailure = onFailure;
+  open(): void {
     this.readSlots();
   }
 
@@ -165,7 +163,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
     if (this.isClosed) throw offline();
     const node = new ClusterNode(place, patternAt(this.options, place), this.settings);
     this.nodes.set(addressOf(place), node);
-    node.on('error', this.onError);
+    node.on('error', (error) => this.emit('error', error));
     node.on('message', (channel, text) => this.emit('message', channel, text));
     node.on('shardsReplaced', () => this.emit('shardsReplaced'));
     node.on('ready', () => this.onNodeReady());
@@ -173,14 +171,9 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
       this.onNodeClose(node);
       this.refreshSlots();
     });
-    node.open(this.onError);
+    node.open();
     return node;
   }
-
-  private readonly onError = (error: Error): void => {
-    this.onFailure(error);
-    this.emit('error', error);
-  };
 
   private onNodeReady(): void {
     const event = this.isUp ? 'shardsReplaced' : 'ready';
@@ -224,7 +217,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
       this.failures = isWhole ? 0 : this.failures + 1;
       if (!isWhole) this.refreshSlots();
     });
-    inBackground(settled, (error) => this.onError(error as Error));
+    inBackground(settled, (error) => this.emit('error', error as Error));
   }
 
   private adopt(slots: ClusterSlots): void {

@@ -36,7 +36,6 @@ export abstract class NodeRedisSingle extends EventEmitter<ClientEvents> impleme
   readonly user: string;
   readonly database: TargetDatabase;
   protected readonly kept: KeptConnection<NodeRedisLink>;
-  private onFailure: (error: Error) => void = () => undefined;
 
   /** @param findWithinMs how long `find` may take */
   constructor(
@@ -57,7 +56,7 @@ export abstract class NodeRedisSingle extends EventEmitter<ClientEvents> impleme
       attempt: () => ({ withinMs, lateError, open: (signal, onLost) => this.connect(signal, onLost) }),
       onOpen: () => this.emit('ready'),
       onDown: (error) => {
-        this.onFailure(error as Error);
+        this.emit('error', error as Error);
         this.emit('close');
       },
     });
@@ -70,8 +69,7 @@ export abstract class NodeRedisSingle extends EventEmitter<ClientEvents> impleme
     return this.kept.current?.client.isReady ?? false;
   }
 
-  open(onFailure: (error: Error) => void): void {
-    this.onFailure = onFailure;
+  open(): void {
     this.kept.start();
   }
 

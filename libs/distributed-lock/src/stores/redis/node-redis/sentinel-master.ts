@@ -42,9 +42,9 @@ export class SentinelMaster extends NodeRedisSingle {
     return sentinelOptions(this.target);
   }
 
-  override open(onFailure: (error: Error) => void): void {
+  override open(): void {
     for (const sentinel of this.sentinels) sentinel.start();
-    super.open(onFailure);
+    super.open();
   }
 
   override async close(withinMs: number): Promise<void> {

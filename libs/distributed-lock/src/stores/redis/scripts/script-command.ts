@@ -45,7 +45,8 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
   read(value: unknown, receivedAt: number): Result | typeof TOO_LATE {
     const { inFull } = this.script;
     const reply = typeof value === 'number' && inFull ? inFull(value) : (value as R);
-    this.context.onServerTime(reply[1], this.sent, receivedAt);
+    const [, serverMs] = reply;
+    if (serverMs > 0) this.context.connection.serverClock.learn(serverMs, this.sent, receivedAt);
     return this.onReply(reply);
   }
 
@@ -119,11 +120,6 @@ export class ScriptContext {
   notAfter({ now }: ClockReading): number {
     const { serverClock, commandTimeoutMs } = this.connection;
     return serverClock.earliest(now) + Math.ceil(commandTimeoutMs);
-  }
-
-  /** @param serverMs what the reply told, or 0 */
-  onServerTime(serverMs: number, sent: ClockReading, receivedAt: number): void {
-    if (serverMs > 0) this.connection.serverClock.learn(serverMs, sent, receivedAt);
   }
 
   /** Whether a lock can have this name, `keyPrefix` included. */
