@@ -1,5 +1,4 @@
 import { isExclusive } from '../../port/claim.js';
-import { LastAnswer } from './last-answer.js';
 import { Call } from './call.js';
 import { WaitDeadlines } from './wait-deadlines.js';
 import { SmallSet } from '../../collections/small-set.js';
@@ -9,7 +8,7 @@ import { onAbort } from '../../async-context/abort-listeners.js';
 import type { HeldLock } from './held-lock.js';
 import type { Hold } from './hold.js';
 import type { LockRuntime } from './lock-runtime.js';
-import { LockWaitTimeoutError, type LockStoreError } from '../../port/lock.errors.js';
+import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 import { kindName, type LockRequest, type Terms } from '../request/lock-request.js';
 import { Owner } from './owner.js';
 import type { Busy, Queued } from '../../port/lock-store.js';
@@ -42,7 +41,8 @@ export class LocalQueue {
   private waitingOwner: Owner | undefined;
   /** Owners that hold or are about to hold. Several may hold only under a claim that is not exclusive. */
   private readonly holding = new SmallSet<Owner>();
-  private readonly lastAnswer: LastAnswer;
+  /** What callers that stop waiting are told. Absent before the first reply that is no grant. */
+  private lastAnswer: LastAnswer | undefined;
 
   readonly key: string;
   /** The terms of the first caller. Their claim, lease and order count for all callers; their waits and minimum hold do not. */
@@ -59,7 +59,6 @@ export class LocalQueue {
     this.key = key;
     this.terms = terms;
     this.site = terms.graceMs === undefined ? undefined : site;
-    this.lastAnswer = new LastAnswer(key, runtime.clock, () => this.granted);
   }
 
   get size(): number {
@@ -91,9 +90,8 @@ export class LocalQueue {
       this.watchFirst(call.waitingSince);
       this.watch(call);
     }
-    if (waitMs <= 0 && this.isOutOfReach) return this.refuse(call, this.lastAnswer.busy(terms));
-    if (ahead !== undefined && ahead >= maxWaiting)
-      return this.refuse(call, this.lastAnswer.busy(terms, ahead));
+    if (waitMs <= 0 && this.isOutOfReach) return this.refuse(call, this.busyError(terms));
+    if (ahead !== undefined && ahead >= maxWaiting) return this.refuse(call, this.busyError(terms, ahead));
     if (waitMs > 0 && maxWaiting < Infinity) this.uncounted.add(call);
     if (claim.kind === 'shared' && !this.waitingOwner) for (const owner of this.holding) owner.admitReaders();
     this.startOwner();
@@ -126,9 +124,9 @@ export class LocalQueue {
 
   /** A caller whose wait is over still gets the first answer of the store, as a caller that asks once does. */
   private onLate(waiter: Call): void {
-    const isAnswered = this.lastAnswer.covers(waiter.waitingSince) || this.isInStoreQueue;
+    const isAnswered = this.isAnswered(waiter) || this.isInStoreQueue;
     if (!this.waitingOwner || isAnswered)
-      return this.leaveLate(waiter, this.lastAnswer.timeout(waiter.request.terms));
+      return this.leaveLate(waiter, this.timeoutError(waiter.request.terms));
     this.becomeImpatient(waiter);
     this.waitingOwner.askNow();
   }
@@ -206,17 +204,18 @@ export class LocalQueue {
   }
 
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void {
-    this.lastAnswer.onHolder(owner, remainingMs, askedAt);
+    const holder = { owner, expiresAt: this.runtime.clock.now() + remainingMs };
+    this.lastAnswer = { holder, coversUntil: askedAt };
   }
 
   onStoreError(error: LockStoreError): void {
-    this.lastAnswer.onError(error);
+    this.lastAnswer = { ...this.lastAnswer, error, coversUntil: this.runtime.clock.now() };
   }
 
   refuseImpatient(): void {
     for (const waiter of this.impatientNow()) {
-      const isAnswered = this.lastAnswer.covers(waiter.waitingSince);
-      if (isAnswered || this.isWaitedFor) this.dismiss(waiter, this.lastAnswer.busy(waiter.request.terms));
+      const isAnswered = this.isAnswered(waiter);
+      if (isAnswered || this.isWaitedFor) this.dismiss(waiter, this.busyError(waiter.request.terms));
     }
   }
 
@@ -238,8 +237,7 @@ export class LocalQueue {
       this.holding.add(owner);
     }
     if (isExclusive(this.terms.claim)) {
-      for (const waiter of this.impatientNow())
-        this.dismiss(waiter, this.lastAnswer.busy(waiter.request.terms));
+      for (const waiter of this.impatientNow()) this.dismiss(waiter, this.busyError(waiter.request.terms));
     }
     this.tellLastCallerLeft();
     this.startOwner();
@@ -260,7 +258,8 @@ export class LocalQueue {
   private startOwner(): void {
     const isTaken = this.waitingOwner || (isExclusive(this.terms.claim) && this.granted);
     if (this.waiters.size === 0 || isTaken) return;
-    this.lastAnswer.error = undefined;
+    // The next owner begins without the failure that its predecessor has met.
+    if (this.lastAnswer) this.lastAnswer = { ...this.lastAnswer, error: undefined };
     this.waitingOwner = new Owner(this, this.runtime);
     this.waitingOwner.acquireLoop.start();
   }
@@ -289,7 +288,7 @@ export class LocalQueue {
       if (this.impatient.has(waiter)) continue;
       const isDue = this.uncounted.has(waiter) && waiter.waitingSince <= askedAt;
       if (isDue && ahead >= waiter.request.terms.maxWaiting) {
-        this.dismiss(waiter, this.lastAnswer.busy(waiter.request.terms, ahead));
+        this.dismiss(waiter, this.busyError(waiter.request.terms, ahead));
         continue;
       }
       if (isDue && kind === 'queued') this.uncounted.delete(waiter);
@@ -333,7 +332,34 @@ export class LocalQueue {
    */
   get isOutOfReach(): boolean {
     if (isExclusive(this.terms.claim) && this.granted) return true;
-    return this.isWaitedFor && this.lastAnswer.error === undefined;
+    return this.isWaitedFor && this.lastAnswer?.error === undefined;
+  }
+
+  /** The store has replied since the caller began to wait. */
+  private isAnswered({ waitingSince }: Call): boolean {
+    return this.lastAnswer !== undefined && waitingSince <= this.lastAnswer.coversUntil;
+  }
+
+  /** The error of a caller whose wait is over, also if the store has not replied since it began to wait. */
+  private timeoutError(terms: Terms): Error {
+    const { key, lastAnswer } = this;
+    const cause = lastAnswer?.error;
+    if (!cause && (lastAnswer?.holder || this.granted)) return this.busyError(terms);
+    const why = cause?.message ?? 'The store has not answered yet.';
+    const message = `Could not acquire "${key}" within ${terms.waitMs} ms. ${why}`;
+    return new LockStoreError(message, key, cause?.reason ?? 'unknown', cause && { cause });
+  }
+
+  /** @param waiting how many wait ahead of the caller, if it is refused for that */
+  private busyError({ waitMs }: Terms, waiting?: number): LockWaitTimeoutError {
+    const { key, granted } = this;
+    const told = this.lastAnswer?.holder;
+    // The store need not have named an owner of this process that holds the lock.
+    const holder = granted ? granted.id : told?.owner;
+    const remainingMs = granted
+      ? granted.validForMs
+      : told && Math.max(0, told.expiresAt - this.runtime.clock.now());
+    return new LockWaitTimeoutError(key, waitMs, holder, remainingMs, undefined, waiting);
   }
 
   get mustAskAgain(): boolean {
@@ -363,4 +389,14 @@ export class LocalQueue {
 
 function isGranted(owner: Owner): boolean {
   return owner.isGranted;
+}
+
+/** The last news of the store about one key. */
+interface LastAnswer {
+  /** Who holds the lock, and until when. Stays when the store fails. */
+  readonly holder?: { readonly owner: string | undefined; readonly expiresAt: number };
+  /** The store has failed since. */
+  readonly error?: LockStoreError | undefined;
+  /** It is new enough for callers that wait since this moment, or for less long. */
+  readonly coversUntil: number;
 }
