@@ -100,8 +100,8 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('etcd', `${ROOM}/etcd.failure.js`, [
     [
       'a request that timed out in etcd counts as not executed',
-      "[/(request timed out|leader changed|stopped)/, { reason: 'unknown', detail: '', isOfMember: true }]",
-      "[/(request timed out|leader changed|stopped)/, { reason: 'unready', detail: '', isOfMember: true }]",
+      "[/request timed out|leader changed|stopped/, { reason: 'unknown', detail: '', isOfMember: true }]",
+      "[/request timed out|leader changed|stopped/, { reason: 'unready', detail: '', isOfMember: true }]",
     ],
     [
       'a request counts as not sent when its connection breaks',
@@ -110,8 +110,8 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a member that does not know its leader is not left',
-      "{ reason: 'unready', detail: 'it has no leader', isOfMember: true }",
-      "{ reason: 'refused', detail: 'it has no leader' }",
+      "unready('it has no leader', { isOfMember: true })",
+      "refused('it has no leader')",
       'The simulated etcd has one member. Without its leader all fail, whatever they do.',
     ],
   ]),

@@ -28,69 +28,48 @@ const REFUSALS: readonly number[] = [3, 5, 6, 7, 8, 9, 11, 12, 16];
 /** The words of gRPC for a request that it has not sent. A request that fails with other words counts as sent. */
 const NOT_SENT = /^(No connection established|Name resolution failed|Channel closed before call started)/;
 
+const FULL =
+  'its database is as large as its quota (NOSPACE). Compact it, run etcdctl defrag, and then etcdctl alarm disarm. Each lock makes two revisions: set --auto-compaction-retention, or raise --quota-backend-bytes';
+
 /** How errors of etcd itself begin, and the error of gRPC for a reply that it refuses to receive. */
 const OWN = /^(etcdserver|auth|grpc(?=: received message larger)): /;
 
-/** Errors of etcd, after "etcdserver: ". The first match counts, so a longer text stands before its part. */
+/** Errors of etcd, after "etcdserver: ". The first match counts, so a longer text stands before its part. Without words of ours etcd's own are told. */
 const OWN_WORDS: readonly (readonly [said: RegExp, failure: EtcdFailure])[] = [
+  // The request that raises the alarm is executed, and those after it are not.
+  [/database space exceeded/, { reason: 'unknown', isAnswered: true, detail: FULL }],
+  [/too many requests/, unready('it has too many requests under way. Its disk or its network is too slow')],
+  [/no leader/, unready('it has no leader', { isOfMember: true })],
+  [/not supported for learner|not capable|unhealthy cluster|corrupt/, unready('', { isOfMember: true })],
+  [/requested lease not found/, unready('the lease of this client is over', { isLeaseGone: true })],
   [
-    // The request that raises the alarm is executed, and those after it are not.
-    /database space exceeded/,
-    {
-      reason: 'unknown',
-      isAnswered: true,
-      detail:
-        'its database is as large as its quota (NOSPACE). Compact it, run etcdctl defrag, and then etcdctl alarm disarm. Each lock makes two revisions: set --auto-compaction-retention, or raise --quota-backend-bytes',
-    },
+    /invalid auth token|revision of auth store is old/,
+    unready('the token of the user is not valid any more', { needsToken: true }),
   ],
-  [
-    /too many requests/,
-    { reason: 'unready', detail: 'it has too many requests under way. Its disk or its network is too slow' },
-  ],
-  [/no leader/, { reason: 'unready', detail: 'it has no leader', isOfMember: true }],
-  [
-    /(not supported for learner|not capable|unhealthy cluster|corrupt)/,
-    { reason: 'unready', detail: '', isOfMember: true },
-  ],
-  [
-    /requested lease not found/,
-    { reason: 'unready', detail: 'the lease of this client is over', isLeaseGone: true },
-  ],
-  [
-    /(invalid auth token|revision of auth store is old)/,
-    { reason: 'unready', detail: 'the token of the user is not valid any more', needsToken: true },
-  ],
-  [/invalid user ID or password/, { reason: 'refused', detail: 'user or password is wrong' }],
-  [
-    /user name (is empty|not found)/,
-    { reason: 'refused', detail: 'it asks for a user. Give etcdStore the option auth' },
-  ],
+  [/invalid user ID or password/, refused('user or password is wrong')],
+  [/user name (is empty|not found)/, refused('it asks for a user. Give etcdStore the option auth')],
   [
     /permission denied/,
-    {
-      reason: 'refused',
-      detail:
-        'its user lacks rights on the keys of the locks. Run etcdctl role grant-permission <role> readwrite --prefix=true <root>',
-    },
+    refused(
+      'its user lacks rights on the keys of the locks. Run etcdctl role grant-permission <role> readwrite --prefix=true <root>',
+    ),
   ],
   [
     /too many operations/,
-    {
-      reason: 'refused',
-      detail:
-        'a transaction has too many operations. Acquire fewer keys together, or raise --max-txn-ops, which is 128 by default',
-    },
+    refused(
+      'a transaction has too many operations. Acquire fewer keys together, or raise --max-txn-ops, which is 128 by default',
+    ),
   ],
   [
-    /(request is too large|message larger than max)/,
-    { reason: 'refused', detail: 'a request is too large. Raise --max-request-bytes', isTooLarge: true },
+    /request is too large|message larger than max/,
+    { ...refused('a request is too large. Raise --max-request-bytes'), isTooLarge: true },
   ],
   // Any part of the request may have been executed by then.
-  [/(request timed out|leader changed|stopped)/, { reason: 'unknown', detail: '', isOfMember: true }],
+  [/request timed out|leader changed|stopped/, { reason: 'unknown', detail: '', isOfMember: true }],
 ];
 
 export function etcdFailure(error: unknown): EtcdFailure {
-  if (error instanceof LockConfigurationError) return { reason: 'refused', detail: error.message };
+  if (error instanceof LockConfigurationError) return refused(error.message);
   const { code, details } = error as { readonly code?: unknown; readonly details?: unknown };
   if (typeof code !== 'number' || typeof details !== 'string') {
     return { reason: 'unknown', detail: textOf(error), isOfMember: true };
@@ -100,19 +79,12 @@ export function etcdFailure(error: unknown): EtcdFailure {
   if (code === CANCELLED)
     return { reason: 'unknown', detail: 'the connection was given up', isOfMember: true };
   if (code === UNIMPLEMENTED) {
-    return {
-      reason: 'refused',
-      detail: `${details}. Is it an etcd of version 3.4 or later?`,
-      isOfMember: true,
-    };
+    return { ...refused(`${details}. Is it an etcd of version 3.4 or later?`), isOfMember: true };
   }
-  if (code === PERMISSION_DENIED) return { reason: 'refused', detail: details };
+  if (code === PERMISSION_DENIED) return refused(details);
   const isConnection = code === UNAVAILABLE || code === UNKNOWN;
-  return {
-    reason: 'unknown',
-    detail: isConnection ? details : `${details} (gRPC ${code})`,
-    isOfMember: true,
-  };
+  const detail = isConnection ? details : `${details} (gRPC ${code})`;
+  return { reason: 'unknown', detail, isOfMember: true };
 }
 
 /** The error of a watch that etcd has ended. @param reason "rpc error: code = PermissionDenied desc = etcdserver: …" */
@@ -126,7 +98,7 @@ function failureIn(details: string, code: number): EtcdFailure {
   const said = details.replace(/^\w+: /, '');
   const [, known] = OWN_WORDS.find(([pattern]) => pattern.test(said)) ?? [];
   if (!known && !REFUSALS.includes(code)) return { reason: 'unknown', detail: said, isOfMember: true };
-  if (!known) return { reason: 'refused', detail: said };
+  if (!known) return refused(said);
   return known.detail === '' ? { ...known, detail: said } : known;
 }
 
@@ -145,4 +117,12 @@ function explained(said: string): string {
   }
   if (said.startsWith('read ECONNRESET')) return `${said}: ${closedUnanswered(ETCD)}`;
   return textOf({ message: said });
+}
+
+function unready(detail: string, flags: Partial<EtcdFailure> = {}): EtcdFailure {
+  return { reason: 'unready', detail, ...flags };
+}
+
+function refused(detail: string): EtcdFailure {
+  return { reason: 'refused', detail };
 }

@@ -13,48 +13,31 @@ export function sqlStateOf(error: unknown): string | undefined {
 }
 
 const OWN_WORDS: Readonly<Record<string, SqlFailure>> = {
-  '25006': {
-    reason: 'unready',
-    detail:
-      'it takes no writes now (25006): a read replica, a primary that is being replaced, or default_transaction_read_only is on',
-    isFatal: true,
-  },
-  '53300': {
-    reason: 'unready',
-    detail: 'it has no connection left (53300). Raise max_connections',
-    isFatal: true,
-  },
-  '57014': { reason: 'unready', detail: 'the statement was cancelled, mostly by a timeout (57014)' },
-  '55P03': {
-    reason: 'unready',
-    detail: 'another transaction holds the row of the lock, or the lock table, for too long (55P03)',
+  '25006': unready(
+    'it takes no writes now (25006): a read replica, a primary that is being replaced, or default_transaction_read_only is on',
+    { isFatal: true },
+  ),
+  '53300': unready('it has no connection left (53300). Raise max_connections', { isFatal: true }),
+  '57014': unready('the statement was cancelled, mostly by a timeout (57014)'),
+  '55P03': unready('another transaction holds the row of the lock, or the lock table, for too long (55P03)', {
     mayBeOne: true,
     mayRepeat: true,
     isBlocked: true,
-  },
+  }),
   // The next connection makes it again.
-  '42P01': {
-    reason: 'unready',
-    detail: 'the lock table was dropped (42P01)',
-    mayRepeat: true,
-    isFatal: true,
-  },
+  '42P01': unready('the lock table was dropped (42P01)', { mayRepeat: true, isFatal: true }),
   '28P01': { reason: 'refused', detail: 'user or password is wrong (28P01)', isFatal: true },
   '42501': {
     reason: 'refused',
     detail: 'its user lacks SELECT, INSERT, UPDATE or DELETE on the lock table (42501)',
   },
-  '40001': {
-    reason: 'unready',
-    detail: 'other transactions came first, again and again (40001)',
-    mayRepeat: true,
-  },
-  '40P01': {
-    reason: 'unready',
-    detail: 'other transactions came first, again and again (40P01)',
-    mayRepeat: true,
-  },
+  '40001': unready('other transactions came first, again and again (40001)', { mayRepeat: true }),
+  '40P01': unready('other transactions came first, again and again (40P01)', { mayRepeat: true }),
 };
+
+function unready(detail: string, flags: Partial<SqlFailure> = {}): SqlFailure {
+  return { reason: 'unready', detail, ...flags };
+}
 
 /** The server lets this user in with TLS, and the connection has none. */
 const NO_TLS = /no encryption|SSL off/;
