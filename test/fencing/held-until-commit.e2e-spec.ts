@@ -112,7 +112,7 @@ describe('heldUntilCommit', () => {
 
   it.each([
     ['an answer without the columns', [{ state: null }], 'did not answer last, at, now'],
-    ['no list of rows', { rows: 1 }, 'answered { rows: number }'],
+    ['no list of rows', { rows: 1 }, 'answered an object without a list of rows'],
     ['a row of a newer release', [{ ...rowWith(), state: '[9,[],[]]' }], 'is written in format 9'],
   ])('does not pass with %s', async (_, answer, message) => {
     const { query } = answering(answer as SqlAnswer);

@@ -85,7 +85,7 @@ export class FencedRedis extends FenceMemory {
   /** @returns how many fields are new @throws StaleTokenError when the key has seen a larger token */
   async hset(key: string, fields: Readonly<Record<string, RedisWord>>, fence: Fence): Promise<number> {
     const words = Object.entries(fields).flat();
-    return (await this.runFenced('HSET', key, words, fence, MAX_WORDS_IN_PARTS)) as number;
+    return (await this.write(['HSET', ...words], key, fence)) as number;
   }
 
   /**
@@ -95,23 +95,23 @@ export class FencedRedis extends FenceMemory {
    * @throws StaleTokenError when the key has seen a larger token
    */
   call(command: string, key: string, words: readonly RedisWord[], fence: Fence): Promise<unknown> {
-    return this.runFenced(command, key, words, fence, MAX_WORDS);
+    return this.write([command, ...words], key, fence);
   }
 
-  private async runFenced(
-    command: string,
+  private async write(
+    command: readonly [string, ...RedisWord[]],
     key: string,
-    words: readonly RedisWord[],
     fence: Fence,
-    most: number,
   ): Promise<unknown> {
-    if (words.length > most) {
+    const [name, ...words] = command;
+    const limit = name === 'HSET' ? MAX_WORDS_IN_PARTS : MAX_WORDS;
+    if (words.length > limit) {
       throw new LockConfigurationError(
-        `${command} of "${key}" has ${words.length} words after its key; at most ${most} are allowed. Write it in several calls.`,
+        `${name} of "${key}" has ${words.length} words after its key; at most ${limit} are allowed. Write it in several calls.`,
       );
     }
     assertAlone(fence, this.nested);
-    const [isFresh, reply] = await this.run(key, fence.fencingToken, command, ...words);
+    const [isFresh, reply] = await this.run(key, fence.fencingToken, command);
     if (!isFresh) assertFresh(fence, Number(reply));
     return reply;
   }
@@ -131,7 +131,7 @@ export class FencedRedis extends FenceMemory {
   private async run(
     key: string,
     token: number,
-    ...command: RedisWord[]
+    command: readonly RedisWord[] = [],
   ): Promise<[isFresh: boolean, reply?: unknown]> {
     assertToken(token);
     const keys = [key, redisFenceKey(key, this.prefix)];

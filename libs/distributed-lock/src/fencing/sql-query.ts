@@ -1,3 +1,4 @@
+import { describeGiven } from '../options/describe-given.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 
 /**
@@ -20,7 +21,11 @@ export type SqlAnswer = readonly SqlRow[] | { readonly rows: readonly SqlRow[] }
 /** @throws LockConfigurationError for a result that is no list of rows */
 export function rowsOf(answer: unknown, table: string): readonly SqlRow[] {
   const { rows } = (Array.isArray(answer) ? { rows: answer } : (answer ?? {})) as { rows?: unknown };
-  if (!Array.isArray(rows) || !rows.every(isRow)) throw unusable(table, `answered ${shapeOf(answer)}`);
+  if (!Array.isArray(rows)) throw unusable(table, `answered ${describeGiven(answer)} without a list of rows`);
+  for (const row of rows as readonly unknown[]) {
+    if (typeof row === 'object' && row !== null && !Array.isArray(row)) continue;
+    throw unusable(table, `answered ${describeGiven(row)} as a row`);
+  }
   return rows as readonly SqlRow[];
 }
 
@@ -28,21 +33,4 @@ export function unusable(table: string, what: string): LockConfigurationError {
   return new LockConfigurationError(
     `The query function of the table ${table} ${what}. It must answer the rows as objects, alone or as { rows }. The statement has been sent: roll back its transaction.`,
   );
-}
-
-function isRow(row: unknown): boolean {
-  return typeof row === 'object' && row !== null && !Array.isArray(row);
-}
-
-/** Types instead of values, which may be secret. */
-function shapeOf(answer: unknown): string {
-  if (Array.isArray(answer)) return `[${answer.slice(0, 3).map(kindOf).join(', ')}]`;
-  if (!isRow(answer)) return kindOf(answer);
-  const fields = Object.entries(answer as object).slice(0, 6);
-  return `{ ${fields.map(([name, value]) => `${name}: ${kindOf(value)}`).join(', ')} }`;
-}
-
-function kindOf(value: unknown): string {
-  if (value === null) return 'null';
-  return Array.isArray(value) ? 'array' : typeof value;
 }
