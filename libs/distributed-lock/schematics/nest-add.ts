@@ -48,9 +48,11 @@ class NestAdd {
 
   run(): void {
     const main = this.entryFile();
-    const there = this.registration();
-    if (there) {
-      this.done.push(`${there} registers DistributedLockModule already. It stays as it is, with its store.`);
+    const registeredIn = this.registration();
+    if (registeredIn) {
+      this.done.push(
+        `${registeredIn} registers DistributedLockModule already. It stays as it is, with its store.`,
+      );
     } else {
       this.register(main);
       this.addPeers();

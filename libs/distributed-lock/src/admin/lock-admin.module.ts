@@ -63,13 +63,13 @@ export class LockAdminModule implements OnModuleInit {
   private checkGuard(): void {
     const { guard } = this.options;
     if (typeof guard !== 'function') return;
-    const own = [...this.modules.values()].find(
+    const ownModule = [...this.modules.values()].find(
       (module) =>
         module.metatype === LockAdminModule &&
         module.getProviderByKey(ADMIN_OPTIONS).instance === this.options,
     );
-    const made = own?.injectables.get(guard);
-    if (made?.isDependencyTreeStatic() && !isGuard(made.instance)) throw guardError(guard);
+    const injectable = ownModule?.injectables.get(guard);
+    if (injectable?.isDependencyTreeStatic() && !isGuard(injectable.instance)) throw guardError(guard);
   }
 }
 

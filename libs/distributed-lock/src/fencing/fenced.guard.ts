@@ -47,17 +47,20 @@ export class FencedGuard implements CanActivate {
       throw new LockConfigurationError('@Fenced reads HTTP headers: it is for handlers of HTTP requests.');
     }
     const request = context.switchToHttp().getRequest<CheckedRequest>();
-    const told = readFences(request.headers);
-    if (!told) throw refusal(400);
+    const headerFences = readFences(request.headers);
+    if (!headerFences) throw refusalError(400);
     const keysOf = this.reflector.getAllAndOverride<FencedKeys | undefined>(KEYS, [
       context.getHandler(),
       context.getClass(),
     ]);
-    const fences = keysOf ? [keysOf(request)].flat().map((key) => told.find((it) => it.key === key)) : told;
-    if (fences.length === 0) throw refusal(428);
+    const fences = keysOf
+      ? [keysOf(request)].flat().map((key) => headerFences.find((it) => it.key === key))
+      : headerFences;
+    if (fences.length === 0) throw refusalError(428);
     for (const fence of fences) {
-      if (!fence) throw refusal(428);
-      if ((await this.memory.raise(fence.key, fence.fencingToken)) > fence.fencingToken) throw refusal(412);
+      if (!fence) throw refusalError(428);
+      if ((await this.memory.raise(fence.key, fence.fencingToken)) > fence.fencingToken)
+        throw refusalError(412);
     }
     request[FENCES] = fences as readonly Fence[];
     return true;
@@ -107,7 +110,7 @@ export const CurrentFence = createParamDecorator(
   },
 );
 
-function refusal(status: keyof typeof REFUSALS): HttpException {
+function refusalError(status: keyof typeof REFUSALS): HttpException {
   const [code, message] = REFUSALS[status];
   return new HttpException({ statusCode: status, message, code }, status);
 }

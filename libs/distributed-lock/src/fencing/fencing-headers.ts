@@ -7,7 +7,7 @@ const FENCING_KEY = 'fencing-key';
 const FENCING_TOKEN = 'fencing-token';
 
 /** Tokens that are ahead of our clock by more than a day are refused. Tokens are µs of a clock, or smaller. */
-const LARGEST_LEAD_US = 24 * 3600 * 1e6;
+const MAX_LEAD_US = 24 * 3600 * 1e6;
 const MAX_KEYS = 100;
 
 /**
@@ -60,7 +60,7 @@ function listOf(header: string | readonly string[] | undefined): string[] {
 
 function tokenIn(text: string): number | undefined {
   const token = /^\d{1,16}$/.test(text) ? Number(text) : 0;
-  return token >= 1 && token <= Date.now() * 1000 + LARGEST_LEAD_US ? token : undefined;
+  return token >= 1 && token <= Date.now() * 1000 + MAX_LEAD_US ? token : undefined;
 }
 
 function decoded(text: string): string | undefined {

@@ -81,13 +81,15 @@ class HeldRows {
     if (missing.length > 0) throw unusable(this.options.table, `did not answer ${missing.join(', ')}`);
     const { document, lastToken, now } = readingOf(key, row as unknown as LockRow);
     const { holders } = document;
-    const mine = holders.find(({ token, lastToken: last }) => token <= fencingToken && fencingToken <= last);
-    if (!mine) {
+    const holder = holders.find(
+      ({ token, lastToken: last }) => token <= fencingToken && fencingToken <= last,
+    );
+    if (!holder) {
       const state = holders[0] ? `held by ${holders[0].owner}` : 'free';
       return `the lock is ${state}, with ${lastToken} as its last token`;
     }
-    if (!isOver(mine.until, now)) return undefined;
-    return `its lease ended ${Math.round(-leftOf(mine.until, now))} ms ago by the clock of the server`;
+    if (!isOver(holder.until, now)) return undefined;
+    return `its lease ended ${Math.round(-leftOf(holder.until, now))} ms ago by the clock of the server`;
   }
 
   /** Outside of a transaction the row is unlocked at once. */
@@ -105,7 +107,7 @@ class HeldRows {
     try {
       return rowsOf(await this.query(sql, [...parameters]), table)[0];
     } catch (cause) {
-      if (isMissingTable(cause)) throw notHere(table, cause);
+      if (isMissingTable(cause)) throw missingTableError(table, cause);
       throw cause;
     }
   }
@@ -120,7 +122,7 @@ function isMissingTable(error: unknown): boolean {
   );
 }
 
-function notHere(table: string, cause: unknown): LockConfigurationError {
+function missingTableError(table: string, cause: unknown): LockConfigurationError {
   return new LockConfigurationError(
     `Your locks are not in this database: it has no table ${table}. heldUntilCommit needs a SQL store with its table in the database of the transaction, and the same option table. With locks in Redis, in etcd, in ZooKeeper or in another database use a fence.`,
     { cause },

@@ -34,13 +34,13 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
   /** Several modules may register one name, with the same options. */
   add(name: string, { service, keyPrefix = 'leader:' }: LeaderOptions): Candidate {
     const key = keyPrefix + name;
-    const known = this.entries.get(name);
-    if (known && (known.candidate.key !== key || known.service !== service)) {
+    const entry = this.entries.get(name);
+    if (entry && (entry.candidate.key !== key || entry.service !== service)) {
       throw new LockConfigurationError(
         `LeaderModule.forFeature('${name}') was called twice, with different options. Give both the same, or each a name of its own.`,
       );
     }
-    if (known) return known.candidate;
+    if (entry) return entry.candidate;
     if (this.isBooted(service)) {
       throw new LockConfigurationError(
         `LeaderModule.forFeature('${name}') is loaded by LazyModuleLoader, and Nest calls no hooks of such a module, so this instance would never stand for election. Import it in a module that is there at the boot.`,

@@ -163,13 +163,13 @@ async function* stepsOf(
 function itemsUnder(lock: HeldLock, { plan, run }: PlainCall): AsyncIterable<unknown> {
   try {
     lock.assertHeld();
-    const held = holdStream(run(lock), lock, {
+    const stream = holdStream(run(lock), lock, {
       where: plan.where,
       readBy: 'caller',
       onLost: plan.options.onLost,
       onEnd: () => lock.releaseInBackground(),
     });
-    return held?.value as AsyncIterable<unknown>;
+    return stream?.value as AsyncIterable<unknown>;
   } catch (error) {
     lock.releaseInBackground();
     throw error;

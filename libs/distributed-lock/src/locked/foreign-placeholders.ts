@@ -30,12 +30,12 @@ interface ForeignPlaceholder {
 export function foreignPlaceholder(template: string): ForeignPlaceholder | undefined {
   // The same length, so that positions stay.
   const plain = template.replace(/<[^<>]*>/g, (placeholder) => '>'.repeat(placeholder.length));
-  const found = [...plain.matchAll(ANY)];
-  const [first] = found;
+  const matches = [...plain.matchAll(ANY)];
+  const [first] = matches;
   if (!first) return undefined;
   let instead = '';
   let end = 0;
-  for (const match of found) {
+  for (const match of matches) {
     const [text, ...names] = match;
     instead += `${template.slice(end, match.index)}<${names.find(Boolean) ?? 'name'}>`;
     end = match.index + text.length;

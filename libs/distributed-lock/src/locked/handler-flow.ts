@@ -112,8 +112,8 @@ export function runInOwnFlow<T>(context: ExecutionContext, work: () => T): T {
 
 /** The locks of the present flow that are not of this handler. */
 export function locksLeftOut(context: ExecutionContext): readonly Lock[] {
-  const own = runInOwnFlow(context, locksOfFlow);
-  return locksOfFlow().filter((lock) => !own.includes(lock));
+  const ownLocks = runInOwnFlow(context, locksOfFlow);
+  return locksOfFlow().filter((lock) => !ownLocks.includes(lock));
 }
 
 function isRootField(context: ExecutionContext): boolean {
@@ -125,14 +125,14 @@ function isRootField(context: ExecutionContext): boolean {
 function requestOf(context: ExecutionContext, type: string): MarkedRequest | undefined {
   const isGraphQl = type === 'graphql';
   if (type !== 'http' && !isGraphQl) return undefined;
-  const given = context.getArgByIndex<GivenRequest | undefined>(isGraphQl ? 2 : 0);
-  const request = isGraphQl ? (given?.req ?? given?.request ?? given?.reply?.request) : given;
+  const source = context.getArgByIndex<RequestOrContext | undefined>(isGraphQl ? 2 : 0);
+  const request = isGraphQl ? (source?.req ?? source?.request ?? source?.reply?.request) : source;
   return request?.raw ?? request;
 }
 
-interface GivenRequest extends MarkedRequest {
+interface RequestOrContext extends MarkedRequest {
   readonly raw?: MarkedRequest;
-  readonly req?: GivenRequest;
-  readonly request?: GivenRequest;
-  readonly reply?: { readonly request?: GivenRequest };
+  readonly req?: RequestOrContext;
+  readonly request?: RequestOrContext;
+  readonly reply?: { readonly request?: RequestOrContext };
 }

@@ -83,12 +83,12 @@ export class UnderLock<T> implements Observer<T> {
     const { streams, answer, onLost, lossFor } = this.options;
     if (!streams || this.streamsOut.includes(value)) return value;
     const onEnd = (): void => this.endPart();
-    const held = holdStream(value, this.lock, { ...streams, onLost, lossFor, onEnd });
-    if (!held) return value;
+    const stream = holdStream(value, this.lock, { ...streams, onLost, lossFor, onEnd });
+    if (!stream) return value;
     this.parts += 1;
-    this.streamsOut.push(held.value);
-    answer?.whenOver(() => held.stop());
-    return held.value;
+    this.streamsOut.push(stream.value);
+    answer?.whenOver(() => stream.stop());
+    return stream.value;
   }
 
   /** Passes a value on at the end of the turn, so that a release of the same turn is ahead of the next request of the client. */

@@ -164,10 +164,10 @@ export class KeyPlan {
           template.render({ valueOf: (p) => parts.get(p) ?? this.valueInArguments(p, args) }),
         );
     }
-    const own = args.slice(0, key.length);
+    const ownArgs = args.slice(0, key.length);
     // An object may have changed since the key function had it.
-    const isSame = own.every((it, i) => Object(it) !== it && parts.has(i) && parts.get(i) === it);
-    return isSame ? [] : [this.callKey(own)].flat();
+    const isSame = ownArgs.every((it, i) => Object(it) !== it && parts.has(i) && parts.get(i) === it);
+    return isSame ? [] : [this.callKey(ownArgs)].flat();
   }
 
   private valueInArguments(p: Placeholder, args: readonly unknown[]): unknown {

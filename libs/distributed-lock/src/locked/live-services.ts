@@ -9,7 +9,7 @@ import { importOf } from '../distributed-lock.tokens.js';
  */
 const SHARED = Symbol.for('nestjs-distributed-lock/registrations');
 const shared = globalThis as { [SHARED]?: Set<WeakRef<Registration>> };
-const known = (shared[SHARED] ??= new Set<WeakRef<Registration>>());
+const registrationRefs = (shared[SHARED] ??= new Set<WeakRef<Registration>>());
 
 /** One registration of the module in one application. */
 export class Registration {
@@ -20,7 +20,7 @@ export class Registration {
     readonly service: LockService,
     private readonly discovery: DiscoveryService,
   ) {
-    known.add(new WeakRef(this));
+    registrationRefs.add(new WeakRef(this));
   }
 
   /** True for every provider of its application, values and results of factories included. */
@@ -66,9 +66,9 @@ export function serviceOf(object: unknown, name: string, where: string): LockSer
 }
 
 function all(): readonly Registration[] {
-  return [...known].flatMap((ref) => {
+  return [...registrationRefs].flatMap((ref) => {
     const registration = ref.deref();
-    if (!registration) known.delete(ref);
+    if (!registration) registrationRefs.delete(ref);
     return registration ?? [];
   });
 }

@@ -92,9 +92,9 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   }
 
   private inOwnFlow<T>({ plan, context }: HandlerRequest, work: () => T): T {
-    const left = locksLeftOut(context);
-    if (left.length > 0) {
-      const keys = left.map(({ key }) => `"${key}"`).join(', ');
+    const foreignLocks = locksLeftOut(context);
+    if (foreignLocks.length > 0) {
+      const keys = foreignLocks.map(({ key }) => `"${key}"`).join(', ');
       warnOnce(
         this.serviceOf(plan),
         `foreign: ${plan.where}`,

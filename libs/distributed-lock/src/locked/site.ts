@@ -40,9 +40,9 @@ export function keySource(key: string | readonly string[] | ((...args: never[]) 
   if (typeof key === 'function') return key;
   const texts: unknown = typeof key === 'string' ? [key] : key;
   if (!Array.isArray(texts) || texts.some((text) => typeof text !== 'string')) {
-    const given = Array.isArray(texts) ? 'a list with something else in it' : describeGiven(texts);
+    const description = Array.isArray(texts) ? 'a list with something else in it' : describeGiven(texts);
     throw new LockConfigurationError(
-      `@Locked takes a key template, a list of them or a function of the arguments; it was given ${given}. Write @Locked('order:<id>').`,
+      `@Locked takes a key template, a list of them or a function of the arguments; it was given ${description}. Write @Locked('order:<id>').`,
     );
   }
   if (texts.length === 0) throw new LockConfigurationError('@Locked needs at least one key.');

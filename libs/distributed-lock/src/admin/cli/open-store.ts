@@ -12,7 +12,7 @@ export async function openStore(command: Command): Promise<LockStoreFactory> {
   try {
     return await storeOf(command);
   } catch (error) {
-    throw missingPackage(error) ?? error;
+    throw missingPackageError(error) ?? error;
   }
 }
 
@@ -99,7 +99,7 @@ function decoded(text: string): string {
   }
 }
 
-function missingPackage(error: unknown): WrongUse | undefined {
+function missingPackageError(error: unknown): WrongUse | undefined {
   const { code, message } = error as { readonly code?: unknown; readonly message?: string };
   if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') return undefined;
   const [, name = 'of its client'] = /'([^'./][^']*)'/.exec(message ?? '') ?? [];

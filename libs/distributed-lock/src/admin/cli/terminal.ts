@@ -66,12 +66,11 @@ function written(stream: NodeJS.WriteStream, text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     stream.write(text, (error) => {
       if (!error) resolve();
-      else
-        reject((error as NodeJS.ErrnoException).code === 'EPIPE' ? new Interrupted() : outputFailed(error));
+      else reject((error as NodeJS.ErrnoException).code === 'EPIPE' ? new Interrupted() : outputError(error));
     });
   });
 }
 
-function outputFailed(cause: Error): OutputFailed {
+function outputError(cause: Error): OutputFailed {
   return new OutputFailed(`The output could not be written, so it is not whole: ${cause.message}`, { cause });
 }
