@@ -59,8 +59,8 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('quorum', 'stores/quorum/node-owner.js', [
     [
       'a node that has forgotten a lease counts as one that renews it',
-      "if (reply?.kind === 'lost') this.lease = undefined",
-      "if (reply?.kind === 'lost') this.lease = { ...lease, validUntil }",
+      "if (reply?.kind === 'lost')",
+      "if (reply?.kind === 'lost') this.lease = { ...lease, validUntil };\nelse if (false)",
     ],
   ]),
   ...mutantsOf('quorum', 'stores/quorum/node-owner.js', [
