@@ -1,13 +1,11 @@
 import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
 import type { KeyPage, ListRequest } from '../../port/lock-store.js';
+import { storeThatCan } from '../../port/capabilities.js';
 import { snapshotsOf } from '../../port/snapshots-of.js';
 import { inspect } from './inspect.js';
-import { answersOf, gather } from './majority.js';
-import { haveAnswered, type QuorumContext } from './quorum.context.js';
-import { noMajority } from './quorum.errors.js';
+import { answersOf } from './majority.js';
+import { outcomesOf, type QuorumContext } from './quorum.context.js';
 import type { QuorumNode } from './quorum.node.js';
-
-const NO_KEYS: KeyPage = { entries: [], unreadable: [] };
 
 /**
  * Joins one page of each node. A key may be on several pages, because each node has an order of its own.
@@ -17,13 +15,10 @@ const NO_KEYS: KeyPage = { entries: [], unreadable: [] };
  * @throws LockStoreError when fewer than a majority of the nodes have answered for this page and each page before
  */
 export async function list(context: QuorumContext, { prefix, limit, cursor }: ListRequest): Promise<KeyPage> {
-  const { nodes, majority } = context;
-  const places = placesIn(cursor, nodes.length);
-  const request = { prefix, limit: Math.ceil(limit / nodes.length) };
-  const asked = nodes.map((node, i) => pageAt(node, places[i], request));
-  const outcomes = await gather(asked, (so) => haveAnswered(context, so));
+  const places = placesIn(cursor, context.nodes.length);
+  const request = { prefix, limit: Math.ceil(limit / context.nodes.length) };
+  const outcomes = await outcomesOf(context, undefined, (node, i) => pageAt(node, places[i], request));
   const pages = answersOf(outcomes);
-  if (pages.length < majority) throw noMajority(nodes, outcomes, undefined);
   const keys = new Set(
     pages.flatMap(({ entries, unreadable }) => [...entries, ...unreadable].map(({ key }) => key)),
   );
@@ -47,27 +42,23 @@ async function pageAt(
   place: Place,
   request: Omit<ListRequest, 'cursor'>,
 ): Promise<KeyPage> {
-  if (place === null) return NO_KEYS;
+  if (place === null) return { entries: [], unreadable: [] };
   if (place === false)
     throw new LockStoreError('it did not answer for a page before', undefined, 'unreachable');
   const cursor = place === undefined ? {} : { cursor: place };
-  return node.watch(node.store.list?.({ ...request, ...cursor }) ?? Promise.resolve(NO_KEYS));
+  return node.watch(storeThatCan(node.store, 'list').list({ ...request, ...cursor }));
 }
 
 function placesIn(cursor: string | undefined, nodes: number): readonly Place[] {
-  if (cursor === undefined) return Array.from({ length: nodes }, () => undefined);
-  const places = parsed(cursor);
+  if (cursor === undefined) return [];
   const isPlace = (it: unknown): boolean => typeof it === 'string' || it === null || it === false;
-  if (Array.isArray(places) && places.length === nodes && places.every(isPlace)) return places as Place[];
+  try {
+    const places: unknown = JSON.parse(cursor);
+    if (Array.isArray(places) && places.length === nodes && places.every(isPlace)) return places as Place[];
+  } catch {
+    // No cursor of ours.
+  }
   throw new LockConfigurationError(
     `cursor must be the cursor of a page of this quorum of ${nodes} nodes. Begin again without one.`,
   );
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

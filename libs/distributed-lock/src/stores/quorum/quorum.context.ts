@@ -39,10 +39,21 @@ export async function askNodes<T>(
   key: string,
   command: (store: LockStore) => Promise<T>,
 ): Promise<T[]> {
+  return answersOf(await outcomesOf(context, key, (node) => node.watch(command(node.store))));
+}
+
+/**
+ * Asks all nodes, and waits for those that are not known to be down.
+ *
+ * @throws LockStoreError when fewer than a majority answer
+ */
+export async function outcomesOf<T>(
+  context: QuorumContext,
+  key: string | undefined,
+  ask: (node: QuorumNode, i: number) => Promise<T>,
+): Promise<Outcomes<T>> {
   const { nodes, majority } = context;
-  const asked = nodes.map((node) => node.watch(command(node.store)));
-  const outcomes = await gather(asked, (so) => haveAnswered(context, so));
-  const answers = answersOf(outcomes);
-  if (answers.length < majority) throw noMajority(nodes, outcomes, key);
-  return answers;
+  const outcomes = await gather(nodes.map(ask), (so) => haveAnswered(context, so));
+  if (answersOf(outcomes).length < majority) throw noMajority(nodes, outcomes, key);
+  return outcomes;
 }

@@ -23,8 +23,7 @@ import type {
 import { acquire } from './acquire.js';
 import { inspect } from './inspect.js';
 import { list } from './list.js';
-import { introduceTo, introductionsAt } from './introductions.js';
-import { gather, majorityOf } from './majority.js';
+import { answersOf, gather, majorityOf } from './majority.js';
 import { onNotification } from './notifications.js';
 import { newQuorumId, ownerNumberOf, numberOfAttempt } from './owner-ids.js';
 import type { QuorumContext } from './quorum.context.js';
@@ -154,12 +153,20 @@ class QuorumStore implements LockStore {
     return inspect(this.context, key);
   }
 
-  introduce(introduction: Introduction): Promise<void> {
-    return introduceTo(this.stores, introduction);
+  /** Tells all nodes who this client is. @throws the error of a node when none has taken it */
+  async introduce(introduction: Introduction): Promise<void> {
+    const told = await Promise.allSettled(this.stores.map(async (store) => store.introduce?.(introduction)));
+    const [failed] = told.filter((outcome) => outcome.status === 'rejected');
+    if (failed && told.every(({ status }) => status === 'rejected')) throw failed.reason;
   }
 
-  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
-    return introductionsAt(this.stores, clientIds);
+  /** The introduction of each client that any of the nodes has. */
+  async readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    const told = await Promise.allSettled(
+      this.stores.map(async (store) => store.readIntroductions?.(clientIds)),
+    );
+    const known = answersOf(told);
+    return clientIds.map((_, i) => known.map((texts) => texts?.[i]).find((text) => text !== undefined));
   }
 
   forceRelease(key: string, force?: Force): Promise<ForceReply> {
