@@ -73,10 +73,10 @@ export class AcquireLoop implements Replies<AcquireReply> {
     return this.mayComeLate || this.ticket !== 0;
   }
 
-  start(): void {
+  start(at?: ClockReading): void {
     this.isRunning = true;
     this.callers.isInStoreQueue = this.ticket !== 0;
-    this.ask();
+    this.ask(at);
   }
 
   stop(): void {
@@ -123,7 +123,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
   }
 
   /** Sends an acquire request, the first or a later one. While another is in flight, the next one follows its reply. */
-  ask(): void {
+  ask(at = readClocks(this.runtime.clock)): void {
     if (!this.isRunning) return;
     if (this.inFlight) {
       this.isNextDue = true;
@@ -131,19 +131,19 @@ export class AcquireLoop implements Replies<AcquireReply> {
     }
     this.dropRecheck();
     this.inFlight = true;
-    const request = this.nextRequest();
+    const request = this.nextRequest(at);
     this.isCounting = request.maxWaiting !== undefined;
     // A takeover presents a ticket at once, so the store may keep the owner in its queue whatever it replies. It must be released.
     if (this.takeover) this.mayComeLate = true;
     this.runtime.store.acquire(request, this);
   }
 
-  /** The caller sends the request at once, because validity counts from now. */
-  private nextRequest(): AcquireRequest {
+  /** @param at a moment of this turn, from which validity counts: the caller sends the request at once */
+  private nextRequest(at: ClockReading): AcquireRequest {
     const { owner, callers, takeover } = this;
     const { key, id, terms } = owner;
     const { claim, leaseMs } = terms;
-    this.asked = readClocks(this.runtime.clock);
+    this.asked = at;
     const waitMs = callers.longestWaitMs(MAX_WAIT_PER_REQUEST_MS, this.asked.now);
     this.waitsUntil = this.asked.now + waitMs;
     const ticket = this.ticket || (takeover?.firstTicket() ?? 0);

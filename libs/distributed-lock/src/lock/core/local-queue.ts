@@ -4,6 +4,7 @@ import { WaitDeadlines } from './wait-deadlines.js';
 import { SmallSet } from '../../collections/small-set.js';
 import { LinkedQueue } from '../../collections/linked-queue.js';
 import { inBackground } from '../../async-context/in-background.js';
+import { readClocks, type ClockReading } from '../../time/clock.js';
 import { onAbort } from '../../async-context/abort-listeners.js';
 import type { HeldLock } from './held-lock.js';
 import type { Hold } from './hold.js';
@@ -73,11 +74,12 @@ export class LocalQueue {
    */
   join(number: number, request: LockRequest, holdsOfFlow: readonly Hold[]): Promise<HeldLock> {
     return new Promise((resolve, reject) => {
-      this.enter(new Call(number, request, this.runtime.clock.now(), holdsOfFlow, resolve, reject));
+      const at = readClocks(this.runtime.clock);
+      this.enter(new Call(number, request, at.now, holdsOfFlow, resolve, reject), at);
     });
   }
 
-  private enter(call: Call): void {
+  private enter(call: Call, at: ClockReading): void {
     const { signal, terms } = call.request;
     const { waitMs, maxWaiting, claim } = terms;
     const ahead = this.waitingBefore(terms);
@@ -94,7 +96,7 @@ export class LocalQueue {
     if (ahead !== undefined && ahead >= maxWaiting) return this.refuse(call, this.busyError(terms, ahead));
     if (waitMs > 0 && maxWaiting < Infinity) this.uncounted.add(call);
     if (claim.kind === 'shared' && !this.waitingOwner) for (const owner of this.holding) owner.admitReaders();
-    this.startOwner();
+    this.startOwner(at);
     if (waitMs <= 0) this.waitingOwner?.askNow();
     else if (this.waiters.size > 1) this.waitingOwner?.acquireLoop.stayInQueue();
     else for (const owner of this.holding) owner.contention.onFirstWaiter();
@@ -255,13 +257,13 @@ export class LocalQueue {
     if (!this.waitingOwner && this.holding.size === 0 && this.waiters.size === 0) this.onIdle();
   }
 
-  private startOwner(): void {
+  private startOwner(at?: ClockReading): void {
     const isTaken = this.waitingOwner || (isExclusive(this.terms.claim) && this.granted);
     if (this.waiters.size === 0 || isTaken) return;
     // The next owner begins without the failure that its predecessor has met.
     if (this.lastAnswer) this.lastAnswer = { ...this.lastAnswer, error: undefined };
     this.waitingOwner = new Owner(this, this.runtime);
-    this.waitingOwner.acquireLoop.start();
+    this.waitingOwner.acquireLoop.start(at);
   }
 
   private tellLastCallerLeft(): void {
