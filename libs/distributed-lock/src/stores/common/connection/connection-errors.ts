@@ -33,12 +33,14 @@ export class ConnectionErrors {
   }
 
   noConnection(what: string, key?: string): LockStoreError {
-    const { last, server } = this;
-    const where = placeOf(server, this.address);
+    const { last, server, address } = this;
+    const where = address === undefined ? server : `${server} at ${address}`;
     if (last?.failure.reason === 'refused' || last?.failure.reason === 'unready') {
       return storeError(where, last.failure, key, last.error);
     }
-    const detail = withLastError(what, server, last?.failure.detail);
+    const detail = last
+      ? `${what} (last error: ${last.failure.detail})`
+      : `${what}, and no answer that says why. Is it ${server} that listens there, and does it speak TLS exactly if the target does? Other servers and firewalls may be silent`;
     return storeError(where, { reason: 'unreachable', detail }, key, last?.error);
   }
 
@@ -64,18 +66,6 @@ export function storeError(
 export function asUnknown(error: LockStoreError): LockStoreError {
   if (error.reason === 'unknown') return error;
   return new LockStoreError(error.message, error.key, 'unknown', { cause: error });
-}
-
-/** As in `Redis at localhost:6379`. */
-export function placeOf(server: string, address: string | undefined): string {
-  return address === undefined ? server : `${server} at ${address}`;
-}
-
-/** @param last the text of the error with which the last attempt to connect has ended; `undefined` if none has ended yet */
-export function withLastError(what: string, server: string, last: string | undefined): string {
-  return last === undefined
-    ? `${what}, and no answer that says why. Is it ${server} that listens there, and does it speak TLS exactly if the target does? Other servers and firewalls may be silent`
-    : `${what} (last error: ${last})`;
 }
 
 /** The errors of OpenSSL and Node for a server without TLS. */

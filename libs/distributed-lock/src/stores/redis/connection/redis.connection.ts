@@ -4,20 +4,12 @@ import { LinkedQueue } from '../../../collections/linked-queue.js';
 import { LockStoreError } from '../../../port/lock.errors.js';
 import { conceal } from '../../../redaction/conceal.js';
 import { readClocks, type Clock } from '../../../time/clock.js';
-import { placeOf, storeError, withLastError } from '../../common/connection/connection-errors.js';
+import { ConnectionErrors } from '../../common/connection/connection-errors.js';
 import { Outage, type OutageOptions } from '../../common/connection/outage.js';
 import { IdleProbe } from './idle-probe.js';
 import { measureTime, publishCommandOf, type PublishCommand } from './preparation.js';
 import { TOO_LATE, Ping, WaitingCommands, type RedisCommand } from './redis.command.js';
-import {
-  asStoreError,
-  describe,
-  forgetArguments,
-  isAnswer,
-  isReadOnly,
-  unknown,
-  unreachable,
-} from './redis.errors.js';
+import { asStoreError, describe, forgetArguments, isAnswer, isReadOnly, unknown } from './redis.errors.js';
 import { ReplyDeadline } from '../../common/connection/reply-deadline.js';
 import { ServerClock } from '../../common/server-clock.js';
 import type { RedisClient } from '../redis.client.js';
@@ -47,7 +39,7 @@ export class RedisConnection {
   /** The database of the open connection. */
   private selected = 0;
   private isClosed = false;
-  private lastError: Error | undefined;
+  private readonly errors: ConnectionErrors;
   readonly clock: Clock;
   readonly commandTimeoutMs: number;
   private readonly outage: Outage;
@@ -64,7 +56,10 @@ export class RedisConnection {
     const { clock, commandTimeoutMs } = options;
     this.clock = clock;
     this.commandTimeoutMs = commandTimeoutMs;
-    this.outage = new Outage(options, () => this.noConnection(`no connection for ${commandTimeoutMs} ms`));
+    this.errors = new ConnectionErrors('Redis', client.address);
+    this.outage = new Outage(options, () =>
+      this.errors.noConnection(`no connection for ${commandTimeoutMs} ms`),
+    );
     this.outage.onDown();
     this.serverClock = new ServerClock(clock);
     this.deadline = new ReplyDeadline({
@@ -74,7 +69,7 @@ export class RedisConnection {
       unanswered: () => [...this.waiting, ...this.inFlight],
       onDue: (isDue) => this.onDue(isDue),
     });
-    client.on('error', (error) => (this.lastError = error));
+    client.on('error', (error) => this.onFailure(error));
     client.on('ready', () => {
       this.selected = 0;
       this.prepareConnection();
@@ -97,7 +92,7 @@ export class RedisConnection {
   ): void {
     const at = readClocks(this.clock);
     command.start(at.now, resolve, reject);
-    if (this.isClosed) return command.fail(unreachable('the store is closed', command.key));
+    if (this.isClosed) return command.fail(this.errors.closed(command.key));
     if (this.waiting.size === 0 && this.mayWrite) this.write(command as RedisCommand, at);
     else this.waiting.push(command as RedisCommand);
     this.deadline.start();
@@ -149,7 +144,7 @@ export class RedisConnection {
     this.deadline.stop();
     this.idleProbe.end();
     this.onLost('the store is closed');
-    for (const command of this.waiting.take()) command.fail(unreachable('the store is closed', command.key));
+    for (const command of this.waiting.take()) command.fail(this.errors.closed(command.key));
     await this.client.close(this.commandTimeoutMs);
   }
 
@@ -181,7 +176,7 @@ export class RedisConnection {
     this.generation += 1;
     this.isReady = true;
     this.onAnswer();
-    this.lastError = undefined;
+    this.errors.last = undefined;
     this.outage.onUp();
     this.writeWaiting();
   }
@@ -198,7 +193,11 @@ export class RedisConnection {
     if (this.client.isCluster && this.client.isReady) this.client.drop();
     else this.drop();
     // Set last, because a client may tell the end of its connection as an error, too.
-    this.lastError = error as Error;
+    this.onFailure(error);
+  }
+
+  private onFailure(error: unknown): void {
+    this.errors.last = { failure: { reason: 'unreachable', detail: describe(error) }, error };
   }
 
   private onLost(why: string): void {
@@ -210,7 +209,7 @@ export class RedisConnection {
       if (this.idleProbe.mayRepeat(command)) this.repeat(command);
       else {
         this.inFlight.remove(command);
-        command.fail(unknown(why, command.key, this.lastError));
+        command.fail(unknown(why, command.key, this.errors.last?.error));
       }
     }
     this.idleProbe.end();
@@ -324,7 +323,7 @@ export class RedisConnection {
 
   private onDue(isDue: (command: RedisCommand) => boolean): void {
     const what = `no connection within ${this.commandTimeoutMs} ms`;
-    for (const command of this.waiting.take(isDue)) command.fail(this.noConnection(what, command.key));
+    for (const command of this.waiting.take(isDue)) command.fail(this.errors.noConnection(what, command.key));
     for (const command of this.inFlight) if (isDue(command)) this.onNoReply(command);
     this.writeWaiting();
   }
@@ -332,12 +331,6 @@ export class RedisConnection {
   private timeoutOf(command: RedisCommand): number {
     const ms = this.commandTimeoutMs;
     return this.inFlight.has(command) ? this.idleProbe.timeoutOf(command, ms) : ms;
-  }
-
-  private noConnection(what: string, key?: string): LockStoreError {
-    const { lastError, client } = this;
-    const detail = withLastError(what, 'Redis', lastError && describe(lastError));
-    return storeError(placeOf('Redis', client.address), { reason: 'unreachable', detail }, key, lastError);
   }
 
   private onNoReply(command: RedisCommand): void {
