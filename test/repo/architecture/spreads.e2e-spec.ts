@@ -11,7 +11,6 @@ const SHORT_LISTS: Readonly<Record<string, string>> = {
   'this.client.call(command, ...args)': 'at most 50 renewals or 100 keys are in one command',
   'this.connection.call(command, ...args)': 'at most 50 renewals or 100 keys are in one command',
   'this.client.subscribe(...channels.slice(i, i + MAX_CHANNELS))': 'at most 1000',
-  'this.run(key, fence.fencingToken, command, ...words)': 'fencedRedis refuses more than 20 000 words',
   'Object.assign({}, ...methods)': 'the services of etcd that are used',
 };
 

@@ -3,7 +3,12 @@ import type { ModuleRef } from '@nestjs/core';
 import { findLockService } from '../distributed-lock.tokens.js';
 import type { LockService } from '../lock/lock.service.js';
 import { describeGiven } from '../options/describe-given.js';
-import { checkOptions, FLAG, REGISTRATION_NAME, type OptionRules } from '../options/option-names.js';
+import {
+  checkOptions,
+  BOOLEAN_OPTION,
+  REGISTRATION_NAME,
+  type OptionRules,
+} from '../options/option-names.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 
 /** Options of `LockAdminModule.forRoot`. */
@@ -35,7 +40,7 @@ const RULES: OptionRules<LockAdminOptions> = {
   guard: true,
   imports: true,
   path: [(value) => typeof value === 'string' && /[^/\s]/.test(value), "a text such as 'locks'"],
-  canRelease: FLAG,
+  canRelease: BOOLEAN_OPTION,
   actor: [(value) => typeof value === 'function', 'a function of the request that names the operator'],
   name: REGISTRATION_NAME,
 };

@@ -1,5 +1,5 @@
 import { describeGiven } from '../options/describe-given.js';
-import { checkOptions, oneOf, TEXT, type OptionRules } from '../options/option-names.js';
+import { checkOptions, oneOf, TEXT_OPTION, type OptionRules } from '../options/option-names.js';
 import type { Lock } from '../lock/lock.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { isOver, leftOf } from '../stores/core/document.js';
@@ -14,7 +14,7 @@ import { rowsOf, unusable, type SqlDialect, type SqlQuery, type SqlRow } from '.
 const RULES: OptionRules<HeldUntilCommitOptions> = {
   dialect: oneOf('postgres', 'mysql'),
   table: true,
-  keyPrefix: TEXT,
+  keyPrefix: TEXT_OPTION,
   nested: NESTED_WRITES,
 };
 

@@ -1,4 +1,4 @@
-import { checkOptions, REGISTRATION_NAME, TEXT, type OptionRules } from '../options/option-names.js';
+import { checkOptions, REGISTRATION_NAME, TEXT_OPTION, type OptionRules } from '../options/option-names.js';
 import { checkLeaderName } from './leader.tokens.js';
 
 /** Options of `LeaderModule.forFeature`. */
@@ -12,7 +12,7 @@ export interface LeaderOptions {
   readonly keyPrefix?: string;
 }
 
-const RULES: OptionRules<LeaderOptions> = { service: REGISTRATION_NAME, keyPrefix: TEXT };
+const RULES: OptionRules<LeaderOptions> = { service: REGISTRATION_NAME, keyPrefix: TEXT_OPTION };
 
 /** @throws LockConfigurationError for a wrong name, and for options that are unknown or of another type */
 export function checkLeader(name: unknown, options: LeaderOptions): void {

@@ -2,7 +2,13 @@ import { injectLockService } from '../distributed-lock.tokens.js';
 import { LockConfigurationError, type LockWaitTimeoutError } from '../port/lock.errors.js';
 import { CALL_NAMES, checkCallOptions, checkOnLost, WITH_LOCK_NAMES } from '../lock/request/lock-options.js';
 import { MAX_TEXT } from '../lock/request/this-process.js';
-import { checkOptions, FLAG, overlay, REGISTRATION_NAME, type OptionRules } from '../options/option-names.js';
+import {
+  checkOptions,
+  BOOLEAN_OPTION,
+  overlay,
+  REGISTRATION_NAME,
+  type OptionRules,
+} from '../options/option-names.js';
 import type { CallOptions, WithLockOptions } from '../lock/lock.js';
 import { refuseStandard } from '../options/standard-decorators.js';
 import { resolveLockHttp, type LockHttpOptions } from './lock-http.js';
@@ -56,7 +62,7 @@ export const LOCKED_RULES: OptionRules<LockedOptions> = {
     String,
   ],
   when: [(value) => typeof value === 'function', 'a function of the arguments of the method'],
-  stream: FLAG,
+  stream: BOOLEAN_OPTION,
   http: true,
 };
 const LOCK_DEFAULTS = Symbol.for('nestjs-distributed-lock/defaults');

@@ -98,12 +98,7 @@ export class LockLogger implements EventLog {
           return `${event.by} takes over "${event.key}": the work under it has ${round(event.graceMs)} ms to end`;
         });
       case 'forced':
-        return this.writeLine('warn', () => {
-          const { key, holder, by } = event;
-          return by === undefined
-            ? `Took "${key}" by force from ${holder}`
-            : `"${key}" was released by force, by ${by}${holder === undefined ? '' : `; held by ${holder}`}`;
-        });
+        return this.writeLine('warn', () => forcedText(event));
       case 'contended':
         return this.writeLine('debug', () => `Others wait for "${event.key}"`);
       case 'abandoned':
@@ -235,6 +230,11 @@ function kindOf(event: Gathered): string {
 function causeOf({ key, error }: Failed): string {
   if (isStoreError(error) && error.reason !== 'refused') return error.reason;
   return key === undefined ? textOf(error) : textOf(error).replaceAll(`"${key}"`, '');
+}
+
+function forcedText({ key, holder, by }: Extract<LockEvent, { readonly type: 'forced' }>): string {
+  if (by === undefined) return `Took "${key}" by force from ${holder}`;
+  return `"${key}" was released by force, by ${by}${holder === undefined ? '' : `; held by ${holder}`}`;
 }
 
 /** @param events of the kind of `first`, which is one of them */

@@ -42,8 +42,8 @@ type OptionRule = readonly [
   describe?: (value: unknown) => string,
 ];
 
-export const TEXT: OptionRule = [(value) => typeof value === 'string', 'a text'];
-export const FLAG: OptionRule = [(value) => typeof value === 'boolean', 'true or false'];
+export const TEXT_OPTION: OptionRule = [(value) => typeof value === 'string', 'a text'];
+export const BOOLEAN_OPTION: OptionRule = [(value) => typeof value === 'boolean', 'true or false'];
 export const REGISTRATION_NAME: OptionRule = [
   (value) => typeof value === 'string' && value !== '',
   'the name of a registration',

@@ -1,11 +1,11 @@
 import { describeNumber } from '../../options/describe-given.js';
-import { checkOptions, TEXT, type OptionRules } from '../../options/option-names.js';
+import { checkOptions, TEXT_OPTION, type OptionRules } from '../../options/option-names.js';
 import type { ListRequest } from '../../port/lock-store.js';
 import type { ListOptions } from '../lock.js';
 
 const MAX_LIMIT = 1000;
 const RULES: OptionRules<ListOptions> = {
-  prefix: TEXT,
+  prefix: TEXT_OPTION,
   limit: [
     (limit) => Number.isInteger(limit) && Number(limit) >= 1 && Number(limit) <= MAX_LIMIT,
     `a whole number from 1 to ${MAX_LIMIT}`,
