@@ -9,12 +9,12 @@ export type UrlParameter =
 /** All parameters that a store knows. It refuses every other one, because a parameter that does nothing misleads. */
 export type UrlParameters = Readonly<Record<string, UrlParameter>>;
 
-export const TEXT: UrlParameter = { takes: 'a text', read: (text) => (text === '' ? undefined : text) };
+export const ANY_TEXT: UrlParameter = { takes: 'a text', read: (text) => (text === '' ? undefined : text) };
 export const WHOLE_NUMBER: UrlParameter = {
   takes: 'a whole number',
   read: (text) => (/^\d{1,9}$/.test(text) ? Number(text) : undefined),
 };
-export const FLAG: UrlParameter = oneOfTexts({ true: true, 1: true, false: false, 0: false });
+export const TRUE_OR_FALSE: UrlParameter = oneOfTexts({ true: true, 1: true, false: false, 0: false });
 
 /** @param values what each text stands for */
 export function oneOfTexts(values: Readonly<Record<string, unknown>>): UrlParameter {

@@ -2,11 +2,11 @@ import type { RedisOptions } from 'ioredis';
 import { LockConfigurationError } from '../../../port/lock.errors.js';
 import {
   decoded,
-  FLAG,
+  TRUE_OR_FALSE,
   oneOfTexts,
   readParameters,
   refused,
-  TEXT,
+  ANY_TEXT,
   TLS_PARAMETERS,
   WHOLE_NUMBER,
   type UrlParameters,
@@ -43,13 +43,13 @@ export const REDIS_PARAMETERS: UrlParameters = {
   ),
   ...refused('Write it as the path of the URL, as redis://host:6379/2.', 'database'),
   db: WHOLE_NUMBER,
-  username: TEXT,
-  password: TEXT,
+  username: ANY_TEXT,
+  password: ANY_TEXT,
   family: oneOfTexts({ 0: 0, 4: 4, 6: 6 }),
   protocol: oneOfTexts({ 2: 2, 3: 3 }),
-  connectionName: TEXT,
-  enableReadyCheck: FLAG,
-  noDelay: FLAG,
+  connectionName: ANY_TEXT,
+  enableReadyCheck: TRUE_OR_FALSE,
+  noDelay: TRUE_OR_FALSE,
   tls: oneOfTexts({ true: {}, 1: {}, false: false, 0: false }),
 };
 
