@@ -67,21 +67,13 @@ export class Batch {
       if (!messages || messages.clients.length === 0) continue;
       const text = messages.text(0, 0);
       for (const client of messages.clients) {
-        const mail = mails.get(client) ?? {
-          client,
-          requests: [],
-          compare: [isThere(keys, client)],
-          texts: [],
-        };
+        const mail = mails.get(client) ?? { requests: [], compare: [isThere(keys, client)], texts: [] };
         const compare = [...mail.compare, ...(txn.compare ?? [])];
         const operations = this.requests.length + new Set([...mails.keys(), client]).size + 1;
         if (operations + Math.max(depth, compare.length) > MAX_OPERATIONS) continue;
         depth = Math.max(depth, compare.length);
-        const [requests, texts] = [
-          [...mail.requests, request],
-          [...mail.texts, text],
-        ];
-        mails.set(client, { client, requests, compare, texts });
+        const requests = [...mail.requests, request];
+        mails.set(client, { client, requests, compare, texts: [...mail.texts, text] });
       }
     }
     return [...mails.values()];

@@ -121,13 +121,8 @@ function checkTls(tls: EtcdTls, isTls: boolean): void {
   }
   for (const name of ['ca', 'cert', 'key'] as const) {
     const pem: unknown = tls[name];
-    if (
-      pem === undefined ||
-      Buffer.isBuffer(pem) ||
-      (typeof pem === 'string' && pem.includes('-----BEGIN'))
-    ) {
-      continue;
-    }
+    const isPem = Buffer.isBuffer(pem) || (typeof pem === 'string' && pem.includes('-----BEGIN'));
+    if (pem === undefined || isPem) continue;
     throw new LockConfigurationError(
       `tls.${name} must be the content of a PEM file, as a text or a buffer; it is ${describeGiven(pem)}${typeof pem === 'string' ? ' without a PEM block' : ''}.`,
     );

@@ -221,17 +221,12 @@ export class ZookeeperSession {
     this.lastError = error;
     this.listener.onDisconnected(error);
     this.knowledge = undefined;
-    if (
-      this.options.clock.now() > this.countedFrom + this.grantedMs * RESUMED_WITHIN &&
-      this.sessionId !== 0n
-    ) {
-      this.zxid = 0;
-      this.expire(
-        new Error(
-          `no server has resumed the session for ${RESUMED_WITHIN} times its length: ${error.message}`,
-        ),
-      );
-    }
+    const { clock } = this.options;
+    const isTooLate = clock.now() > this.countedFrom + this.grantedMs * RESUMED_WITHIN;
+    if (this.sessionId === 0n || !isTooLate) return;
+    this.zxid = 0;
+    const why = `no server has resumed the session for ${RESUMED_WITHIN} times its length: ${error.message}`;
+    this.expire(new Error(why));
   }
 
   private onRefused(error: unknown): never {
