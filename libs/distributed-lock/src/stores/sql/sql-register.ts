@@ -45,12 +45,7 @@ export class SqlRegister extends SqlDocuments implements Register {
         () => new SqlDocuments(new SqlConnection(database, own)),
       );
     }
-    this.stopKeepingAlive = keepAlive(clock, () =>
-      inBackground(
-        this.connection.runAlone((link) => link.ping()),
-        () => undefined,
-      ),
-    );
+    this.stopKeepingAlive = keepAlive(clock, () => this.checkConnections());
   }
 
   get address(): string | undefined {
@@ -84,6 +79,12 @@ export class SqlRegister extends SqlDocuments implements Register {
       const [holder] = document.holders;
       return holder?.nonce && !isOver(holder.until, now) ? textIn(holder.nonce) : undefined;
     });
+  }
+
+  /** A connection that has died is replaced before a caller needs it. */
+  protected checkConnections(): void {
+    const checked = this.connection.runAlone((link) => link.ping());
+    inBackground(checked, () => undefined);
   }
 
   override async close(): Promise<void> {

@@ -1,7 +1,6 @@
 import { inBackground } from '../../../async-context/in-background.js';
 import type { Chance } from '../../../time/chance.js';
 import { conceal } from '../../../redaction/conceal.js';
-import { keepAlive } from '../../common/connection/keep-alive.js';
 import type { Reading } from '../../core/document.js';
 import type { Take, WriteReply } from '../../core/register.js';
 import type { SqlDatabase } from '../sql-database.js';
@@ -17,7 +16,6 @@ export class PostgresRegister extends SqlRegister {
   readonly attempted: Promise<void>;
   private readonly channel: string;
   private readonly listening: { check?(): void; close(): void } | undefined;
-  private readonly stopChecking: () => void;
 
   constructor(
     /** `location`: the lock table, with its schema once that is known. */
@@ -30,7 +28,6 @@ export class PostgresRegister extends SqlRegister {
     this.attempted = this.connection.attempted;
     this.channel = channelOf(options.clientId);
     this.listening = source && this.listenTo(source, options);
-    this.stopChecking = keepAlive(options.clock, () => this.listening?.check?.());
   }
 
   /** The address names the schema of the table once it is known, because two schemas are two sets of locks. */
@@ -46,9 +43,13 @@ export class PostgresRegister extends SqlRegister {
   }
 
   override async close(): Promise<void> {
-    this.stopChecking();
     this.listening?.close();
     await super.close();
+  }
+
+  protected override checkConnections(): void {
+    super.checkConnections();
+    this.listening?.check?.();
   }
 
   private listenTo(
