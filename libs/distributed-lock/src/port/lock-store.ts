@@ -291,8 +291,8 @@ export type Notification =
   /** The owner rechecks after `afterMs`. Without an owner, all waiting owners do. */
   | { readonly kind: 'recheck'; readonly owner?: string; readonly afterMs: number }
   /**
-   * Notifications to any owner of this client may have been lost. All owners that wait recheck at once, and all that hold renew
-   * at once, because the replies say what the notifications did.
+   * Notifications to any owner of this client may have been lost. All owners that wait recheck at once, and all that hold under the
+   * watchdog renew at once, because the replies say what the notifications did.
    */
   | { readonly kind: 'gap'; readonly owner?: undefined };
 

@@ -78,7 +78,7 @@ export class LockRuntime {
     this.releases = new ReleaseTracker(this);
     this.store.notifications$.subscribe((notification) => {
       this.owners.onNotification(notification);
-      if (notification.kind === 'gap') this.watchdog.check(this.owners.leases());
+      if (notification.kind === 'gap') this.watchdog.check();
     });
   }
 

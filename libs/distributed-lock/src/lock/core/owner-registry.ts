@@ -4,7 +4,6 @@ import type { LockShutdownError } from '../../port/lock.errors.js';
 import type { Notification } from '../../port/lock-store.js';
 import { readClocks, timeOfDay } from '../../time/clock.js';
 import type { Hold } from './hold.js';
-import type { Lease } from './lease.js';
 import type { LockRuntime } from './lock-runtime.js';
 import type { Owner } from './owner.js';
 import type { ForgottenHold } from './forgotten-releases.js';
@@ -103,11 +102,6 @@ export class OwnerRegistry {
   whenEmpty(): Promise<void> {
     if (this.isEmpty) return Promise.resolve();
     return new Promise((resolve) => (this.onEmpty = resolve));
-  }
-
-  /** The leases of the owners that the store has granted the lock. */
-  *leases(): Generator<Lease> {
-    for (const { lease } of this.byId.values()) if (lease) yield lease;
   }
 
   *allHolds(): Generator<Hold> {

@@ -45,11 +45,12 @@ export class Watchdog {
   }
 
   /**
-   * Renews these leases now, fixed ones too, because their holders may have missed a notification: the reply says whether they
-   * still hold. `CHECKED_TOGETHER` at a time, and the next ones follow the replies.
+   * Renews all leases now, because their holders may have missed a notification: the reply says whether they still hold.
+   * `CHECKED_TOGETHER` at a time, and the next ones follow the replies. Leaves out fixed leases: a renewal for the rest of one
+   * could be executed after an `extend` to more, and shorten it.
    */
-  check(leases: Iterable<Lease>): void {
-    for (const lease of leases) this.unchecked.add(lease);
+  check(): void {
+    for (const lease of this.watched) this.unchecked.add(lease);
     if (!this.isChecking) inBackground(this.checkAll() as NeverRejects<void>);
   }
 
