@@ -403,7 +403,7 @@ describe('registration', () => {
     );
     await expect(
       compile({ imports: [DistributedLockModule.forRoot({ http: { busy: 200 } })] }),
-    ).rejects.toThrow('http.busy must be a status from 400 to 599; it is 200.');
+    ).rejects.toThrow('http: busy must be a status from 400 to 599; it is 200.');
     expect(() => Locked('a:<')).toThrow('Key template "a:<" has an unclosed "<" at position 2.');
   });
 });

@@ -1,7 +1,8 @@
 import { STATUS_CODES } from 'node:http';
 import { HttpException } from '@nestjs/common';
-import { LockConfigurationError, isLockError, type LockErrorCode } from '../port/lock.errors.js';
-import { checkOptionNames, type OptionNames, overlay } from '../options/option-names.js';
+import { isLockError, type LockErrorCode } from '../port/lock.errors.js';
+import { describeNumber } from '../options/describe-given.js';
+import { checkOptions, overlay, type OptionRule, type OptionRules } from '../options/option-names.js';
 
 /**
  * HTTP statuses of lock errors, from 400 to 599. Use 429 for `busy` only where the key limits a client, because clients and
@@ -20,7 +21,12 @@ export interface LockHttpOptions {
 
 export type LockHttpStatus = Required<LockHttpOptions>;
 
-const OPTION_NAMES: OptionNames<LockHttpOptions> = { busy: true, storeDown: true, lost: true, badKey: true };
+const STATUS: OptionRule = [
+  (code) => Number.isInteger(code) && Number(code) >= 400 && Number(code) <= 599,
+  'a status from 400 to 599',
+  describeNumber,
+];
+const RULES: OptionRules<LockHttpOptions> = { busy: STATUS, storeDown: STATUS, lost: STATUS, badKey: STATUS };
 const DEFAULTS: LockHttpStatus = { busy: 423, storeDown: 503, lost: 503, badKey: 400 };
 
 /** Numbers of https://grpc.io/docs/guides/status-codes/. */
@@ -78,16 +84,8 @@ export function resolveLockHttp(
   options: LockHttpOptions = {},
   base: LockHttpStatus = DEFAULTS,
 ): LockHttpStatus {
-  checkOptionNames('http', options, OPTION_NAMES);
-  const status: LockHttpStatus = overlay(base, options);
-  for (const [name, code] of Object.entries(status)) {
-    if (!Number.isInteger(code) || code < 400 || code > 599) {
-      throw new LockConfigurationError(
-        `http.${name} must be a status from 400 to 599; it is ${String(code)}.`,
-      );
-    }
-  }
-  return status;
+  checkOptions('http', options, RULES);
+  return overlay(base, options);
 }
 
 /** The answer to a client for a lock error, with its code; `undefined` for a mistake of the program, and for other errors. */

@@ -36,7 +36,7 @@ export function checkOptionNames(
 export type OptionRules<T> = Readonly<Record<keyof T, true | OptionRule>>;
 
 /** A test of the value, and how the message ends that begins with `… must be`. */
-type OptionRule = readonly [
+export type OptionRule = readonly [
   isRight: (value: unknown) => boolean,
   words: string,
   describe?: (value: unknown) => string,
