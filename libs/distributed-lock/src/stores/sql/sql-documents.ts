@@ -36,10 +36,6 @@ export class SqlDocuments {
     return this.swap({ ...swap, notAfter });
   }
 
-  protected soonAfter({ now }: Reading): number {
-    return Math.ceil(now + 2 * this.connection.commandTimeoutMs);
-  }
-
   async read(name: string): Promise<Reading> {
     checkRowName(name);
     return readingOf(name, await this.connection.run('read', { name }, name));
@@ -65,6 +61,11 @@ export class SqlDocuments {
 
   async close(): Promise<void> {
     this.connection.close();
+  }
+
+  /** The not-after of a write that follows a reading at once. */
+  protected soonAfter({ now }: Reading): number {
+    return Math.ceil(now + 2 * this.connection.commandTimeoutMs);
   }
 }
 
