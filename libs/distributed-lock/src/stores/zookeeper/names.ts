@@ -27,7 +27,7 @@ export function pageOf(encoded: readonly string[], { prefix, after, most }: Name
 
 function tooManyNames(count: number, paths: LockPaths): LockStoreError {
   const detail = `${paths.documents} has ${count} znodes, and its one reply with all their names would hold up the locks from ${MAX_NAMES} on. Those of free locks are deleted after ten minutes. Ask for one key by locks.inspect(key), or each process for locks.held()`;
-  return storeError('ZooKeeper', { reason: 'refused', detail }, undefined);
+  return storeError('ZooKeeper', { reason: 'refused', detail });
 }
 
 /** The name of a document; none for a znode that somebody made by hand, under a path that no name is encoded to. */

@@ -19,7 +19,7 @@ const REFUSED: readonly number[] = [
 /** The error of a write or a reading, made of the error of the client. */
 export function zookeeperError(error: unknown, key: string | undefined): LockStoreError {
   if (error instanceof LockStoreError) return error;
-  return storeError('ZooKeeper', zookeeperFailure(error), key, error);
+  return storeError('ZooKeeper', zookeeperFailure(error), { key, cause: error });
 }
 
 export function zookeeperFailure(error: unknown): StoreFailure {
@@ -28,7 +28,7 @@ export function zookeeperFailure(error: unknown): StoreFailure {
 
 export function sessionOver(key: string | undefined, cause?: unknown): LockStoreError {
   const detail = 'the session of this client is over, and what it held is lost. Try again';
-  return storeError('ZooKeeper', { reason: 'unready', detail }, key, cause);
+  return storeError('ZooKeeper', { reason: 'unready', detail }, { key, cause });
 }
 
 export function isCode(error: unknown, code: number): boolean {

@@ -23,7 +23,7 @@ export class ConnectionErrors {
 
   of(failure: StoreFailure, key: string | undefined, cause?: unknown): Error {
     if (cause instanceof LockConfigurationError) return cause;
-    return storeError(this.server, failure, key, cause);
+    return storeError(this.server, failure, { key, cause });
   }
 
   /** The error of a request that was never sent. */
@@ -36,28 +36,26 @@ export class ConnectionErrors {
     const { last, server, address } = this;
     const where = address === undefined ? server : `${server} at ${address}`;
     if (last?.failure.reason === 'refused' || last?.failure.reason === 'unready') {
-      return storeError(where, last.failure, key, last.error);
+      return storeError(where, last.failure, { key, cause: last.error });
     }
     const detail = last
       ? `${what} (last error: ${last.failure.detail})`
       : `${what}, and no answer that says why. Is it ${server} that listens there, and does it speak TLS exactly if the target does? Other servers and firewalls may be silent`;
-    return storeError(where, { reason: 'unreachable', detail }, key, last?.error);
+    return storeError(where, { reason: 'unreachable', detail }, { key, cause: last?.error });
   }
 
   /** @param reason `unknown` for a request that may have been executed */
   closed(key: string | undefined, reason: 'unreachable' | 'unknown' = 'unreachable'): LockStoreError {
-    return storeError(this.server, { reason, detail: 'the store is closed' }, key);
+    return storeError(this.server, { reason, detail: 'the store is closed' }, { key });
   }
 }
 
 /** @param server the name of the back end for messages: `PostgreSQL` */
 export function storeError(
   server: string,
-  failure: StoreFailure,
-  key: string | undefined,
-  cause?: unknown,
+  { reason, detail, isAnswered = false }: StoreFailure,
+  { key, cause }: { readonly key?: string | undefined; readonly cause?: unknown } = {},
 ): LockStoreError {
-  const { reason, detail, isAnswered = false } = failure;
   const outcome = OUTCOME[isAnswered ? 'unready' : reason];
   return new LockStoreError(`${server} ${outcome}: ${detail}`, key, reason, { cause });
 }

@@ -53,7 +53,7 @@ export function forgetArguments(error: unknown): void {
 export function asStoreError(cause: unknown, key: string | undefined): LockStoreError {
   if (cause instanceof LockStoreError) return cause;
   const detail = describe(cause);
-  return storeError('Redis', { reason: reasonOf(cause, detail), detail }, key, cause);
+  return storeError('Redis', { reason: reasonOf(cause, detail), detail }, { key, cause });
 }
 
 function reasonOf(cause: unknown, detail: string): LockStoreError['reason'] {
@@ -62,7 +62,7 @@ function reasonOf(cause: unknown, detail: string): LockStoreError['reason'] {
 }
 
 export function unknown(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
-  return new LockStoreError(`Redis did not answer: ${detail}`, key, 'unknown', { cause });
+  return storeError('Redis', { reason: 'unknown', detail }, { key, cause });
 }
 
 /** For a second copy that failed: the first copy was never answered and may still be executed. */
@@ -71,7 +71,7 @@ export function asUnsure(error: LockStoreError): LockStoreError {
 }
 
 export function unreachable(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
-  return new LockStoreError(`Redis could not be reached: ${detail}`, key, 'unreachable', { cause });
+  return storeError('Redis', { reason: 'unreachable', detail }, { key, cause });
 }
 
 /** The request was never written. */
