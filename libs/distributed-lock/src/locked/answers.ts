@@ -6,9 +6,9 @@ import { onEndOf, type Emitter } from '../async-context/shared-listener.js';
 /** The response to one request while it is open: a response of HTTP, or a call of gRPC. */
 export interface Answer {
   /** True as soon as a part of it was sent, or its handler has announced that it sends the answer itself. */
-  readonly isBegun: boolean;
+  isBegun(): boolean;
   /** True if the client has gone before the answer was complete. Meaningless before the answer is over. */
-  readonly wasLeft: boolean;
+  wasLeft(): boolean;
   /**
    * Calls `listener` once, when the answer was sent or the client has gone. Calls it at once if that has happened already.
    *
@@ -62,13 +62,9 @@ function httpAnswer(response: PlatformResponse | undefined): Answer | undefined 
   // A pipelined answer that waits for earlier ones emits no 'close' when its connection closes.
   const socket = httpVersionMajor === 1 && typeof connection?.on === 'function' ? connection : undefined;
   return {
-    get isBegun() {
-      return raw.headersSent || response.sent === true;
-    },
-    get wasLeft() {
-      // `writableFinished` is also true on HTTP/2 after Node has ended the stream of a client that has gone.
-      return raw.stream ? raw.stream.aborted : !raw.writableFinished;
-    },
+    isBegun: () => raw.headersSent || response.sent === true,
+    // `writableFinished` is also true on HTTP/2 after Node has ended the stream of a client that has gone.
+    wasLeft: () => (raw.stream ? raw.stream.aborted : !raw.writableFinished),
     whenOver(listener) {
       const isSent = !raw.stream && raw.writableFinished;
       const isOver = isSent || source.closed || source.destroyed || socket?.destroyed === true;
@@ -89,10 +85,8 @@ function httpAnswer(response: PlatformResponse | undefined): Answer | undefined 
 function grpcAnswer(call: GrpcCall): Answer {
   return {
     // No member of a call of gRPC tells this.
-    isBegun: false,
-    get wasLeft() {
-      return call.cancelled;
-    },
+    isBegun: () => false,
+    wasLeft: () => call.cancelled,
     // `@grpc/grpc-js` emits 'cancelled' at every end of a call, also when it has sent the status itself.
     whenOver: (listener) =>
       listenUnless(call.cancelled || call.destroyed === true, listener, [[call, ['cancelled', 'close']]]),

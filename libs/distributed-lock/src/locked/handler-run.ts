@@ -158,7 +158,7 @@ export class UnderLock<T> implements Observer<T> {
     this.run?.close();
     const answer = this.ownAnswer();
     // Nest would end the answer, and the client would take the part that was sent for the whole.
-    if (answer?.isBegun) answer.breakOff(this.errorFor(loss));
+    if (answer?.isBegun()) answer.breakOff(this.errorFor(loss));
     this.out.error(this.errorFor(loss));
   }
 

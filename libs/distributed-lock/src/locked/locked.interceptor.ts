@@ -116,7 +116,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     const answer = answerTo(context);
     if (answer) {
       cancellation.whenOver(
-        answer.whenOver(() => answer.wasLeft && cancellation.cancel(new ClientLeftError())),
+        answer.whenOver(() => answer.wasLeft() && cancellation.cancel(new ClientLeftError())),
       );
     }
     const argsFor = (count: number) => plan.argumentsOf(count, context, this.values);
@@ -158,8 +158,8 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
       streams: { where: plan.where, readBy: type === 'rpc' || type === 'ws' ? 'nobody' : 'nest' },
       answer: answerTo(context),
       // Also where Nest does not know: by `hijack()`, or by `response.write()`.
-      sendsItself: ({ isBegun }) =>
-        plan.shape.answersItself || (isBegun && type === 'http' && !isSse(context.getHandler())),
+      sendsItself: (answer) =>
+        plan.shape.answersItself || (answer.isBegun() && type === 'http' && !isSse(context.getHandler())),
     });
     const handlerRun = new LockedHandlerRun(call, lock, underLock);
     underLock.start((observer) => handlerRun.enter(() => inside(handlerRun).subscribe(observer)), handlerRun);
