@@ -155,7 +155,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['no timer notices the end of a fixed lease', 'this.noticeExpiry();', ''],
   ]),
   ...mutantsOf('documents', 'lock/core/hold.js', [
-    ['a nested call gives back the lock of its flow', 'if (this.count > 0)', 'if (false)'],
+    ['a nested call gives back the lock of its flow', 'if (this.calls > 0)', 'if (false)'],
     [
       'a nested call cuts a minimum hold',
       'Math.max(this.holdUntil, this.owner.now + ms)',

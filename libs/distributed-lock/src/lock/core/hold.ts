@@ -32,7 +32,8 @@ export class Hold {
   readonly isReentrant: boolean;
   /** No other owner gets the key before this, even if the hold is released sooner. */
   holdUntil = 0;
-  private count = 1;
+  /** How many calls share it. */
+  calls = 1;
   /** The site of the last nested call, for people to read. */
   private lastSharedBy: string | CallSite | undefined;
   private loss: LockLostError | undefined;
@@ -58,11 +59,6 @@ export class Hold {
 
   get claim(): Claim {
     return this.owner.claim;
-  }
-
-  /** How many calls share it. */
-  get calls(): number {
-    return this.count;
   }
 
   /** Released, or lost by a loss that was noticed. */
@@ -155,7 +151,7 @@ export class Hold {
 
   /** Lets a nested call share it. */
   share({ terms, site }: LockRequest): this {
-    this.count += 1;
+    this.calls += 1;
     this.lastSharedBy = site;
     this.holdAtLeast(terms.holdAtLeastMs);
     return this;
@@ -163,7 +159,7 @@ export class Hold {
 
   /** Warns if nested calls go on when the call that has acquired the lock ends. They keep the lock. */
   onFirstCallEnds(): void {
-    if (this.count <= 1 || this.isOver) return;
+    if (this.calls <= 1 || this.isOver) return;
     // A stream that is passed on ends for several calls in one turn, in any order.
     const warnIfOpen = () => {
       if (!this.isOver) this.warnOfNested();
@@ -190,9 +186,9 @@ export class Hold {
    * @param isAwaited the caller goes on when the store has answered
    */
   release(isAwaited = false, at = this.owner.readClocks()): Release {
-    this.count -= 1;
+    this.calls -= 1;
     const loss = this.noticeLoss(at);
-    if (this.count > 0) return loss ? NOT_HELD : RELEASED;
+    if (this.calls > 0) return loss ? NOT_HELD : RELEASED;
     if (this.released) return this.released;
     // A listener of the owner's events must not find it live any more.
     this.released = loss ? NOT_HELD : RELEASED;
@@ -202,7 +198,7 @@ export class Hold {
 
   /** Releases a hold whose work has never begun, and so has no minimum hold, unless an outer call shares it. */
   giveBack(): void {
-    if (this.count === 1) this.holdUntil = 0;
+    if (this.calls === 1) this.holdUntil = 0;
     this.release();
   }
 

@@ -81,7 +81,8 @@ export class Introductions {
     const hasLongOwner = owners.hasOneOf(this.ownersBefore);
     // Scheduled before anything that may fail.
     this.schedule();
-    const isDue = clock.now() - this.writtenAt >= watchdogTimeoutMs / 3 - FIRST_INTRODUCTION_MS / 2;
+    // The next look would come too late.
+    const isDue = clock.now() - this.writtenAt >= watchdogTimeoutMs / 3 - FIRST_INTRODUCTION_MS;
     if (isDue ? hasLongOwner : this.isAwaited()) this.write();
   }
 
