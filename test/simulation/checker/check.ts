@@ -95,6 +95,7 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     ...checkStarvation(history, { longestMs, commandTimeoutMs, roundTripMs }),
     ...checkOvertaken(history, {
       repairMs: patienceOf({ longestMs, commandTimeoutMs, roundTripMs }),
+      roundTripMs,
       services: plan.processes.reduce((sum, it) => sum + it.services, 0),
       far: new Set(
         plan.processes.flatMap(({ farMs }, i) => (farMs === undefined ? [] : [`P${i}`, `P${i}'`])),

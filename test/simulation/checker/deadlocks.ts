@@ -67,11 +67,18 @@ function waitsAt({ askedAt, settledAt = Infinity }: CallRecord, at: number): boo
 
 /** Its flow has the key, or has acquired it together with others by the same call. */
 function has({ under, keys }: CallRecord, key: string, at: number): boolean {
-  return keys.length > 1 && keys.includes(key) ? true : under.some((it) => it.key === key && livesAt(it, at));
+  return keys.length > 1 && keys.includes(key)
+    ? true
+    : under.some((it) => it.key === key && isKeptAt(it, at));
 }
 
 function hasAlone({ under }: CallRecord, key: string, at: number): boolean {
   return under.some((it) => it.key === key && it.claim === 'exclusive' && livesAt(it, at + 1));
+}
+
+/** A flow that has lost one of its keys keeps the others until its work ends. */
+function isKeptAt({ endedAt = Infinity, lockedUntil = endedAt }: CallRecord['under'][number], at: number) {
+  return Math.max(endedAt, lockedUntil) >= at;
 }
 
 function livesAt({ endedAt = Infinity }: CallRecord['under'][number], at: number): boolean {

@@ -30,8 +30,8 @@ function historyOf(owners: number, claim: HoldRecord['claim'] = 'exclusive'): Hi
 }
 
 describe('a caller that waits while others come after it', () => {
-  const check = (history: History, far: readonly string[] = []) =>
-    checkOvertaken(history, { repairMs: 5000, services: 2, far: new Set(far) }).length;
+  const check = (history: History, far: readonly string[] = [], roundTripMs = 10) =>
+    checkOvertaken(history, { repairMs: 5000, roundTripMs, services: 2, far: new Set(far) }).length;
 
   it('is overtaken by few owners', () => {
     expect([check(historyOf(6)), check(historyOf(7))]).toEqual([0, 1]);
@@ -41,6 +41,10 @@ describe('a caller that waits while others come after it', () => {
     expect(check(historyOf(7), ['P0'])).toBe(1);
     expect(check(historyOf(7, 'shared'), ['P0'])).toBe(0);
     expect([check(historyOf(7, 'shared')), check(historyOf(7, 'shared'), ['P1'])]).toEqual([1, 1]);
+  });
+
+  it('counts those that came when its process had the time to reach a server that lags behind', () => {
+    expect([check(historyOf(9), [], 700), check(historyOf(9), [], 1300)]).toEqual([1, 0]);
   });
 
   it('counts those that came when the last fault was over', () => {

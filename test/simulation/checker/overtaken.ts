@@ -2,10 +2,14 @@ import type { CallRecord, History, HoldRecord, Violation } from '../history/hist
 
 /** An owner may have to wait for so many turns of every other one: those before it in the queue, and what a race costs it. */
 const ROUNDS = 3;
+/** A first request waits for a connection and its handshake. */
+const HANDSHAKES = 3;
 
 interface OvertakenTimes {
   /** For how long a fault may delay a waiter, in ms: until the leases that it leaves behind are over, plus rechecks and their commands. */
   readonly repairMs: number;
+  /** Of one request at most, also to a server that lags behind. */
+  readonly roundTripMs: number;
   /** Services of all processes, each of which has one owner at a time in the queue for most keys. */
   readonly services: number;
   /**
@@ -25,7 +29,8 @@ export function checkOvertaken(history: History, times: OvertakenTimes): readonl
     if (times.far.has(call.process) && !isHeldAlone(history, key)) return [];
     if (key === undefined || call.keys.length > 1 || call.isCrashed || call.call.includes('.')) return [];
     const heldAt = call.settledAt ?? history.endedAt;
-    const calmFrom = Math.max(call.askedAt, repairedAt(history, heldAt, times.repairMs));
+    const joinedBy = call.askedAt + HANDSHAKES * times.roundTripMs;
+    const calmFrom = Math.max(joinedBy, repairedAt(history, heldAt, times.repairMs));
     if (calmFrom >= heldAt) return [];
     const turns = ownersAfter(history, { ...call, key }, calmFrom, heldAt);
     const most = times.services * (ROUNDS + ownBefore(history, { ...call, key }));
