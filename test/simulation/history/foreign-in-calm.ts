@@ -1,4 +1,5 @@
 import type { CallOptions, Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
+import { nameOf } from './names.js';
 import type { Actor, Stage } from './stage.js';
 
 const KEY = 'foreign';
@@ -25,13 +26,14 @@ export async function foreignInCalm({ actors, parts }: Stage): Promise<void> {
   );
   if (!backend.foreignClient || mostMs > RECHECK_MS || !first || !second) return;
   const foreign = backend.foreignClient();
+  const name = nameOf(first, KEY);
   const run = (ms: number, isOver = () => false) => kernel.run(kernel.now + ms, isOver);
   const refuse = (rule: string, text: string): void => history.violate(rule, text);
 
   const own = ask(first, {});
   await run(PATIENCE_MS, () => own.isOver);
   if (!own.lock) return;
-  foreign.lock(KEY, LEASE_MS);
+  foreign.lock(name, LEASE_MS);
   await run(2 * mostMs);
   if (foreign.isHolding) refuse('exclusion', `a foreign client is granted ${KEY} beside its holder`);
   own.release();
@@ -70,7 +72,7 @@ export async function foreignInCalm({ actors, parts }: Stage): Promise<void> {
       actor.process.receive(() => void caller(actor).then(onEnd, onEnd));
     }
     await run(2 * mostMs);
-    foreign.lock(KEY, LEASE_MS);
+    foreign.lock(name, LEASE_MS);
     patient.release();
     await run(TURN_WITHIN_MS + mostMs, () => foreign.isHolding);
     if (!foreign.isHolding)
@@ -84,7 +86,7 @@ export async function foreignInCalm({ actors, parts }: Stage): Promise<void> {
   }
 
   async function watchCrash(): Promise<void> {
-    foreign.lock(KEY, LEASE_MS);
+    foreign.lock(name, LEASE_MS);
     if (!foreign.isHolding)
       return refuse('hand-off', `a foreign client is not granted ${KEY}, which is free`);
     const since = kernel.now;

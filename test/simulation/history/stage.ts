@@ -266,7 +266,9 @@ export class Stage {
       return new LockService({ store, clock, chance, application, ...times });
     });
     const prefix = prefixOf({ services: made });
-    const joinsAt = settings?.joinsAtMs ?? 0;
+    const { joinsAtMs: joinsAt = 0, startsAtMs = 0 } = settings ?? {};
+    // What a plan has for it until then, it does as soon as it runs.
+    if (startsAtMs > kernel.now) process.stop(startsAtMs - kernel.now);
     process.receive(() => {
       for (const service of made) {
         service.events$.subscribe((event) => {

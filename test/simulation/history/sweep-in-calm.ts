@@ -1,4 +1,5 @@
 import type { CallOptions, Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
+import { nameOf } from './names.js';
 import type { Actor, Stage } from './stage.js';
 
 /** Sessions and the names of processes are renewed by it: too often for hours of virtual time if it is shorter. */
@@ -63,7 +64,7 @@ export async function sweepInCalm(stage: Stage, leaseMs: number): Promise<void> 
   if (isLeft) stage.crash(goer);
   await kernel.run(kernel.now + SWEPT_WITHIN_MS);
   const stored = backend.storedKeys();
-  const kept = [FREE, GONE].filter((key) => stored.includes(key));
+  const kept = [FREE, GONE].filter((key) => stored.includes(nameOf(other, key)));
   for (const key of kept)
     history.violate('rest', `nobody has had ${key} for two hours, and no sweep has deleted it`);
   const isHeld = held.validForMs > 0;

@@ -43,6 +43,16 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...mutantsOf('documents', 'lock/request/lock-request.js', [
+    [
+      'a default minimum hold is ignored',
+      ': withDefaults(call, defaults)',
+      ': withDefaults(call, { ...defaults, holdAtLeastMs: 0 })',
+    ],
+    [
+      'a default wait without an end ends after five seconds',
+      ': withDefaults(call, defaults)',
+      ': withDefaults(call, { ...defaults, waitMs: Math.min(defaults.waitMs ?? 5000, 5000) })',
+    ],
     ['the defaults of a service are ignored', ': withDefaults(call, defaults)', ': call'],
     [
       'a call that names its claim has the default claim, too',

@@ -9,6 +9,13 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'for (const owner of [])',
     ],
   ]),
+  ...mutantsOf('redis', 'stores/redis/redis.locks.js', [
+    [
+      'a client is named by its application, as the one before it',
+      'this.clientId = newClientId(chance);',
+      "this.clientId = newClientId(context.client ? { uuid: () => `00000000-0000-4000-8000-${Buffer.from(context.client.application).toString('hex').slice(-12)}` } : chance);",
+    ],
+  ]),
   ...mutantsOf('redis', 'lock/core/lock-runtime.js', [
     [
       'holders do not renew after a gap in the notifications',

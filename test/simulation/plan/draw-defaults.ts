@@ -6,7 +6,11 @@ import type { DefaultsPlan } from './settings.js';
 /** No call has a longer minimum hold, which its lease must outlast. */
 const MAX_HOLD_MS = 3000;
 
+/** A cycle of waits across processes is not found: a finite wait ends it. */
+const NESTED_WAIT_MS = 3000;
+
 interface Frame {
+  readonly watchdogTimeoutMs: number;
   readonly keys: readonly KeyPlan[];
   /** A candidate takes neither a fixed lease nor a claim of others. */
   readonly hasCandidates: boolean;
@@ -17,7 +21,7 @@ interface Frame {
 export function withDefaults(
   dice: Dice,
   processes: readonly ProcessPlan[],
-  { keys, hasCandidates, mayBeFair }: Frame,
+  { keys, hasCandidates, mayBeFair, watchdogTimeoutMs }: Frame,
 ): readonly ProcessPlan[] {
   if (!dice.happens(0.1)) return processes;
   const claims: DefaultsPlan[] = [{ mode: 'exclusive' }];
@@ -26,7 +30,10 @@ export function withDefaults(
   return processes.map((process) => {
     if (dice.happens(0.4)) return process;
     const defaults: DefaultsPlan = {
-      ...(dice.happens(0.4) && { waitMs: dice.pick([0, dice.scale(100, 3000)]) }),
+      ...(dice.happens(0.4) && { waitMs: dice.pick([0, dice.scale(100, 3000), 'Infinity'] as const) }),
+      ...(dice.happens(0.2) && {
+        holdAtLeastMs: dice.scale(10, Math.min(MAX_HOLD_MS, watchdogTimeoutMs / 2)),
+      }),
       ...(dice.happens(0.3) && { maxWaiting: dice.int(0, 4) }),
       ...(!hasCandidates && dice.happens(0.3) && { leaseMs: dice.int(MAX_HOLD_MS, 10_000) }),
       ...(dice.happens(0.5) ? dice.pick(claims) : mayBeFair && dice.happens(0.4) && { fair: true }),
@@ -60,10 +67,25 @@ export function namingClaims(
 }
 
 function askingWith(asking: Asking, defaults: DefaultsPlan, namesAll = false): Asking {
-  const work = asking.work.map((step): Step =>
-    'call' in step ? { ...step, call: askingWith(step.call, defaults, namesAll) } : step,
-  );
-  return { ...asking, work, options: optionsWith(asking, defaults, namesAll) };
+  const work = asking.work.map((step): Step => {
+    if (!('call' in step)) return step;
+    const call = askingWith(step.call, defaults, namesAll);
+    const mayBeEndless = (namesAll || defaults.waitMs === 'Infinity') && call.how !== 'tryAcquire';
+    const options = { ...(mayBeEndless && { waitMs: NESTED_WAIT_MS }), ...call.options };
+    return { ...step, call: { ...call, options } };
+  });
+  const options = optionsWith(asking, defaults, namesAll);
+  return { ...asking, work, options: { ...minimumHoldOf(asking, defaults, namesAll), ...options } };
+}
+
+/** None for a lease that would end before, and for a lock that may be given back before anybody notes a minimum hold. */
+function minimumHoldOf(
+  { options: { leaseMs = Infinity }, locked }: Asking,
+  { holdAtLeastMs = 0 }: DefaultsPlan,
+  namesAll: boolean,
+): Pick<CallOptionsPlan, 'holdAtLeastMs'> {
+  const mayHave = !namesAll && leaseMs >= holdAtLeastMs && locked?.reader !== 'drops';
+  return mayHave ? {} : { holdAtLeastMs: 0 };
 }
 
 function optionsWith({ options, how }: Asking, defaults: DefaultsPlan, namesAll: boolean): CallOptionsPlan {

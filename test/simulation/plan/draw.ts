@@ -90,6 +90,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
   const configured = withDefaults(dice.fork('defaults'), processes, {
     keys,
     hasCandidates: elections !== undefined,
+    watchdogTimeoutMs,
     mayBeFair: !backend.cannot?.includes('fair'),
   });
   return {

@@ -31,8 +31,8 @@ function longestSessionMs({ mostSessionMs = 0 }: StoreOptions): number {
 }
 
 /** A key is free so long after a release at the latest. */
-export function longestMinimumHoldMs({ calls }: Plan): number {
-  return longestOf({ calls }, /"holdAtLeastMs":(\d+)/g, 0);
+export function longestMinimumHoldMs({ calls, processes }: Plan): number {
+  return longestOf({ calls, processes }, /"holdAtLeastMs":(\d+)/g, 0);
 }
 
 /** The shortest lease that a call asks for. */

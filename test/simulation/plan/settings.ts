@@ -6,8 +6,8 @@ import type { CallOptionsPlan, CallPlan, FaultPlan, Plan, ProcessPlan } from './
 /** What calls may leave to their service. */
 export type DefaultsPlan = Pick<
   CallOptionsPlan,
-  'maxWaiting' | 'leaseMs' | 'mode' | 'permits' | 'weight' | 'fair'
-> & { readonly waitMs?: number };
+  'waitMs' | 'maxWaiting' | 'leaseMs' | 'mode' | 'permits' | 'weight' | 'fair' | 'holdAtLeastMs'
+>;
 
 /** How the services of one process are configured, where they are not as all others. */
 export interface SettingsPlan {
@@ -17,6 +17,8 @@ export interface SettingsPlan {
   readonly keyPrefix?: (typeof KEY_PREFIXES)[number];
   /** Its store hears of the process then, or by its first call; default: as soon as it runs. */
   readonly joinsAtMs?: number;
+  /** It runs from then on, and is nowhere before; default: from the start. */
+  readonly startsAtMs?: number;
   readonly defaults?: DefaultsPlan;
 }
 
@@ -30,9 +32,11 @@ export const SETTINGS = fields<SettingsPlan>({
   shutdownGraceMs: optional(nameOr('Infinity', number(0))),
   keyPrefix: optional(oneOf(...KEY_PREFIXES)),
   joinsAtMs: optional(number(0)),
+  startsAtMs: optional(number(0)),
   defaults: optional(
     fields<DefaultsPlan>({
-      waitMs: optional(number(0)),
+      waitMs: optional(nameOr('Infinity', number(0))),
+      holdAtLeastMs: optional(number(0)),
       maxWaiting: optional(whole(0)),
       leaseMs: optional(number(1)),
       mode: optional(oneOf('exclusive', 'shared')),
@@ -47,7 +51,7 @@ export const SETTINGS = fields<SettingsPlan>({
 export function checkSettings({ processes, calm, candidates = [] }: Plan, at: string): void {
   if (!mayPlayInCalm(processes) && calm === undefined)
     throw new InputError(
-      `${at}.calm must be without scenes, because a process has a keyPrefix or defaults: the calls of a scene share their keys, and name no option that they do not need`,
+      `${at}.calm must be without scenes, because a process has a keyPrefix that another has not, or defaults: the calls of a scene share their keys, and name no option that they do not need`,
     );
   const stands = candidates.find(({ process }) => {
     const { leaseMs, mode, permits } = processes[process]?.settings?.defaults ?? {};
@@ -66,26 +70,30 @@ export function withSettings(
   lengthMs: number,
 ): readonly ProcessPlan[] {
   const isPrefixed = dice.happens(0.08);
+  const common = isPrefixed && dice.happens(0.4) ? { keyPrefix: 'one:' as const } : undefined;
   return processes.map((process) => {
     const settings: SettingsPlan = {
       ...(dice.happens(0.12) && {
         shutdownGraceMs: dice.pick([0, 'Infinity', 'Infinity', dice.scale(10, 8000)] as const),
       }),
       ...(dice.happens(0.06) && { joinsAtMs: dice.int(1, lengthMs) }),
+      ...(dice.happens(0.06) && { startsAtMs: dice.int(1, lengthMs) }),
       ...(isPrefixed && dice.happens(0.7) && { keyPrefix: dice.pick(['one:', 'one:', 'another:'] as const) }),
+      ...common,
     };
     return Object.keys(settings).length > 0 ? { ...process, settings } : process;
   });
 }
 
-/** A process that joins late makes its calls after that. */
+/** A process that starts or joins late makes its calls after that. */
 export function laterThanJoining(
   calls: readonly CallPlan[],
   processes: readonly ProcessPlan[],
 ): readonly CallPlan[] {
   return calls.map((call) => {
-    const { joinsAtMs = 0 } = processes[call.process]?.settings ?? {};
-    return call.atMs < joinsAtMs ? { ...call, atMs: joinsAtMs + call.atMs } : call;
+    const { joinsAtMs = 0, startsAtMs = 0 } = processes[call.process]?.settings ?? {};
+    const fromMs = Math.max(joinsAtMs, startsAtMs);
+    return call.atMs < fromMs ? { ...call, atMs: fromMs + call.atMs } : call;
   });
 }
 
@@ -101,9 +109,8 @@ export function drawClosings(dice: Dice, processes: readonly ProcessPlan[]): rea
 
 /** Scenes of the calm are played by processes that meet, and whose calls have no options but their own. */
 export function mayPlayInCalm(processes: readonly ProcessPlan[]): boolean {
-  return processes.every(
-    ({ settings: { keyPrefix, defaults } = {} }) => keyPrefix === undefined && defaults === undefined,
-  );
+  const prefixes = new Set(processes.map(({ settings }) => settings?.keyPrefix ?? ''));
+  return prefixes.size === 1 && processes.every(({ settings }) => settings?.defaults === undefined);
 }
 
 /** Those options of `LockService`. */
@@ -113,5 +120,7 @@ export function serviceOptionsOf({
   defaults = {},
 }: SettingsPlan = {}) {
   const graceMs = shutdownGraceMs === 'Infinity' ? Infinity : shutdownGraceMs;
-  return { shutdownGraceMs: graceMs, keyPrefix, defaults };
+  const { waitMs, ...others } = defaults;
+  const wait = waitMs === undefined ? {} : { waitMs: waitMs === 'Infinity' ? Infinity : waitMs };
+  return { shutdownGraceMs: graceMs, keyPrefix, defaults: { ...others, ...wait } };
 }
