@@ -6,7 +6,7 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { DiscoveryService, ModuleRef } from '@nestjs/core';
-import { findLockService, getLockServiceToken } from '../distributed-lock.tokens.js';
+import { findLockService, findProvider, getLockServiceToken } from '../distributed-lock.tokens.js';
 import { internalsOf, isLockService, warn } from '../lock/events/service-internals.js';
 import { copiesText } from '../lock/copies.js';
 import type { LockService } from '../lock/lock.service.js';
@@ -76,12 +76,8 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
 
   /** True after the boot of the application. Nest calls no hook of this object, if a lazy module has brought it. */
   private isBooted(service: string | undefined): boolean {
-    try {
-      const locks = this.moduleRef.get<LockService>(getLockServiceToken(service), { strict: false });
-      return isLockService(locks) && internalsOf(locks).hasBooted;
-    } catch {
-      return false;
-    }
+    const locks = findProvider<LockService>(this.moduleRef, getLockServiceToken(service));
+    return locks !== undefined && isLockService(locks) && internalsOf(locks).hasBooted;
   }
 
   async onModuleDestroy(): Promise<void> {
