@@ -109,8 +109,8 @@ describe('a plan that somebody has written', () => {
       'plan.processes[0].settings.keyPrefix is one of , one:, another:, and not "my:". ',
     ],
     [
-      { ...PLAN, processes: [{ ...PLAN.processes[0], settings: { keyPrefix: 'one:' } }] },
-      'plan.calm must be without scenes, because a process has a keyPrefix or defaults: ',
+      { ...PLAN, processes: [{ ...PLAN.processes[0], settings: { keyPrefix: 'one:' } }, PLAN.processes[0]] },
+      'plan.calm must be without scenes, because a process has a keyPrefix that another has not, or defaults: ',
     ],
     [
       { ...PLAN, processes: [{ ...PLAN.processes[0], settings: { defaults: { onBusy: 'takeover' } } }] },

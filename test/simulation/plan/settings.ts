@@ -36,13 +36,13 @@ export const SETTINGS = fields<SettingsPlan>({
   defaults: optional(
     fields<DefaultsPlan>({
       waitMs: optional(nameOr('Infinity', number(0))),
-      holdAtLeastMs: optional(number(0)),
       maxWaiting: optional(whole(0)),
       leaseMs: optional(number(1)),
       mode: optional(oneOf('exclusive', 'shared')),
       permits: optional(whole(1)),
       weight: optional(whole(1)),
       fair: optional(oneOf(true, false)),
+      holdAtLeastMs: optional(number(0)),
     }),
   ),
 });
