@@ -84,7 +84,9 @@ async function takeOver({ actors, parts }: Stage, plan: Plan, manner: Manner): P
     return false;
   }
   const afterMs = manner === 'is stopped' ? mostForcedMs(plan) : GRACE_MS;
-  const isEarly = taken.lock !== undefined && manner !== 'ends';
+  // Nobody renews the lease of one that is stopped, so it may end before the grace.
+  const mayExpire = manner === 'is stopped' && plan.watchdogTimeoutMs / 2 < GRACE_MS;
+  const isEarly = taken.lock !== undefined && manner !== 'ends' && !mayExpire;
   await kernel.run(askedAt + afterMs + mostMs, () => taken.lock !== undefined);
   const say = (rule: 'hand-off' | 'exclusion' | 'loss' | 'tokens', what: string): void =>
     history.violate(rule, `a takeover from a holder that ${manner}: ${what}`);
