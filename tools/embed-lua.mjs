@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parse } from 'node:path';
 
-const folder = new URL('../libs/distributed-lock/src/stores/redis/scripts/', import.meta.url);
+const folder = new URL('../libs/distributed-lock/src/redis/scripts/', import.meta.url);
 const SCRIPTS = ['acquire', 'release', 'renew', 'renew-all', 'force', 'inspect'];
 const INCLUDE = /^\s*--@include (\S+)$/m;
 

@@ -9,7 +9,7 @@ const GENERATORS = {
   stores: 'stores.mjs',
   /** lua.generated.ts, from *.lua. */
   lua: 'embed-lua.mjs',
-  /** page.generated.ts, from admin/page. */
+  /** page.generated.ts, from admin/lock-admin.controller. */
   page: 'embed-admin-page.mjs',
   /** docs/api*.md, from the comments in the code. */
   api: 'api-reference.mjs',

@@ -9,9 +9,9 @@ const at = (path) => new URL(`../${path}`, import.meta.url);
 const read = (path) => readFileSync(at(path), 'utf8');
 const LIBRARY = 'libs/distributed-lock';
 
-/** @returns {Promise<typeof import('../libs/distributed-lock/src/stores/stores.ts')>} the list itself, before there is a build */
+/** @returns {Promise<typeof import('../libs/distributed-lock/src/stores.ts')>} the list itself, before there is a build */
 export async function readStores() {
-  const { outputText } = ts.transpileModule(read(`${LIBRARY}/src/stores/stores.ts`), {
+  const { outputText } = ts.transpileModule(read(`${LIBRARY}/src/stores.ts`), {
     compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 },
   });
   return import(`data:text/javascript,${encodeURIComponent(outputText)}`);

@@ -1,6 +1,6 @@
 import { describeLockStoreContract, FaultyStore, ManualClock } from 'nestjs-distributed-lock/testing';
 import { describeBackEndCases } from '../support/back-end-cases.js';
-import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
+import { memoryStore } from '../../libs/distributed-lock/src/memory/store.js';
 
 describeLockStoreContract('memory', () => {
   const clock = new ManualClock();

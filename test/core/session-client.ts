@@ -1,4 +1,4 @@
-import { LOCK } from '../../libs/distributed-lock/src/port/claim.js';
+import { LOCK } from '../../libs/distributed-lock/src/port/lock-store.js';
 import type {
   AcquireRequest,
   Grant,
@@ -6,8 +6,8 @@ import type {
   ReleaseRequest,
   Renewal,
 } from '../../libs/distributed-lock/src/port/lock-store.js';
-import { DocumentStore } from '../../libs/distributed-lock/src/stores/core/document.store.js';
-import { SessionRegister } from '../../libs/distributed-lock/src/stores/session/session-register.js';
+import { DocumentStore } from '../../libs/distributed-lock/src/document/store.js';
+import { SessionRegister } from '../../libs/distributed-lock/src/session/register.js';
 import { follow } from '../support/lock-world.js';
 import { NetworkedBackend, SESSION_MS, type Fate, type SessionServer } from './session-server.js';
 

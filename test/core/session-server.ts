@@ -1,5 +1,5 @@
-import { inBackground } from '../../libs/distributed-lock/src/async-context/in-background.js';
-import { leaseValidity } from '../../libs/distributed-lock/src/port/lease-validity.js';
+import { inBackground } from '../../libs/distributed-lock/src/common/promises.js';
+import { leaseValidity } from '../../libs/distributed-lock/src/port/timing.js';
 import { LockStoreError } from '../../libs/distributed-lock/src/port/lock.errors.js';
 import type {
   BackendListener,
@@ -10,8 +10,8 @@ import type {
   SessionSwap,
   SessionTake,
   SessionWriteReply,
-} from '../../libs/distributed-lock/src/stores/session/session-backend.js';
-import type { Clock } from '../../libs/distributed-lock/src/time/clock.js';
+} from '../../libs/distributed-lock/src/session/backend.js';
+import type { Clock } from '../../libs/distributed-lock/src/common/clock.js';
 
 export const COMMAND_TIMEOUT_MS = 100;
 export const SESSION_MS = 30_000;

@@ -1,11 +1,10 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { ManualClock } from 'nestjs-distributed-lock/testing';
-import { LOCK, SHARED, type Claim } from '../../libs/distributed-lock/src/port/claim.js';
+import type { Leases } from '../../libs/distributed-lock/src/document/timed-register.js';
+import { type Claim, LOCK, SHARED } from '../../libs/distributed-lock/src/port/lock-store.js';
 import type { Grant, LockStore, Queued } from '../../libs/distributed-lock/src/port/lock-store.js';
-import type { Leases } from '../../libs/distributed-lock/src/stores/core/leases.js';
-import { ALIVE_MS } from '../../libs/distributed-lock/src/stores/session/session-knowledge.js';
-import { documentTextUnder } from '../../libs/distributed-lock/src/stores/session/session-text.js';
-import { messageText } from '../../libs/distributed-lock/src/stores/session/message-text.js';
+import { ALIVE_MS } from '../../libs/distributed-lock/src/session/remembered-documents.js';
+import { documentTextUnder, messageText } from '../../libs/distributed-lock/src/session/text.js';
 import { KEY, SessionClient } from './session-client.js';
 import { COMMAND_TIMEOUT_MS, KEEP_ALIVE_MS, SESSION_MS, SessionServer } from './session-server.js';
 

@@ -3,43 +3,40 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import { memoryStore } from 'nestjs-distributed-lock';
-import { MAX_SILENCE_MS } from '../../libs/distributed-lock/src/lock/core/lease.js';
-import { RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/core/lease.js';
-import { FASTEST_ROUND_MS, SLOWEST_ROUND_MS } from '../../libs/distributed-lock/src/lock/core/watchdog.js';
+import { RELEASE_RETRY_MS } from '../../libs/distributed-lock/src/connection/certain-releases.js';
+import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/connection/timing.js';
+import { UNCONFIRMED_MS } from '../../libs/distributed-lock/src/document/document.js';
+import { MAX_NAME_BYTES } from '../../libs/distributed-lock/src/etcd/backend.js';
+import { KEEP_ALIVES } from '../../libs/distributed-lock/src/etcd/sessions.js';
+import * as etcd from '../../libs/distributed-lock/src/etcd/store.js';
 import {
   TOKENS_FOR_HAND_OFFS,
   TOKENS_FOR_READERS,
 } from '../../libs/distributed-lock/src/lock/core/acquire-loop.js';
 import { HAND_OFF_BUDGET } from '../../libs/distributed-lock/src/lock/core/hand-off-budget.js';
+import { MAX_SILENCE_MS, RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/core/lease.js';
+import { FASTEST_ROUND_MS, SLOWEST_ROUND_MS } from '../../libs/distributed-lock/src/lock/core/watchdog.js';
 import {
   CALL_NAMES,
   GRACE_MS,
   MAX_LEASE_MS,
   resolveLockOptions,
 } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
-import { leaseMargin } from '../../libs/distributed-lock/src/port/lease-validity.js';
-import { RECHECK_MS, SILENT_WAITER_MS } from '../../libs/distributed-lock/src/port/recheck-interval.js';
+import { leaseMargin, RECHECK_MS, SILENT_WAITER_MS } from '../../libs/distributed-lock/src/port/timing.js';
 import {
   MIN_INITIAL_LEASE_MS,
   UNSUBSCRIBED_RECHECK_MS,
-} from '../../libs/distributed-lock/src/stores/redis/commands/acquire.js';
-import { UNCONFIRMED_MS } from '../../libs/distributed-lock/src/stores/core/document.js';
-import { LAST_LEASES_MS } from '../../libs/distributed-lock/src/stores/session/session-leases.js';
-import { MAX_NAME_BYTES } from '../../libs/distributed-lock/src/stores/etcd/etcd.keys.js';
-import { KEEP_ALIVES } from '../../libs/distributed-lock/src/stores/etcd/etcd.sessions.js';
-import * as etcd from '../../libs/distributed-lock/src/stores/etcd/etcd.store.js';
-import { ALIVE_MS } from '../../libs/distributed-lock/src/stores/session/session-knowledge.js';
-import { SWEPT_AFTER_MS } from '../../libs/distributed-lock/src/stores/session/session-sweeper.js';
-import { KEEP_ALIVES_PER_SESSION } from '../../libs/distributed-lock/src/stores/zookeeper/client/session.js';
-import { BELIEVED_MS } from '../../libs/distributed-lock/src/stores/zookeeper/znode-version.js';
-import { MAX_BYTES } from '../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
-import * as zookeeper from '../../libs/distributed-lock/src/stores/zookeeper/zookeeper.store.js';
-import { RELEASE_RETRY_MS } from '../../libs/distributed-lock/src/stores/common/certain-releases.js';
-import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/stores/common/connection/keep-alive.js';
-import { IDLE_MS } from '../../libs/distributed-lock/src/stores/redis/connection/idle-probe.js';
-import { MAX_IN_FLIGHT } from '../../libs/distributed-lock/src/stores/redis/connection/redis.connection.js';
-import { SQL_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/stores/sql/sql-options.js';
-import { REDIS_DEFAULTS } from '../../libs/distributed-lock/src/stores/redis/redis.options.js';
+} from '../../libs/distributed-lock/src/redis/commands/acquire.js';
+import { IDLE_MS, MAX_IN_FLIGHT } from '../../libs/distributed-lock/src/redis/connection.js';
+import { REDIS_DEFAULTS } from '../../libs/distributed-lock/src/redis/options.js';
+import { LAST_LEASES_MS } from '../../libs/distributed-lock/src/session/leases.js';
+import { SWEPT_AFTER_MS } from '../../libs/distributed-lock/src/session/register.js';
+import { ALIVE_MS } from '../../libs/distributed-lock/src/session/remembered-documents.js';
+import { SQL_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/sql/lock-table.js';
+import { KEEP_ALIVES_PER_SESSION } from '../../libs/distributed-lock/src/zookeeper/client/session.js';
+import { BELIEVED_MS } from '../../libs/distributed-lock/src/zookeeper/failures.js';
+import { MAX_BYTES } from '../../libs/distributed-lock/src/zookeeper/lock-path.js';
+import * as zookeeper from '../../libs/distributed-lock/src/zookeeper/store.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const textOf = (file: string) => readFileSync(`${root}/${file}`, 'utf8').replaceAll(/\s+/g, ' ');
@@ -49,7 +46,7 @@ const thousands = (ms: number) => String(ms).replace(/(?=(\d{3})+$)\B/g, ' ');
 const luaNumber = (file: string, name: string) =>
   Number(new RegExp(`local ${name} = (\\d+)`).exec(textOf(`${LUA}/${file}`))?.[1]);
 
-const LUA = 'libs/distributed-lock/src/stores/redis/scripts/lua/lib';
+const LUA = 'libs/distributed-lock/src/redis/scripts/lua/lib';
 const GUARANTEES = 'docs/guarantees.md';
 const ARCHITECTURE = 'docs/architecture.md';
 const RECIPES = 'docs/recipes/setup.md';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import { RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/core/lease.js';
-import { RECHECK_MS } from '../../libs/distributed-lock/src/port/recheck-interval.js';
+import { RECHECK_MS } from '../../libs/distributed-lock/src/port/timing.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const textOf = (file: string) => readFileSync(`${ROOT}/${file}`, 'utf8');

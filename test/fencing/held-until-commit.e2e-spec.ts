@@ -3,8 +3,8 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { memoryStore, type Lock } from 'nestjs-distributed-lock';
 import { heldUntilCommit, type SqlAnswer, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
-import { documentText } from '../../libs/distributed-lock/src/stores/core/document-text.js';
-import type { Holder } from '../../libs/distributed-lock/src/stores/core/document.js';
+import { documentText } from '../../libs/distributed-lock/src/document/text.js';
+import type { Holder } from '../../libs/distributed-lock/src/document/document.js';
 import { closeServices, openServiceOn } from '../support/lock-services.js';
 import { openEmbeddedPostgres } from '#embedded-postgres';
 

@@ -10,7 +10,7 @@ import { startRedisServer, type RedisServer } from '#redis-server';
 import { describeBackEndCases } from '../support/back-end-cases.js';
 import type { ContractGroup } from '../../libs/distributed-lock/src/testing/contract/stage.js';
 import { permits } from '../../libs/distributed-lock/src/testing/contract/permits.js';
-import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
+import { memoryStore } from '../../libs/distributed-lock/src/memory/store.js';
 
 const deviations: ContractDeviations = {
   'a holder can reserve more tokens under the same grant, and they are nobody else’s':

@@ -1,6 +1,6 @@
-import type { Clock } from '../../libs/distributed-lock/src/time/clock.js';
+import type { Clock } from '../../libs/distributed-lock/src/common/clock.js';
 import type { LockStoreFactory } from '../../libs/distributed-lock/src/port/lock-store.js';
-import { leaseValidity } from '../../libs/distributed-lock/src/port/lease-validity.js';
+import { leaseValidity } from '../../libs/distributed-lock/src/port/timing.js';
 
 /** A node whose leases run by a clock of its own, `speed` times as fast as that of its clients. */
 export function drifting(inner: LockStoreFactory, speed: number): LockStoreFactory {

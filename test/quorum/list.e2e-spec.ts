@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { LockConfigurationError } from 'nestjs-distributed-lock';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { ManualClock } from 'nestjs-distributed-lock/testing';
-import { LOCK } from '../../libs/distributed-lock/src/port/claim.js';
+import { LOCK } from '../../libs/distributed-lock/src/port/lock-store.js';
 import { LockStoreError } from '../../libs/distributed-lock/src/port/lock.errors.js';
 import type {
   KeyPage,
@@ -10,7 +10,7 @@ import type {
   LockStoreContext,
   LockStoreFactory,
 } from '../../libs/distributed-lock/src/port/lock-store.js';
-import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
+import { memoryStore } from '../../libs/distributed-lock/src/memory/store.js';
 
 const context = { clock: new ManualClock(), keyPrefix: '', watchdogTimeoutMs: 30_000 };
 const keys = Array.from({ length: 20 }, (_, i) => `k${String(i).padStart(2, '0')}`);

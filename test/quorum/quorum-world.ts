@@ -1,7 +1,7 @@
 import { quorumStore, type QuorumNodeState } from 'nestjs-distributed-lock/quorum';
 import { FaultyStore, ManualClock, type Faults } from 'nestjs-distributed-lock/testing';
-import { storeThatCan } from '../../libs/distributed-lock/src/port/capabilities.js';
-import { LOCK } from '../../libs/distributed-lock/src/port/claim.js';
+import { storeThatCan } from '../../libs/distributed-lock/src/port/timing.js';
+import { LOCK } from '../../libs/distributed-lock/src/port/lock-store.js';
 import { LockService } from '../../libs/distributed-lock/src/lock/lock.service.js';
 import type { LockServiceOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
 import type {
@@ -9,7 +9,7 @@ import type {
   LockStoreContext,
   LockStoreFactory,
 } from '../../libs/distributed-lock/src/port/lock-store.js';
-import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
+import { memoryStore } from '../../libs/distributed-lock/src/memory/store.js';
 import { follow } from '../support/lock-world.js';
 
 /** Several "processes" on several nodes in memory, with one clock, and a network to each node that the test controls. */

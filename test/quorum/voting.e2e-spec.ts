@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { storeThatCan } from '../../libs/distributed-lock/src/port/capabilities.js';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import type { Faults } from 'nestjs-distributed-lock/testing';
-import { LOCK } from '../../libs/distributed-lock/src/port/claim.js';
+import { memoryStore } from '../../libs/distributed-lock/src/memory/store.js';
+import { LOCK } from '../../libs/distributed-lock/src/port/lock-store.js';
 import type {
   AcquireRequest,
   Grant,
@@ -10,10 +10,9 @@ import type {
   LockStoreFactory,
   Notification,
 } from '../../libs/distributed-lock/src/port/lock-store.js';
-import { leaseMargin, leaseValidity } from '../../libs/distributed-lock/src/port/lease-validity.js';
-import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
-import { follow } from '../support/lock-world.js';
+import { leaseMargin, leaseValidity, storeThatCan } from '../../libs/distributed-lock/src/port/timing.js';
 import { failureOf } from '../support/lock-services.js';
+import { follow } from '../support/lock-world.js';
 import { drifting } from './drifting-node.js';
 import { QuorumWorld } from './quorum-world.js';
 

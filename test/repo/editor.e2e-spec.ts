@@ -5,7 +5,7 @@ import {
   ASYNC_NAMES,
   MODULE_NAMES,
   REGISTRATION_NAMES,
-} from '../../libs/distributed-lock/src/distributed-lock.options.js';
+} from '../../libs/distributed-lock/src/distributed-lock.module.js';
 import { CALL_NAMES } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { LOCKED_RULES } from '../../libs/distributed-lock/src/locked/locked.options.js';
 

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import {
   TLS_PARAMETERS,
   type UrlParameters,
-} from '../../libs/distributed-lock/src/stores/common/connection/url-parameters.js';
+} from '../../libs/distributed-lock/src/connection/url-parameters.js';
 
 interface Case {
   readonly parameters: UrlParameters;

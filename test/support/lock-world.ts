@@ -7,8 +7,8 @@ import {
 import type { LockServiceOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { LockService } from '../../libs/distributed-lock/src/lock/lock.service.js';
 import type { CallOptions, Keys, Lock } from '../../libs/distributed-lock/src/lock/lock.js';
-import type { StoreCapability, StoreThatCan } from '../../libs/distributed-lock/src/port/capabilities.js';
-import { memoryStore } from '../../libs/distributed-lock/src/stores/memory/memory.store.js';
+import type { StoreCapability, StoreThatCan } from '../../libs/distributed-lock/src/port/timing.js';
+import { memoryStore } from '../../libs/distributed-lock/src/memory/store.js';
 
 type ServiceOptions = Omit<Partial<LockServiceOptions>, 'store' | 'clock'>;
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { checkReserved } from '../../libs/distributed-lock/src/stores/redis/redis.keys.js';
+import { checkReserved } from '../../libs/distributed-lock/src/redis/keys.js';
 
 const PIECES = [
   '{',

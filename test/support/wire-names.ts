@@ -6,7 +6,7 @@ import {
   inspectScript,
   renewAllScript,
   renewScript,
-} from '../../libs/distributed-lock/src/stores/redis/scripts/scripts.js';
+} from '../../libs/distributed-lock/src/redis/scripts/script-command.js';
 
 const SCRIPTS = new Map([
   [acquireScript.sha, 'acquire'],

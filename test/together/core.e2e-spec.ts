@@ -1,3 +1,4 @@
 import { runSpecs } from '../support/together.js';
+import { isOfStore } from '../support/rooms.js';
 
-await runSpecs('libs/distributed-lock/src', (spec) => !spec.startsWith('stores/'));
+await runSpecs('libs/distributed-lock/src', (spec) => !isOfStore(spec));

@@ -1,4 +1,5 @@
 import { runSpecs } from '../support/together.js';
+import { isOfStore } from '../support/rooms.js';
 
-await runSpecs('libs/distributed-lock/src/stores');
+await runSpecs('libs/distributed-lock/src', isOfStore);
 await runSpecs('libs/distributed-lock/schematics');

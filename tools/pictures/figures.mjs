@@ -8,8 +8,8 @@ export function figuresInCode() {
     waitMs: read('waitMs', 'lock/request/lock-options.ts'),
     watchdogTimeoutMs: read('watchdogTimeoutMs', 'lock/request/lock-options.ts'),
     shutdownGraceMs: read('shutdownGraceMs', 'lock/request/lock-options.ts'),
-    commandTimeoutMs: read('commandTimeoutMs', 'stores/redis/redis.options.ts'),
-    recheckMs: read('RECHECK_MS', 'port/recheck-interval.ts'),
+    commandTimeoutMs: read('commandTimeoutMs', 'redis/options.ts'),
+    recheckMs: read('RECHECK_MS', 'port/timing.ts'),
     renewalsPerLease: read('RENEWALS_PER_LEASE', 'lock/core/lease.ts'),
   };
 }

@@ -3,7 +3,7 @@ import type { SchematicContext, TaskConfiguration, Tree } from '@angular-devkit/
 import { describe, expect, it } from '@jest/globals';
 import type { LockStoreFactory } from '../src/index.js';
 import { nestAdd, type NestAddOptions } from './nest-add.js';
-import { OFFERED_STORES, importPathOf, type StoreSetup } from '../src/stores/stores.js';
+import { OFFERED_STORES, importPathOf, type StoreSetup } from '../src/stores.js';
 
 const MAIN = `import { NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';

@@ -5,7 +5,7 @@ import { addDependency } from './package-manifest.js';
 import { importLines, isRegistered, registerModule, registrationCode } from './register-module.js';
 import { rootModuleOf } from './root-module.js';
 import { SourceText, type Outcome } from './source-text.js';
-import { OFFERED_STORES, type OfferedStore } from '../src/stores/stores.js';
+import { OFFERED_STORES, type OfferedStore } from '../src/stores.js';
 
 export interface NestAddOptions {
   readonly store?: string;

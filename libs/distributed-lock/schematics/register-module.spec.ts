@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import ts from 'typescript';
 import { registerModule } from './register-module.js';
 import { SourceText } from './source-text.js';
-import { OFFERED_STORES } from '../src/stores/stores.js';
+import { OFFERED_STORES } from '../src/stores.js';
 
 function registered(text: string, store = 'memory', className = 'AppModule'): string {
   const outcome = registerModule(

@@ -1,6 +1,6 @@
 import type ts from 'typescript';
 import { LINE_WIDTH, byHand, type Entry, type Outcome, type SourceText } from './source-text.js';
-import { importPathOf, type OfferedStore } from '../src/stores/stores.js';
+import { importPathOf, type OfferedStore } from '../src/stores.js';
 
 const PACKAGE = 'nestjs-distributed-lock';
 

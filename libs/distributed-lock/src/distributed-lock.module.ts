@@ -1,37 +1,149 @@
 import {
-  Inject,
-  Module,
   type BeforeApplicationShutdown,
   type ConfigurableModuleAsyncOptions,
+  ConfigurableModuleBuilder,
   type DynamicModule,
-  type OnApplicationShutdown,
+  Inject,
+  Injectable,
+  Module,
   type OnApplicationBootstrap,
+  type OnApplicationShutdown,
   type Provider,
 } from '@nestjs/common';
-import { APP_FILTER, DiscoveryModule, DiscoveryService } from '@nestjs/core';
 import {
-  ASYNC_NAMES,
-  ConfigurableModuleClass,
-  MODULE_NAMES,
-  MODULE_OPTIONS_TOKEN,
-  REGISTRATION_NAMES,
-  type LockModuleOptions,
-  type LockRegistration,
-} from './distributed-lock.options.js';
-import { LockOpenerModule, OWN_SERVICE } from './distributed-lock.opener.js';
-import { getLockHttpToken, getLockServiceToken } from './distributed-lock.tokens.js';
-import { conceal } from './redaction/conceal.js';
-import { LockConfigurationError } from './port/lock.errors.js';
+  APP_FILTER,
+  DiscoveryModule,
+  DiscoveryService,
+  LazyModuleLoader,
+  ModulesContainer,
+} from '@nestjs/core';
+import { conceal } from './common/redaction.js';
+import {
+  copiesText,
+  getLockHttpToken,
+  getLockServiceToken,
+  otherServices,
+  twinsText,
+} from './distributed-lock.tokens.js';
 import { internalsOf, warn } from './lock/events/service-internals.js';
-import { otherServices } from './lock/copies.js';
 import { LockService } from './lock/lock.service.js';
-import { checkOptionNames, checkOptions, REGISTRATION_NAME } from './options/option-names.js';
+import { type LockServiceOptions, SERVICE_NAMES } from './lock/request/lock-options.js';
 import { Registration } from './locked/live-services.js';
-import { LockErrorFilter } from './locked/lock-error.filter.js';
 import { resolveLockHttp } from './locked/lock-http.js';
+import type { LockHttpOptions } from './locked/lock-http.js';
 import { LockedExplorer } from './locked/locked.explorer.js';
-import { LockLogger, isLockLoggerOption } from './observe/lock.logger.js';
-import { memoryStore } from './stores/memory/memory.store.js';
+import { LockErrorFilter } from './locked/transport-error.js';
+import { memoryStore } from './memory/store.js';
+import { isLockLoggerOption, LockLogger } from './observe/lock.logger.js';
+import type { LockLoggerOption } from './observe/lock.logger.js';
+import { LockConfigurationError } from './port/lock.errors.js';
+import { checkOptionNames, checkOptions, REGISTRATION_NAME } from './port/option-checks.js';
+import type { OptionNames } from './port/option-checks.js';
+
+/** Options of one registration of the module. */
+export interface LockModuleOptions extends Omit<LockServiceOptions, 'store'> {
+  /** Where the locks live: `memoryStore()` (default, this thread only), `redisStore(…)` or another store. */
+  readonly store?: LockServiceOptions['store'];
+  /** Statuses of lock errors for HTTP clients; default: 423 busy, 503 store down, 503 lost, 400 bad key. */
+  readonly http?: LockHttpOptions;
+  /**
+   * Lines in Nest's logger. `true` (default): one line with the store and the client at the start, then lost locks and
+   * outages of the store. `'warn'` and `'error'` write less, `'debug'` writes lines for every call, `false` writes none.
+   */
+  readonly logger?: LockLoggerOption;
+}
+
+/** Options that Nest needs before it calls `useFactory`. */
+export interface LockRegistration {
+  /**
+   * For applications with several registrations, each with a store of its own; default: none. `@Locked(…, { name })` and
+   * `@InjectLockService(name)` use it. The registration without a name is injected as `LockService` by type.
+   */
+  readonly name?: string;
+  /** Default `true`, so that one import is enough for the whole application. With `false` each module that uses locks imports it. */
+  readonly isGlobal?: boolean;
+}
+
+/** For `forRootAsync({ useClass })` and `useExisting`. */
+export interface LockOptionsFactory {
+  /** Returns the options of the module. Nest calls it once, at boot. */
+  createLockOptions(): LockModuleOptions | Promise<LockModuleOptions>;
+}
+
+export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, ASYNC_OPTIONS_TYPE } =
+  new ConfigurableModuleBuilder<LockModuleOptions>({ moduleName: 'DistributedLock' })
+    .setClassMethodName('forRoot')
+    .setFactoryMethodName('createLockOptions')
+    .setExtras<LockRegistration>({ name: undefined, isGlobal: true }, (definition, { isGlobal = true }) => ({
+      ...definition,
+      global: isGlobal,
+    }))
+    .build();
+
+export const MODULE_NAMES: OptionNames<LockModuleOptions> = { ...SERVICE_NAMES, http: true, logger: true };
+export const REGISTRATION_NAMES: OptionNames<LockRegistration> = { name: true, isGlobal: true };
+export const ASYNC_NAMES: OptionNames<typeof ASYNC_OPTIONS_TYPE> = {
+  ...REGISTRATION_NAMES,
+  imports: true,
+  inject: true,
+  provideInjectionTokensFrom: true,
+  useClass: true,
+  useExisting: true,
+  useFactory: true,
+};
+
+/** The service that a registration has made, also when a test overrides `LockService`. */
+const OWN_SERVICE = Symbol('DistributedLockModule.forRoot()');
+
+/** Nest runs the hooks of modules in descending order of their distance. The distance of the root is 1. */
+const LAST = -1;
+
+/**
+ * Opens the services of an application after all other hooks of its boot.
+ *
+ * The hooks of global modules run first. If a later hook throws, Nest calls no hook that could close the services again.
+ */
+@Injectable()
+class LockOpener implements OnApplicationBootstrap {
+  constructor(
+    @Inject(ModulesContainer) modules: ModulesContainer,
+    @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
+    @Inject(LazyModuleLoader) private readonly loader: LazyModuleLoader,
+  ) {
+    for (const module of modules.values()) if (module.metatype === LockOpenerModule) module.distance = LAST;
+  }
+
+  onApplicationBootstrap(): void {
+    const providers = this.discovery.getProviders();
+    const own = providers.filter(({ token }) => token === OWN_SERVICE);
+    const services = own.map(({ instance }) => instance as LockService);
+    for (const service of services) service.open();
+    const [first] = services;
+    if (!first) return;
+    for (const [name, service] of new Map(services.map((it) => [it.name, it]))) {
+      // By token, because another copy of this package has an opener of its own.
+      const count = providers.filter(({ token }) => token === getLockServiceToken(name)).length;
+      if (count > 1) warn(service, twinsText(count, name));
+    }
+    const copies = copiesText();
+    if (copies !== undefined) warn(first, copies);
+    if (own.some(({ host }) => this.isOverriddenInVain(host?.metatype))) warn(first, OVERRIDDEN_IN_VAIN);
+  }
+
+  /** Nest compares the module of `Test…overrideModule()` with the imports by identity. The lazy loader has the list of them. */
+  private isOverriddenInVain(module: unknown): boolean {
+    const { moduleOverrides } = this.loader as unknown as {
+      readonly moduleOverrides?: readonly { readonly moduleToReplace?: unknown }[];
+    };
+    return moduleOverrides?.some((it) => it.moduleToReplace === module) ?? false;
+  }
+}
+
+const OVERRIDDEN_IN_VAIN =
+  'overrideModule(DistributedLockModule) replaces nothing, because imports have what forRoot() returned. In a test give other locks by overrideProvider(LockService).useValue(new TestLocks()), or overrideProvider(getLockServiceToken(name)) for a registration with a name; TestLocks is in nestjs-distributed-lock/testing.';
+
+@Module({ imports: [DiscoveryModule], providers: [LockOpener] })
+class LockOpenerModule {}
 
 /** The parts that all registrations of an application share. */
 @Module({

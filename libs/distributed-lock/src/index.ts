@@ -1,6 +1,6 @@
 // What applications import. Users start with README.md, engineers with docs/architecture.md. docs/README.md lists all pages.
 export { DistributedLockModule } from './distributed-lock.module.js';
-export type { LockModuleOptions, LockOptionsFactory, LockRegistration } from './distributed-lock.options.js';
+export type { LockModuleOptions, LockOptionsFactory, LockRegistration } from './distributed-lock.module.js';
 export { InjectLockService, getLockServiceToken } from './distributed-lock.tokens.js';
 
 export type { LockLogLevel, LockLoggerOption } from './observe/lock.logger.js';
@@ -42,12 +42,12 @@ export {
   type LockedOptions,
 } from './locked/locked.options.js';
 export { CurrentLock, LockSignal } from './locked/current-lock.decorator.js';
-export { lockKey, type KeyValue } from './locked/key-value.js';
+export { lockKey, type KeyValue } from './locked/key-template.js';
 export { LockedInterceptor } from './locked/locked.interceptor.js';
-export { LockErrorFilter } from './locked/lock-error.filter.js';
+export { LockErrorFilter } from './locked/transport-error.js';
 export { toHttpException, type LockHttpOptions } from './locked/lock-http.js';
 
-export type { LockClient, LockHolder } from './port/lock-client.js';
+export type { LockClient, LockHolder } from './port/lock-store.js';
 
 /** For stores of your own: see the contract suite in `nestjs-distributed-lock/testing`. */
 export type {
@@ -74,6 +74,6 @@ export type {
   StoreState,
   UnreadableKey,
 } from './port/lock-store.js';
-export type { Chance } from './time/chance.js';
-export { systemClock, type Clock } from './time/clock.js';
-export { memoryStore } from './stores/memory/memory.store.js';
+export type { Chance } from './common/clock.js';
+export { systemClock, type Clock } from './common/clock.js';
+export { memoryStore } from './memory/store.js';

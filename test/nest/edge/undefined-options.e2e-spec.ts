@@ -2,20 +2,20 @@ import { describe, expect, it } from '@jest/globals';
 import type { DynamicModule } from '@nestjs/common';
 import fc from 'fast-check';
 import { DistributedLockModule, LockDefaults, Locked, memoryStore } from 'nestjs-distributed-lock';
-import { REGISTRATION_NAMES } from '../../../libs/distributed-lock/src/distributed-lock.options.js';
+import { REGISTRATION_NAMES } from '../../../libs/distributed-lock/src/distributed-lock.module.js';
+import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
 import {
   CALL_NAMES,
   resolveLockOptions,
   SERVICE_NAMES,
 } from '../../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { LockRequests } from '../../../libs/distributed-lock/src/lock/request/lock-request.js';
-import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
 import { resolveLockHttp } from '../../../libs/distributed-lock/src/locked/lock-http.js';
-import { siteOf } from '../../../libs/distributed-lock/src/locked/site.js';
 import {
   LOCKED_RULES,
-  optionsOf,
   type LockedOptions,
+  optionsOf,
+  siteOf,
 } from '../../../libs/distributed-lock/src/locked/locked.options.js';
 import { follow, LockWorld } from '../../support/lock-world.js';
 

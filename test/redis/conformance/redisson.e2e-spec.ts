@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
-import { storeThatCan } from '../../../libs/distributed-lock/src/port/capabilities.js';
+import { storeThatCan } from '../../../libs/distributed-lock/src/port/timing.js';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CallOptions } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
+import { systemClock } from '../../../libs/distributed-lock/src/common/clock.js';
 import { ownRedis } from '../../support/own-redis.js';
 import { closeServices } from '../../support/lock-services.js';
 import { until } from '#until';

@@ -2,7 +2,7 @@ import { describe, expect, it, jest } from '@jest/globals';
 import { createRequire } from 'node:module';
 import { Redis } from 'ioredis';
 import type { Clock, Lock, LockService } from 'nestjs-distributed-lock';
-import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
+import { systemClock } from '../../../libs/distributed-lock/src/common/clock.js';
 import { LIBRARIES } from '../../support/redis-library.js';
 import { ownRedis } from '../../support/own-redis.js';
 import { eventsOf, typesOf } from '../../support/events.js';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { Clock, LockService } from 'nestjs-distributed-lock';
-import { KEEP_ALIVE_MS } from '../../../libs/distributed-lock/src/stores/common/connection/keep-alive.js';
-import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
+import { KEEP_ALIVE_MS } from '../../../libs/distributed-lock/src/connection/timing.js';
+import { systemClock } from '../../../libs/distributed-lock/src/common/clock.js';
 import { until } from '#until';
 import { eventsOf, typesOf } from '../../support/events.js';
 import { elapsed, openService } from '../../support/lock-services.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { CallOptions, LockService } from 'nestjs-distributed-lock';
-import { redisKeys, permitsKey } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
+import { redisKeys, permitsKey } from '../../../libs/distributed-lock/src/redis/keys.js';
 import { ownRedis } from '../../support/own-redis.js';
 import { failureOf } from '../../support/lock-services.js';
 

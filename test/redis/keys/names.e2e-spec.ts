@@ -8,7 +8,7 @@ import {
   checkSlot,
   redisKeys,
   permitsKey,
-} from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
+} from '../../../libs/distributed-lock/src/redis/keys.js';
 import { oddName } from '../../support/odd-names.js';
 import { ownServer } from '../../support/own-server.js';
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
-import { permitsKey } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
+import { permitsKey } from '../../../libs/distributed-lock/src/redis/keys.js';
 import { ownRedis } from '../../support/own-redis.js';
 import { failureOf } from '../../support/lock-services.js';
 import { until } from '#until';

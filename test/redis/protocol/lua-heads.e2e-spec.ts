@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { storeThatCan } from '../../../libs/distributed-lock/src/port/capabilities.js';
+import { storeThatCan } from '../../../libs/distributed-lock/src/port/timing.js';
 import { Redis } from 'ioredis';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
+import { systemClock } from '../../../libs/distributed-lock/src/common/clock.js';
 import type { LockStore } from '../../../libs/distributed-lock/src/port/lock-store.js';
-import { redisKeys } from '../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
+import { redisKeys } from '../../../libs/distributed-lock/src/redis/keys.js';
 import {
   acquireScript,
   releaseScript,
@@ -14,11 +14,11 @@ import {
   inspectScript,
   renewAllScript,
   renewScript,
-} from '../../../libs/distributed-lock/src/stores/redis/scripts/scripts.js';
+} from '../../../libs/distributed-lock/src/redis/scripts/script-command.js';
 import { optionsOf, recordedRedis, type ScriptCall } from '../../support/recorded-redis.js';
 import { until } from '#until';
 
-const FOLDER = new URL('../../../libs/distributed-lock/src/stores/redis/scripts/', import.meta.url);
+const FOLDER = new URL('../../../libs/distributed-lock/src/redis/scripts/', import.meta.url);
 const BY_NAME = {
   acquire: acquireScript,
   release: releaseScript,

@@ -27,67 +27,54 @@ function valuesOf(file: string): string[] {
 
 /** What belongs to no room of ours: the rooms below use nothing else of the outside. */
 const TOOLS = 'rxjs(/operators)?|node:.*';
-/** Rooms that know nothing of locks, and the port, which the core and the stores share. */
-const SHARED = '(redaction|collections|async-context|time|options|port)/.*';
+/** A room that knows nothing of locks, and the port, which the core and the stores share. */
+const SHARED = '(common|port)/.*';
 
 const TOKENS = 'distributed-lock.tokens';
 
+/** What the two clients of Redis may use of the room that they are in. */
+const REDIS_CLIENT = 'redis/(client|errors|keys)';
+
 /** Room by room, the first match decides: all that its files may import beside those of the room itself. */
 const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
-  ['redaction/', TOOLS],
-  ['collections/', TOOLS],
-  ['async-context/', TOOLS],
-  ['time/', `(async-context|collections)/.*|${TOOLS}`],
-  ['port/', `(redaction|time)/.*|${TOOLS}`],
-  ['options/', `(async-context|port)/.*|${TOOLS}`],
+  ['common/', TOOLS],
+  ['port/', `common/.*|${TOOLS}`],
   ['lock/request/', `lock/lock|${SHARED}|${TOOLS}`],
   ['lock/events/', `${SHARED}|${TOOLS}`],
   ['lock/core/', `lock/lock|lock/(request|events)/.*|${SHARED}|${TOOLS}`],
   ['lock/streams/', `lock/core/.*|${SHARED}|${TOOLS}`],
   ['lock/', `lock/.*|${SHARED}|${TOOLS}`],
   // The list of stores is data.
-  ['stores/stores', '(?!)'],
-  ['stores/common/connection/', `${SHARED}|${TOOLS}`],
-  ['stores/common/', `${SHARED}|${TOOLS}`],
-  ['stores/core/', `stores/common/.*|${SHARED}|${TOOLS}`],
-  ['stores/memory/', `stores/core/.*|${SHARED}|${TOOLS}`],
-  ['stores/sql/postgres/', `stores/(common|core|sql)/.*|${SHARED}|${TOOLS}|pg|@electric-sql/pglite`],
-  ['stores/sql/mysql/', `stores/(common|core|sql)/.*|${SHARED}|${TOOLS}|mysql2(/promise)?`],
-  ['stores/sql/', `stores/(common|core|sql)/.*|${SHARED}|${TOOLS}`],
-  ['stores/etcd/', `stores/(common|core|session)/.*|${SHARED}|${TOOLS}|@grpc/(grpc-js|proto-loader)`],
-  ['stores/zookeeper/client/', `stores/common/.*|${SHARED}|${TOOLS}`],
-  ['stores/zookeeper/', `stores/(common|core|session|zookeeper)/.*|${SHARED}|${TOOLS}`],
-  ['stores/session/', `stores/(common|core|session)/.*|${SHARED}|${TOOLS}`],
+  ['stores', '(?!)'],
+  ['connection/', `${SHARED}|${TOOLS}`],
+  ['document/', `connection/.*|${SHARED}|${TOOLS}`],
+  ['memory/', `document/.*|${SHARED}|${TOOLS}`],
+  ['sql/', `(connection|document)/.*|${SHARED}|${TOOLS}`],
+  ['postgres/', `(connection|document|sql)/.*|${SHARED}|${TOOLS}|pg|@electric-sql/pglite`],
+  ['mysql/', `(connection|document|sql)/.*|${SHARED}|${TOOLS}|mysql2(/promise)?`],
+  ['sqlite/', `(connection|document|sql)/.*|${SHARED}|${TOOLS}`],
+  ['session/', `(connection|document)/.*|${SHARED}|${TOOLS}`],
+  ['etcd/', `(connection|document|session)/.*|${SHARED}|${TOOLS}|@grpc/(grpc-js|proto-loader)`],
+  ['zookeeper/client/', `connection/.*|${SHARED}|${TOOLS}`],
+  ['zookeeper/', `(connection|document|session|zookeeper)/.*|${SHARED}|${TOOLS}`],
   // The public type of what `redisStore` is given.
-  ['stores/redis/redis.options', `stores/(common/.*|redis/node-redis/node-redis.target)|${SHARED}|ioredis`],
-  [
-    'stores/redis/ioredis/',
-    `stores/common/.*|stores/redis/(redis.client|redis.database|connection/redis.errors)|${SHARED}|${TOOLS}|ioredis`,
-  ],
-  [
-    'stores/redis/node-redis/',
-    `stores/common/.*|stores/redis/(redis.client|redis.database|redis.keys|connection/redis.errors)|${SHARED}|${TOOLS}`,
-  ],
-  ['stores/redis/', `stores/(common|redis)/.*|${SHARED}|${TOOLS}`],
-  ['stores/quorum/', `${SHARED}|${TOOLS}`],
+  ['redis/options', `connection/.*|redis/node-redis/target|${SHARED}|ioredis`],
+  ['redis/ioredis/', `connection/.*|${REDIS_CLIENT}|${SHARED}|${TOOLS}|ioredis`],
+  ['redis/node-redis/', `connection/.*|${REDIS_CLIENT}|${SHARED}|${TOOLS}`],
+  ['redis/', `connection/.*|redis/.*|${SHARED}|${TOOLS}`],
+  ['quorum/', `${SHARED}|${TOOLS}`],
   [
     'testing/',
-    `testing/.*|${TOKENS}|lock/(lock.service|(request|events)/.*)|stores/memory/memory.store|${SHARED}|${TOOLS}`,
+    `testing/.*|${TOKENS}|lock/(lock.service|(request|events)/.*)|memory/store|${SHARED}|${TOOLS}`,
   ],
-  [
-    'fencing/',
-    'lock/lock|stores/(core/document|sql/[^/]+)|(redaction|options|port)/.*|@nestjs/(common|core)',
-  ],
-  [
-    'observe/otel/',
-    'lock/.*|(collections|options|port)/.*|distributed-lock.tokens|@nestjs/.*|@opentelemetry/api',
-  ],
-  ['observe/health/', 'lock/.*|collections/.*|distributed-lock.tokens|@nestjs/.*'],
-  ['observe/', 'lock/.*|(collections|redaction|port|async-context|time)/.*|@nestjs/common'],
+  ['fencing/', 'lock/lock|document/(text|document)|sql/.*|(common|port)/.*|@nestjs/(common|core)'],
+  ['observe/otel/', `lock/.*|${TOKENS}|(common|port)/.*|@nestjs/.*|@opentelemetry/api`],
+  ['observe/health/', `lock/.*|${TOKENS}|common/.*|@nestjs/.*`],
+  ['observe/', 'lock/.*|(common|port)/.*|@nestjs/common'],
   ['leader/', `lock/.*|nest/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
-  ['admin/cli/', `admin/lock-view|lock/(lock|lock.service)|stores/stores|${SHARED}|${TOOLS}`],
+  ['admin/cli/', `admin/lock-view|lock/(lock|lock.service)|stores|${SHARED}|${TOOLS}`],
   ['admin/', `lock/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
-  ['nest/', '(options|port)/.*|@nestjs/(common|core)'],
+  ['nest/', 'port/.*|@nestjs/(common|core)'],
   ['locked/', `${TOKENS}|nest/.*|lock/.*|${SHARED}|${TOOLS}|@nestjs/.*`],
   ['', '.*/.*|distributed-lock\\..*|rxjs|node:.*|reflect-metadata'],
 ];
@@ -98,7 +85,7 @@ const UNREPEATABLE =
 
 /** They may ask the machine: the sources themselves, what tests with real time, and sockets and streams of the platform. */
 const MAY_ASK_THE_MACHINE =
-  /^(time|testing)\/|^lock\/streams\/held-readable|own-client\.ts$|sqlite\.clock\.ts$|^fencing\/fencing-headers/;
+  /^common\/clock|^testing\/|^lock\/streams\/held-readable|^postgres\/own-client|^sqlite\/clock|^fencing\/fencing-headers/;
 
 type Imports = ReadonlyMap<string, readonly string[]>;
 
@@ -120,7 +107,7 @@ function circlesOf(imports: Imports): string[] {
  * Files that count as rooms of their own: those of `src` itself, the door of `lock/`, and what the rooms of the Redis store
  * share.
  */
-const DOORS = /^(?:[^/]+|lock\/lock|stores\/redis\/[^/]+)$/;
+const DOORS = /^(?:[^/]+|lock\/lock|redis\/[^/]+)$/;
 
 function roomOf(file: string): string {
   return DOORS.test(file) ? file : posix.dirname(file);
@@ -169,7 +156,7 @@ describe('the layers of the library', () => {
       UNREPEATABLE.test(withoutComments(readFileSync(join(SRC, file), 'utf8'))),
     );
     expect(asking.filter((file) => !MAY_ASK_THE_MACHINE.test(file))).toEqual([]);
-    expect(asking).toContain('time/chance.ts');
+    expect(asking).toContain('common/clock.ts');
   });
 
   it('load Nest, rxjs and the platform from the main entry point, and no driver', () => {
@@ -192,9 +179,9 @@ describe('the layers of the library', () => {
   });
 
   it('would be seen to be broken', () => {
-    const text = "import { a } from '../stores/redis/redis.keys.js';\nconst b = await import('ioredis');";
+    const text = "import { a } from '../redis/keys.js';\nconst b = await import('ioredis');";
     expect(violationsOf('lock/bad.ts', importsOf('lock/bad.ts', text))).toEqual([
-      'lock/bad.ts imports stores/redis/redis.keys',
+      'lock/bad.ts imports redis/keys',
       'lock/bad.ts imports ioredis',
     ]);
     const circle = new Map([
@@ -213,10 +200,10 @@ describe('the layers of the library', () => {
     expect(circlesOf(roomsOf(rooms))).toEqual(['lock/core → lock/events → lock/core']);
     expect(violationsOf('nest/bad.ts', ['locked/key-plan'])).toHaveLength(1);
     expect(violationsOf('lock/core/bad.ts', ['lock/lock.service'])).toHaveLength(1);
-    expect(violationsOf('stores/redis/bad.ts', ['lock/lock.service'])).toHaveLength(1);
-    expect(violationsOf('locked/bad.ts', ['stores/memory/memory.store'])).toHaveLength(1);
+    expect(violationsOf('redis/bad.ts', ['lock/lock.service'])).toHaveLength(1);
+    expect(violationsOf('locked/bad.ts', ['memory/store'])).toHaveLength(1);
     expect(
-      violationsOf('fencing/bad.ts', ['lock/lock.service', 'stores/redis/index', 'ioredis', 'pg']),
+      violationsOf('fencing/bad.ts', ['lock/lock.service', 'redis/index', 'ioredis', 'pg']),
     ).toHaveLength(4);
     expect(violationsOf('observe/bad.ts', ['observe/otel/index', '@opentelemetry/api'])).toHaveLength(2);
   });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import { STORES } from '../../../libs/distributed-lock/src/stores/stores.js';
+import { STORES } from '../../../libs/distributed-lock/src/stores.js';
 
 interface Manifest {
   readonly exports: Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
 import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
-import { RECHECK_MS } from '../../../libs/distributed-lock/src/port/recheck-interval.js';
+import { RECHECK_MS } from '../../../libs/distributed-lock/src/port/timing.js';
 import type { Actor, Stage } from './stage.js';
 
 const KEY = 'permits';

@@ -1,4 +1,4 @@
-import { NAME_WITHIN_MS } from '../../../libs/distributed-lock/src/lock/core/introductions.js';
+import { NAME_WITHIN_MS } from '../../../libs/distributed-lock/src/lock/core/holder-directory.js';
 import type { RunningBackend } from '../backends/backend.js';
 import type { SimServer } from '../kernel/server.js';
 import type { Fate, Message } from '../network/message.js';

@@ -1,6 +1,6 @@
 import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
-import { RECHECK_MS, SILENT_WAITER_MS } from '../../../libs/distributed-lock/src/port/recheck-interval.js';
-import { UNCONFIRMED_MS } from '../../../libs/distributed-lock/src/stores/core/document.js';
+import { RECHECK_MS, SILENT_WAITER_MS } from '../../../libs/distributed-lock/src/port/timing.js';
+import { UNCONFIRMED_MS } from '../../../libs/distributed-lock/src/document/document.js';
 import type { Actor, Stage } from './stage.js';
 
 const SLACK_MS = 100;

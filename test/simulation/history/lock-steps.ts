@@ -5,7 +5,7 @@ import {
   LockStoreError,
 } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
-import { leaseMargin } from '../../../libs/distributed-lock/src/port/lease-validity.js';
+import { leaseMargin } from '../../../libs/distributed-lock/src/port/timing.js';
 import type { Asking } from '../plan/plan.js';
 import { isShared, serviceIn, serviceOf, type Caller } from './caller.js';
 import { beginExtension, endExtension } from './extensions.js';

@@ -1,6 +1,5 @@
-import type { Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
-import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
-import { NAME_WITHIN_MS } from '../../../libs/distributed-lock/src/lock/core/introductions.js';
+import { NAME_WITHIN_MS } from '../../../libs/distributed-lock/src/lock/core/holder-directory.js';
+import type { CallOptions, Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
 import type { Actor, Stage } from './stage.js';
 
 const KEY = 'readers';

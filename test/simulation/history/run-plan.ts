@@ -1,4 +1,4 @@
-import { maxNoticeMs } from '../../../libs/distributed-lock/src/port/notice-time.js';
+import { maxNoticeMs } from '../../../libs/distributed-lock/src/port/timing.js';
 import type { Backend } from '../backends/backend.js';
 import { Dice } from '../kernel/dice.js';
 import { Kernel } from '../kernel/kernel.js';

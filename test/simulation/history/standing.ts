@@ -3,7 +3,7 @@ import {
   MAX_PAUSE_MS,
   Candidate,
 } from '../../../libs/distributed-lock/src/leader/candidate.js';
-import type { LeaderTerm } from '../../../libs/distributed-lock/src/leader/leader-term.js';
+import type { LeaderTerm } from '../../../libs/distributed-lock/src/leader/candidate.js';
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import type { Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
 import type { LockLostError } from '../../../libs/distributed-lock/src/port/lock.errors.js';

@@ -1,6 +1,6 @@
 import { forcedAfterMs } from '../../../libs/distributed-lock/src/lock/core/takeover.js';
 import type { CallOptions, Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
-import { maxNoticeMs } from '../../../libs/distributed-lock/src/port/notice-time.js';
+import { maxNoticeMs } from '../../../libs/distributed-lock/src/port/timing.js';
 import { LockLostError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { Plan } from '../plan/plan.js';
 import type { Actor, Stage } from './stage.js';

@@ -1,4 +1,4 @@
-import type { Chance } from '../../../libs/distributed-lock/src/time/chance.js';
+import type { Chance } from '../../../libs/distributed-lock/src/common/clock.js';
 
 /** Random numbers from a seed (the generator sfc32). `fork` gives a stream of its own, so that one part does not move another. */
 export class Dice implements Chance {

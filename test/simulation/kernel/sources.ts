@@ -1,7 +1,6 @@
 import { Observable } from 'rxjs';
-import type { Chance } from '../../../libs/distributed-lock/src/time/chance.js';
-import { awakeClock, type Clock } from '../../../libs/distributed-lock/src/time/clock.js';
-import { timerDelay } from '../../../libs/distributed-lock/src/time/timer-delay.js';
+import type { Chance } from '../../../libs/distributed-lock/src/common/clock.js';
+import { awakeClock, type Clock, timerDelay } from '../../../libs/distributed-lock/src/common/clock.js';
 import type { Dice } from './dice.js';
 import type { SimProcess } from './process.js';
 

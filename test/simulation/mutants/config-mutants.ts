@@ -15,7 +15,7 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
       'await new Promise((done) => clock.after(graceMs, done));',
     ],
   ]),
-  ...mutantsOf('documents', 'stores/core/document.store.js', [
+  ...mutantsOf('documents', 'document/store.js', [
     ['a key has no prefix in the store', 'return this.context.keyPrefix + key;', 'return key;'],
   ]),
   ...mutantsOf('documents', 'lock/core/owner.js', [

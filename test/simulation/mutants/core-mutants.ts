@@ -2,7 +2,7 @@ import { mutantsOf, type Mutant } from './mutant.js';
 
 /** Time, lease, owner and acquire loop, which all stores share. */
 export const CORE_MUTANTS: readonly Mutant[] = [
-  ...mutantsOf('documents', 'time/clock.js', [
+  ...mutantsOf('documents', 'common/clock.js', [
     [
       'a sleep of the machine is never counted',
       'if (slept - sleptMs > (isCoarse ?',
@@ -19,7 +19,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'lead - checkedLead > MIN_SLEEP_MS',
     ],
   ]),
-  ...mutantsOf('documents', 'port/lease-validity.js', [
+  ...mutantsOf('documents', 'port/timing.js', [
     [
       'holders believe for longer than the lease',
       'return startedAt + leaseMs - leaseMargin(leaseMs)',
@@ -40,7 +40,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     ['a lock can be used after its release', 'if (this.released !== undefined) {', 'if (false) {'],
   ]),
-  ...mutantsOf('documents', 'lock/core/deadlock-detection.js', [
+  ...mutantsOf('documents', 'lock/core/acquirer.js', [
     ['flows that wait for each other go on waiting', 'if (path)', 'if (false)'],
     [
       'each wait for the holder of a key that waits itself is taken for a cycle',
@@ -55,13 +55,13 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'return [];',
     ],
   ]),
-  ...mutantsOf('documents', 'stores/sql/sql-documents.js', [
+  ...mutantsOf('documents', 'sql/connection.js', [
     ['a list ends after its first page', 'last?.startsWith(prefix) ? last : undefined', 'undefined'],
   ]),
-  ...mutantsOf('documents', 'port/recheck-interval.js', [
+  ...mutantsOf('documents', 'port/timing.js', [
     ['waiters recheck once a minute', 'RECHECK_MS = 1000', 'RECHECK_MS = 60_000'],
   ]),
-  ...mutantsOf('documents', 'stores/common/server-clock.js', [
+  ...mutantsOf('documents', 'connection/server-clock.js', [
     [
       'a grant by notification is dated by when its document was received',
       'return this.sent.now + (serverMs - this.serverMs)',
@@ -162,7 +162,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'this.owner.now + ms',
     ],
   ]),
-  ...mutantsOf('documents', 'lock/core/fair-queues.js', [
+  ...mutantsOf('documents', 'lock/core/acquire-loop.js', [
     ['the next fair caller of a process is not woken', 'else if (i === 0)', 'else if (i < 0)'],
   ]),
   ...mutantsOf('documents', 'lock/core/hand-off-budget.js', [
@@ -273,7 +273,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'undefined',
     ],
   ]),
-  ...mutantsOf('documents', 'stores/common/certain-releases.js', [
+  ...mutantsOf('documents', 'connection/certain-releases.js', [
     ['a release that was not answered is not repeated', '!this.isClosed && !isLate()', 'false'],
     [
       'a release does not wait for late acquires',

@@ -2,7 +2,7 @@ import { mutantsOf, type Mutant } from './mutant.js';
 
 /** The core of the stores of documents. */
 export const DOCUMENT_MUTANTS: readonly Mutant[] = [
-  ...mutantsOf('documents', 'stores/sql/sweeper.js', [
+  ...mutantsOf('documents', 'sql/register.js', [
     [
       'a sweep frees what was not written for an hour, also if it is held',
       '[...holders, ...queue].every(({ until }) => isOver(until, limit))',
@@ -15,7 +15,7 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'true',
     ],
   ]),
-  ...mutantsOf('documents', 'stores/core/may-enter.js', [
+  ...mutantsOf('documents', 'document/document.js', [
     [
       'a key in use as a lock is given out by permits',
       'return usedAs !== undefined && (usedAs.kind',
@@ -27,7 +27,7 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'return (usedAs?.kind',
     ],
   ]),
-  ...mutantsOf('documents', 'stores/core/key-state.js', [
+  ...mutantsOf('documents', 'document/key-state.js', [
     [
       'permits of a key that is in use as a lock are waited for',
       'checkKind(request, this.usedAs);',
@@ -100,7 +100,7 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'return this.client',
     ],
   ]),
-  ...mutantsOf('documents', 'stores/core/may-enter.js', [
+  ...mutantsOf('documents', 'document/document.js', [
     [
       'readers enter beside a writer',
       "return holders.every((holder) => holder.claim.kind === 'shared');",
@@ -113,14 +113,14 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
     ],
     ['a writer enters beside one holder', 'return holders.length === 0;', 'return holders.length <= 1;'],
   ]),
-  ...mutantsOf('documents', 'stores/core/waiter-note.js', [
+  ...mutantsOf('documents', 'document/document.js', [
     [
       'an owner that may be one too many leaves a note',
       'return waitMs > 0 && maxWaiting === Infinity;',
       'return waitMs > 0;',
     ],
   ]),
-  ...mutantsOf('documents', 'stores/core/lane.js', [
+  ...mutantsOf('documents', 'document/lane.js', [
     ['a write is tried again however long it takes', 'const MIN_TRIES = 2', 'const MIN_TRIES = 12'],
     [
       'nobody leaves a note after lost writes',
@@ -131,14 +131,14 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
     ['a swap counts although another client was first', 'if (isDone)', 'if (true)'],
     ['an older document is taken for a newer one', 'a.order > b.order ||', 'a.order < b.order ||'],
   ]),
-  ...mutantsOf('documents', 'stores/core/timed-register.js', [
+  ...mutantsOf('documents', 'document/timed-register.js', [
     [
       'the time of the store is taken for later than it is',
       'const receivedAt = clock.now();',
       'const receivedAt = clock.now() - 500;',
     ],
   ]),
-  ...mutantsOf('documents', 'stores/core/lane-owners.js', [
+  ...mutantsOf('documents', 'document/lane-owners.js', [
     [
       'a waiter does not see its grant in the document',
       'holder && holder.nonce === this.context.client.nonce',

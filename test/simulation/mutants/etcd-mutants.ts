@@ -1,10 +1,10 @@
 import { mutantsOf, type Mutant } from './mutant.js';
 
-const ROOM = 'stores/etcd';
+const ROOM = 'etcd';
 
 /** The client of etcd: its fence, its session, its mailbox, and what it makes of an answer that is an error or does not come. */
 export const ETCD_MUTANTS: readonly Mutant[] = [
-  ...mutantsOf('etcd', `${ROOM}/etcd.pipe.js`, [
+  ...mutantsOf('etcd', `${ROOM}/pipe.js`, [
     [
       'a transaction without an answer raises no epoch',
       'if (session && isWrite && !failure.isAnswered)',
@@ -37,14 +37,14 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
       'const isGone = false;',
     ],
   ]),
-  ...mutantsOf('etcd', 'stores/common/connection/reply-deadline.js', [
+  ...mutantsOf('etcd', 'connection/request-pipe.js', [
     [
       'a transaction waits for its answer for ten timeouts',
       '(timeoutOf?.(request) ?? commandTimeoutMs)',
       '10 * (timeoutOf?.(request) ?? commandTimeoutMs)',
     ],
   ]),
-  ...mutantsOf('etcd', `${ROOM}/etcd.batch.js`, [
+  ...mutantsOf('etcd', `${ROOM}/batch.js`, [
     [
       'two writes of one transaction may write one document',
       '!this.keys.has(key)',
@@ -57,7 +57,7 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
       'const compare = mail.compare;',
     ],
   ]),
-  ...mutantsOf('etcd', `${ROOM}/etcd.sessions.js`, [
+  ...mutantsOf('etcd', `${ROOM}/sessions.js`, [
     [
       'a keep-alive counts although another leader was elected meanwhile',
       'if (header?.raftTerm !== alive.header?.raftTerm)',
@@ -97,7 +97,7 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
     ],
     ['a loss of the session is not told', 'this.options.onEnd(session);', ''],
   ]),
-  ...mutantsOf('etcd', `${ROOM}/etcd.failure.js`, [
+  ...mutantsOf('etcd', `${ROOM}/member.js`, [
     [
       'a request that timed out in etcd counts as not executed',
       "[/request timed out|leader changed|stopped/, { reason: 'unknown', detail: '', isOfMember: true }]",
@@ -115,10 +115,10 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
       'The simulated etcd has one member. Without its leader all fail, whatever they do.',
     ],
   ]),
-  ...mutantsOf('etcd', `${ROOM}/etcd.mailbox.js`, [
+  ...mutantsOf('etcd', `${ROOM}/sessions.js`, [
     [
       'a watch that has ended is not begun again',
-      'clock.after(RETRY_MS, () => this.watch())',
+      'clock.after(REWATCH_MS, () => this.watch())',
       '() => undefined',
     ],
     [
@@ -144,14 +144,14 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
       'if (true)',
     ],
   ]),
-  ...mutantsOf('etcd', `${ROOM}/etcd.outbox.js`, [
+  ...mutantsOf('etcd', `${ROOM}/batch.js`, [
     [
       'a message to a client that is gone fails the swap',
       "target: 'CREATE', result: 'GREATER', createRevision: 0",
       "target: 'CREATE', result: 'GREATER', createRevision: -1",
     ],
   ]),
-  ...mutantsOf('etcd', `${ROOM}/etcd.backend.js`, [
+  ...mutantsOf('etcd', `${ROOM}/backend.js`, [
     [
       'a swap does not depend on the version of the document',
       "{ key: document, target: 'MOD', result: 'EQUAL', modRevision: version }",

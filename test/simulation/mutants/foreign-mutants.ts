@@ -1,6 +1,6 @@
 import { mutantsOf, type Mutant } from './mutant.js';
 
-const LUA = 'stores/redis/scripts/lua.generated.js';
+const LUA = 'redis/scripts/lua.generated.js';
 
 /** Rules of the stores that somebody broke who had read only the library. */
 export const FOREIGN_MUTANTS: readonly Mutant[] = [
@@ -27,7 +27,7 @@ export const FOREIGN_MUTANTS: readonly Mutant[] = [
       'A spec has it: "tokens of an earlier grant of the same owner are not given back by its release".',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/common/server-clock.js', [
+  ...mutantsOf('redis', 'connection/server-clock.js', [
     [
       'a grant is dated by a time of the server however long ago it was told',
       '- driftWithin(now - this.sent.now)',
@@ -35,7 +35,7 @@ export const FOREIGN_MUTANTS: readonly Mutant[] = [
       'A grant must overtake the reply to its acquire. The spec of the clock has it, and its plan in `found`.',
     ],
   ]),
-  ...mutantsOf('quorum', 'stores/quorum/node-owner.js', [
+  ...mutantsOf('quorum', 'quorum/node-owner.js', [
     [
       'a renewal of a node that was not answered counts as executed',
       'validUntil: Math.min(lease.validUntil, validUntil), waiting',

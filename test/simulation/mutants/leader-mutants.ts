@@ -71,7 +71,7 @@ export const LEADER_MUTANTS: readonly Mutant[] = [
       'bindEvents(this.terms) ?? ((error) => this.report(',
     ],
   ]),
-  ...mutantsOf('documents', 'leader/leader-term.js', [
+  ...mutantsOf('documents', 'leader/candidate.js', [
     ['a term goes on when its lock is lost', "this.endWith(lock.signal, 'lost')", ''],
     ['a term goes on when the application closes', "this.endWith(lock.shutdownSignal, 'shutdown')", ''],
     ['the signal of a term that is over does not abort', 'this.controller.abort(cause)', 'void cause'],

@@ -1,12 +1,12 @@
 import { mutantsOf, type Mutant } from './mutant.js';
 
 export const QUORUM_MUTANTS: readonly Mutant[] = [
-  ...mutantsOf('quorum', 'stores/quorum/majority.js', [
+  ...mutantsOf('quorum', 'quorum/context.js', [
     ['one node of three is a majority', 'return Math.floor(nodes / 2) + 1', 'return Math.floor(nodes / 2)'],
     ['two nodes of five are a majority', 'return Math.floor(nodes / 2) + 1', 'return 2'],
     ['a lock is valid as long as its longest lease', '[least - 1]', '[0]'],
   ]),
-  ...mutantsOf('quorum', 'stores/quorum/acquire.js', [
+  ...mutantsOf('quorum', 'quorum/acquire.js', [
     [
       'maxWaiting is ignored, whatever the nodes say',
       "const mayWait = request.waitMs > 0 && count(replies, 'busy') <= nodes.length - majority;",
@@ -20,24 +20,24 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
       'A grant is believed in for as long as a majority of its leases lasts, so that one that is over makes it an answer that came too late, and no second holder.',
     ],
   ]),
-  ...mutantsOf('quorum', 'stores/quorum/acquire.js', [
+  ...mutantsOf('quorum', 'quorum/acquire.js', [
     [
       'a lease that comes while the lock is held counts at once',
       'confirmSoon(owner);',
       'leases.confirm(leases.newcomers());',
     ],
   ]),
-  ...mutantsOf('quorum', 'stores/quorum/confirm.js', [
+  ...mutantsOf('quorum', 'quorum/acquire.js', [
     ['a confirmation overtakes an extension', 'if (owner.renewalsUnderWay > 0)', 'if (false)'],
   ]),
-  ...mutantsOf('quorum', 'stores/common/owner-requests.js', [
+  ...mutantsOf('quorum', 'connection/certain-releases.js', [
     [
       'an earlier confirmation with the lease from before an extension does not count',
       '[acquire, this.lateRenewal, ...(this.renewalsInFlight ?? [])]',
       '[acquire]',
     ],
   ]),
-  ...mutantsOf('quorum', 'stores/quorum/node-leases.js', [
+  ...mutantsOf('quorum', 'quorum/node-owner.js', [
     [
       'a token counts that no majority has reserved',
       'if (!this.isMajority(reserving))',
@@ -56,14 +56,14 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
       'A node gives one attempt a second token only after a force release or a loss of its data, and its store answers a renewal under the first token with "lost" then: this check is the second of two.',
     ],
   ]),
-  ...mutantsOf('quorum', 'stores/quorum/node-owner.js', [
+  ...mutantsOf('quorum', 'quorum/node-owner.js', [
     [
       'a node that has forgotten a lease counts as one that renews it',
       "if (reply?.kind === 'lost')",
       "if (reply?.kind === 'lost') this.lease = { ...lease, validUntil };\nelse if (false)",
     ],
   ]),
-  ...mutantsOf('quorum', 'stores/quorum/node-owner.js', [
+  ...mutantsOf('quorum', 'quorum/node-owner.js', [
     [
       'a renewal without an answer counts as executed',
       'if (isAnswered && isLatest)',
@@ -78,16 +78,16 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
     ],
     ['an attempt has the name of the one before', 'this.id = this.nextId();', ''],
   ]),
-  ...mutantsOf('quorum', 'stores/redis/scripts/lua.generated.js', [
+  ...mutantsOf('quorum', 'redis/scripts/lua.generated.js', [
     ['a second round reserves no tokens', 'if first + tokens - 1 > last then', 'if false then'],
   ]),
-  ...mutantsOf('quorum', 'stores/redis/scripts/lua.generated.js', [
+  ...mutantsOf('quorum', 'redis/scripts/lua.generated.js', [
     ['a node without its data joins majorities at once', 'local left = open_from - now', 'local left = 0'],
   ]),
-  ...mutantsOf('quorum', 'stores/quorum/release.js', [
+  ...mutantsOf('quorum', 'quorum/release.js', [
     ['leases short of a majority are kept', 'if (owner.cancelGivingBack || owner.hasLeft)', 'if (true)'],
   ]),
-  ...mutantsOf('quorum', 'stores/quorum/renew.js', [
+  ...mutantsOf('quorum', 'quorum/acquire.js', [
     [
       'a lock is renewed when one node says so',
       "if (count(answersOf(outcomes), 'renewed') < majority)",

@@ -2,14 +2,14 @@ import { mutantsOf, type Mutant } from './mutant.js';
 
 /** The scripts, and the commands that send them. */
 export const REDIS_MUTANTS: readonly Mutant[] = [
-  ...mutantsOf('redis', 'stores/redis/connection/redis.notifications.js', [
+  ...mutantsOf('redis', 'redis/notifications.js', [
     [
       'a release of a foreign client wakes nobody',
       'for (const owner of this.ownersBehind(channel))',
       'for (const owner of [])',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/redis.locks.js', [
+  ...mutantsOf('redis', 'redis/locks.js', [
     [
       'a client is named by its application, as the one before it',
       'this.clientId = newClientId(chance);',
@@ -23,7 +23,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'if (false)',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/scripts/lua.generated.js', [
+  ...mutantsOf('redis', 'redis/scripts/lua.generated.js', [
     [
       'a release wakes no foreign client',
       "receivers = was_holder == 1 and redis.call(publish, KEYS[5], '0') or 0",
@@ -40,24 +40,24 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'if false then',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/connection/redis.connection.js', [
+  ...mutantsOf('redis', 'redis/connection.js', [
     ['a connection that is answered READONLY is kept', 'if (isReadOnly(error))', 'if (false)'],
   ]),
-  ...mutantsOf('redis', 'stores/redis/scripts/lua.generated.js', [
+  ...mutantsOf('redis', 'redis/scripts/lua.generated.js', [
     [
       'a lock whose tokens are evicted is lost',
       "if tokens then return string.match(tokens, '^%d+') == ARGV[3] end",
       "if true then return tokens and string.match(tokens, '^%d+') == ARGV[3] end",
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/scripts/script-command.js', [
+  ...mutantsOf('redis', 'redis/scripts/script-command.js', [
     [
       'a script that Redis has forgotten is not sent in full',
       "error.message.startsWith('NOSCRIPT')",
       'false',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/scripts/lua.generated.js', [
+  ...mutantsOf('redis', 'redis/scripts/lua.generated.js', [
     ['acquires are executed however late they are', 'if now > tonumber(ARGV[3]) then', 'if false then'],
     ['tokens are given back under a later grant', 'if last ~= options.reserved then return end', ''],
     ['maxWaiting is ignored', 'if is_newcomer and others >= max_waiting then', 'if false then'],
@@ -272,7 +272,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       "for i = 1, 1 do redis.call('ZADD'",
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/safety/replicated-locks.js', [
+  ...mutantsOf('redis', 'redis/store.js', [
     ['a grant counts that too few replicas have', 'if (count.replicas < atLeast)', 'if (false)'],
     [
       'the renewal that confirms a grant is not on the replicas',
@@ -285,21 +285,21 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'if (false)',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/redis.locks.js', [
+  ...mutantsOf('redis', 'redis/locks.js', [
     [
       'a grant by notification counts before the replicas have it',
       'client.writesAtOnce && minReplicaAcks === 0',
       'client.writesAtOnce',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/commands/renew.js', [
+  ...mutantsOf('redis', 'redis/commands/renew.js', [
     [
       'a renewal counts in full although an earlier one for less may follow it',
       'this.context.owners.get(owner)?.shorterThan(leaseMs, executedAt)',
       'undefined',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/commands/acquire.js', [
+  ...mutantsOf('redis', 'redis/commands/acquire.js', [
     [
       'an owner acquires after its release',
       'if (this.owner.isReleasing)',
@@ -307,7 +307,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'The release is repeated until no acquire that was written before its reply can be executed. Only a user of Redis without rights has an acquire written after that, and the servers here know no rights.',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/commands/renew.js', [
+  ...mutantsOf('redis', 'redis/commands/renew.js', [
     [
       'a second copy of a renewal follows a newer one',
       'if (isAgain && !this.renewals.every((renewal) => this.context.owners.isLatest(renewal)))',
@@ -315,14 +315,14 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'The newer one counts by the shorter of both lengths until the copy cannot come any more: its caller waits, and believes in no more.',
     ],
   ]),
-  ...mutantsOf('redis', 'port/lease-validity.js', [
+  ...mutantsOf('redis', 'port/timing.js', [
     [
       'holders believe for longer than the lease',
       'return startedAt + leaseMs - leaseMargin(leaseMs)',
       'return startedAt + leaseMs + 300',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/common/server-clock.js', [
+  ...mutantsOf('redis', 'connection/server-clock.js', [
     [
       'requests may be executed a minute late',
       'return Math.floor(this.serverMs + (now - this.receivedAt))',
@@ -330,14 +330,14 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'A release is repeated for as long as the request may be executed, so that only more releases are sent.',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/ioredis/ioredis.client.js', [
+  ...mutantsOf('redis', 'redis/ioredis/client.js', [
     [
       'a handshake that is never answered is waited for',
       'watchHandshake(client, settings.clock, settings.commandTimeoutMs)',
       'undefined',
     ],
   ]),
-  ...mutantsOf('redis', 'stores/redis/connection/redis.connection.js', [
+  ...mutantsOf('redis', 'redis/connection.js', [
     [
       'the first commands of a connection that are never answered are waited for',
       'this.client.afterSilence?.(this.commandTimeoutMs, () => this.drop())',

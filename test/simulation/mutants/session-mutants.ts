@@ -1,10 +1,10 @@
 import { mutantsOf, type Mutant } from './mutant.js';
 
-const ROOM = 'stores/session';
+const ROOM = 'session';
 
 /** What etcd and ZooKeeper have in common: sessions of other clients, and leases that no server ends. */
 export const SESSION_MUTANTS: readonly Mutant[] = [
-  ...mutantsOf('zookeeper', `${ROOM}/session-leases.js`, [
+  ...mutantsOf('zookeeper', `${ROOM}/leases.js`, [
     [
       'a grant is believed in before it is confirmed',
       'return -Infinity;',
@@ -18,14 +18,14 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
     ['a lease that was renewed meanwhile is ended', '() => this.isOver(owner)', '() => true'],
     ['what no owner answers for is never released', 'this.adopt(key, owner)', 'undefined'],
   ]),
-  ...mutantsOf('etcd', `${ROOM}/session-sweeper.js`, [
+  ...mutantsOf('etcd', `${ROOM}/register.js`, [
     [
       'a sweep deletes what a living session holds',
       'sessions.length === 0 || (await this.backend.endedAmong(sessions)).length === sessions.length',
       'true',
     ],
   ]),
-  ...mutantsOf('etcd', `${ROOM}/client-side-expiry.js`, [
+  ...mutantsOf('etcd', `${ROOM}/leases.js`, [
     ['no lease is ended', 'this.release(key, owner);', 'void owner;'],
     [
       'a lease whose end was not answered is left',
@@ -44,7 +44,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
       'Its holder has given the lock up by then: it believes in a lease for less than its length, also while a renewal is under way.',
     ],
   ]),
-  ...mutantsOf('zookeeper', `${ROOM}/session-bound-leases.js`, [
+  ...mutantsOf('zookeeper', `${ROOM}/leases.js`, [
     [
       'a fixed lease is believed in for longer than the session is certain',
       'const validUntil = Math.min(endsAt, this.sessionUntil());',
@@ -56,7 +56,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
       '',
     ],
   ]),
-  ...mutantsOf('etcd', `${ROOM}/session-register.js`, [
+  ...mutantsOf('etcd', `${ROOM}/register.js`, [
     [
       'a lock is believed in for longer than the session',
       'validUntil: session.validUntil,',
@@ -93,7 +93,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
     ['the holder is not told that others wait', 'if (take.notes.length > 0)', 'if (false)'],
     ['a loss is not told', 'listener.onSessionEnd?.();', ''],
   ]),
-  ...mutantsOf('etcd', `${ROOM}/session-knowledge.js`, [
+  ...mutantsOf('etcd', `${ROOM}/remembered-documents.js`, [
     ['a session is asked for once a minute', 'ALIVE_MS = 1000', 'ALIVE_MS = 60_000'],
     [
       'a grant that is not confirmed is taken back at once',
@@ -116,7 +116,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
       'lastToken: 0,',
     ],
   ]),
-  ...mutantsOf('zookeeper', `${ROOM}/session-register.js`, [
+  ...mutantsOf('zookeeper', `${ROOM}/register.js`, [
     [
       'a document that is held is replaced as if it were free',
       'isFree: isFree(document) && notes.length === 0,',
@@ -128,7 +128,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
       'onGap: () => undefined',
     ],
   ]),
-  ...mutantsOf('etcd', 'stores/core/document.store.js', [
+  ...mutantsOf('etcd', 'document/store.js', [
     ['holders do not hear that messages may have been lost', 'if (lane.owners.hasHolder)', 'if (false)'],
   ]),
 ];

@@ -1,17 +1,17 @@
 import { mutantsOf, type Mutant } from './mutant.js';
 
-const ROOM = 'stores/zookeeper';
+const ROOM = 'zookeeper';
 
 /** The client of ZooKeeper: what it believes of its session, and what it knows of its requests. */
 export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [
-  ...mutantsOf('zookeeper', 'stores/core/key-state.js', [
+  ...mutantsOf('zookeeper', 'document/key-state.js', [
     [
       'the note of an owner that was refused for the kind of its lock stays',
       '...document.holders, ...notes,',
       '...document.holders,',
     ],
   ]),
-  ...mutantsOf('zookeeper', 'stores/zookeeper/documents.js', [
+  ...mutantsOf('zookeeper', 'zookeeper/documents.js', [
     [
       'parents that were deleted are not made again',
       'if (failure.code !== CODE.noNode || !isCreation(failure.failed.operation))',
@@ -23,10 +23,10 @@ export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [
       'const isMissing = false;',
     ],
   ]),
-  ...mutantsOf('zookeeper', 'stores/zookeeper/mailbox.js', [
+  ...mutantsOf('zookeeper', 'zookeeper/session-life.js', [
     ['a mailbox that was deleted is not made again', 'await this.makeAgain();', 'return;'],
   ]),
-  ...mutantsOf('zookeeper', `${ROOM}/client/leader-knowledge.js`, [
+  ...mutantsOf('zookeeper', `${ROOM}/client/session.js`, [
     [
       'a session counts from requests that the leader was not told of',
       'syncSentAt - this.sessionMs * PINGED_WITHIN',
@@ -68,7 +68,7 @@ export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [
       ' reject(new ZookeeperRefusal(-127))',
     ],
   ]),
-  ...mutantsOf('zookeeper', `${ROOM}/mailbox.js`, [
+  ...mutantsOf('zookeeper', `${ROOM}/session-life.js`, [
     ['a mailbox is read without a watch', 'getData(path, true)', 'getData(path, false)'],
     ['messages that were overwritten are not missed', 'version !== before + 1', 'false'],
   ]),
@@ -84,7 +84,7 @@ export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [
       'setData(path, text, ANY_VERSION);',
     ],
   ]),
-  ...mutantsOf('zookeeper', `${ROOM}/writes.js`, [
+  ...mutantsOf('zookeeper', `${ROOM}/documents.js`, [
     [
       'a write does not depend on the presence of its session',
       'check(presence, ANY_VERSION)',

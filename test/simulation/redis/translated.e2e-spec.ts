@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import * as lua from '../../../libs/distributed-lock/src/stores/redis/scripts/lua.generated.js';
+import * as lua from '../../../libs/distributed-lock/src/redis/scripts/lua.generated.js';
 import { redisNotedBy } from '../backends/redis/redis.js';
 import { runPlan } from '../history/run-plan.js';
 import { drawPlan } from '../plan/draw.js';

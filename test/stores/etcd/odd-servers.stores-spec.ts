@@ -9,7 +9,7 @@ import {
   openServiceOn,
   untilAborted,
 } from '../../support/lock-services.js';
-import type { TxnRequest } from '../../../libs/distributed-lock/src/stores/etcd/etcd.messages.js';
+import type { TxnRequest } from '../../../libs/distributed-lock/src/etcd/grpc.js';
 import { FakeEtcd, FakeKeys } from './support/fake-etcd.js';
 
 /** Answers with which a session stays. */

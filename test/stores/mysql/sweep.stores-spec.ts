@@ -1,5 +1,5 @@
 import { mysqlStore } from 'nestjs-distributed-lock/mysql';
-import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
+import { systemClock } from '../../../libs/distributed-lock/src/common/clock.js';
 import { openServiceOn } from '../../support/lock-services.js';
 import { PATIENT } from '../../support/patient.js';
 import { describeSweep } from '../support/sweep.contract.js';

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
-import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
+import { systemClock } from '../../../libs/distributed-lock/src/common/clock.js';
 import { until } from '#until';
 import { openServiceOn } from '../../support/lock-services.js';
 import { PATIENT } from '../../support/patient.js';

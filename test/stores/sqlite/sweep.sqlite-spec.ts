@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe } from '@jest/globals';
 import { sqliteStore } from 'nestjs-distributed-lock/sqlite';
-import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
+import { systemClock } from '../../../libs/distributed-lock/src/common/clock.js';
 import { closeServices, openServiceOn } from '../../support/lock-services.js';
 import { describeSweep } from '../support/sweep.contract.js';
 

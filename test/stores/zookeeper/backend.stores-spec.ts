@@ -1,15 +1,11 @@
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import type {
-  BackendListener,
-  Session,
-} from '../../../libs/distributed-lock/src/stores/session/session-backend.js';
-import { SessionSweeper } from '../../../libs/distributed-lock/src/stores/session/session-sweeper.js';
-import { create, multi } from '../../../libs/distributed-lock/src/stores/zookeeper/client/requests.js';
-import { LockPaths } from '../../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
-import { ZookeeperBackend } from '../../../libs/distributed-lock/src/stores/zookeeper/zookeeper.backend.js';
-import { systemChance } from '../../../libs/distributed-lock/src/time/chance.js';
-import { systemClock, type Clock } from '../../../libs/distributed-lock/src/time/clock.js';
 import { until } from '#until';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { type Clock, systemChance, systemClock } from '../../../libs/distributed-lock/src/common/clock.js';
+import type { BackendListener, Session } from '../../../libs/distributed-lock/src/session/backend.js';
+import { SessionSweeper } from '../../../libs/distributed-lock/src/session/register.js';
+import { ZookeeperBackend } from '../../../libs/distributed-lock/src/zookeeper/backend.js';
+import { create, multi } from '../../../libs/distributed-lock/src/zookeeper/client/requests.js';
+import { LockPaths } from '../../../libs/distributed-lock/src/zookeeper/lock-path.js';
 import { describeWith } from '../support/describe-with.js';
 import { ownZookeeper } from './support/own-zookeeper.js';
 import { ZookeeperHand } from './support/zookeeper-hand.js';

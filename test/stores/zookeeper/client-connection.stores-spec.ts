@@ -1,21 +1,16 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { until } from '#until';
-import { ConnectionLost } from '../../../libs/distributed-lock/src/stores/zookeeper/client/connection.js';
-import { JuteWriter } from '../../../libs/distributed-lock/src/stores/zookeeper/client/jute.js';
-import {
-  exists,
-  sync,
-  type Request,
-} from '../../../libs/distributed-lock/src/stores/zookeeper/client/requests.js';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { systemChance, systemClock } from '../../../libs/distributed-lock/src/common/clock.js';
+import { ConnectionLost } from '../../../libs/distributed-lock/src/zookeeper/client/connection.js';
+import { JuteWriter } from '../../../libs/distributed-lock/src/zookeeper/client/jute.js';
+import { exists, type Request, sync } from '../../../libs/distributed-lock/src/zookeeper/client/requests.js';
 import {
   NotConnected,
   SessionEnded,
   ZookeeperSession,
-} from '../../../libs/distributed-lock/src/stores/zookeeper/client/session.js';
-import { systemChance } from '../../../libs/distributed-lock/src/time/chance.js';
-import { systemClock } from '../../../libs/distributed-lock/src/time/clock.js';
+} from '../../../libs/distributed-lock/src/zookeeper/client/session.js';
 import { elapsed, failureOf } from '../../support/lock-services.js';
-import { FakeZookeeper, type FakeRequest } from './support/fake-zookeeper.js';
+import { type FakeRequest, FakeZookeeper } from './support/fake-zookeeper.js';
 
 const COMMAND_MS = 200;
 const SLACK_MS = 900;

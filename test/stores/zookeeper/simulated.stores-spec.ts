@@ -14,7 +14,7 @@ import {
   sync,
   type Operation,
   type Request,
-} from '../../../libs/distributed-lock/src/stores/zookeeper/client/requests.js';
+} from '../../../libs/distributed-lock/src/zookeeper/client/requests.js';
 import { describeWith } from '../support/describe-with.js';
 import { TwoZookeepers } from './support/two-zookeepers.js';
 import { ownServer } from '../../support/own-server.js';

@@ -10,7 +10,7 @@ import { SQL_MUTANTS } from './sql-mutants.mjs';
 export const MUTANTS = [
   {
     says: 'holders believe in their locks for three leases',
-    file: 'port/lease-validity.js',
+    file: 'port/timing.js',
     from: 'return startedAt + leaseMs - leaseMargin(leaseMs)',
     to: 'return startedAt + 3 * leaseMs',
     kind: 'freeze-holder',
@@ -18,7 +18,7 @@ export const MUTANTS = [
   },
   {
     says: 'acquires are executed however late they are',
-    file: 'stores/redis/scripts/lua.generated.js',
+    file: 'redis/scripts/lua.generated.js',
     from: 'if now > tonumber(ARGV[3]) then',
     to: 'if false then',
     kind: 'late-requests',
@@ -26,7 +26,7 @@ export const MUTANTS = [
   },
   {
     says: 'tokens start at 1 when the counter is gone',
-    file: 'stores/redis/scripts/lua.generated.js',
+    file: 'redis/scripts/lua.generated.js',
     from: 'and micros or min_token + 1',
     to: 'and 1 or min_token + 1',
     kind: 'restart-empty',
@@ -34,7 +34,7 @@ export const MUTANTS = [
   },
   {
     says: 'what an idle connection has swallowed is not asked again',
-    file: 'stores/redis/connection/idle-probe.js',
+    file: 'redis/connection.js',
     from: 'return this.isOpen && isRepeatable',
     to: 'return false && isRepeatable',
     kind: 'idle-forgotten',
@@ -42,7 +42,7 @@ export const MUTANTS = [
   },
   {
     says: 'x and {x} share the line and the tokens',
-    file: 'stores/redis/redis.keys.js',
+    file: 'redis/keys.js',
     from: 'return tag === undefined ?',
     to: 'return true ?',
     kind: 'calm',
@@ -50,7 +50,7 @@ export const MUTANTS = [
   },
   {
     says: 'one node of three is a majority',
-    file: 'stores/quorum/majority.js',
+    file: 'quorum/context.js',
     from: 'return Math.floor(nodes / 2) + 1',
     to: 'return Math.floor(nodes / 2)',
     kind: 'quorum-views',
@@ -58,7 +58,7 @@ export const MUTANTS = [
   },
   {
     says: 'node leases that are no majority are kept',
-    file: 'stores/quorum/release.js',
+    file: 'quorum/release.js',
     from: 'if (owner.cancelGivingBack || owner.hasLeft)',
     to: 'if (true)',
     kind: 'quorum-views',

@@ -4,7 +4,7 @@ import { SESSIONS } from '../stores.mjs';
 const ANY = [
   {
     says: 'holders believe in their sessions for three times their length',
-    file: 'port/lease-validity.js',
+    file: 'port/timing.js',
     from: 'return startedAt + leaseMs - leaseMargin(leaseMs)',
     to: 'return startedAt + 3 * leaseMs',
     kind: 'freeze-holder',
@@ -12,7 +12,7 @@ const ANY = [
   },
   {
     says: 'a session that is over counts as alive',
-    file: 'stores/session/session-knowledge.js',
+    file: 'session/remembered-documents.js',
     from: 'return session !== undefined && this.ended.has(session);',
     to: 'return false;',
     kind: 'crash-holder',
@@ -20,7 +20,7 @@ const ANY = [
   },
   {
     says: 'the first token of a document is 1 and not its revision',
-    file: 'stores/core/document-text.js',
+    file: 'document/text.js',
     from: 'const first = token === 0 ? firstOf(last) : token;',
     to: 'const first = token === 0 ? 1 : token;',
     // Its callers pause, so that many find the lock free.
@@ -33,7 +33,7 @@ const ANY = [
 const ETCD = [
   {
     says: 'a swap writes whatever the version is',
-    file: 'stores/etcd/etcd.backend.js',
+    file: 'etcd/backend.js',
     from: "const compare = [{ key: document, target: 'MOD', result: 'EQUAL', modRevision: version }];",
     to: "const compare = [{ key: document, target: 'MOD', result: 'GREATER', modRevision: 0 }];",
     kind: 'aborts',
@@ -41,7 +41,7 @@ const ETCD = [
   },
   {
     says: 'a write that was not answered is not fenced',
-    file: 'stores/etcd/etcd.pipe.js',
+    file: 'etcd/pipe.js',
     from: 'const epoch = session?.needsFence ? session.epoch + 1 : undefined;',
     to: 'const epoch = undefined;',
     kind: 'late-takes',
@@ -53,7 +53,7 @@ const ETCD = [
 const ZOOKEEPER = [
   {
     says: 'a swap writes whatever the version is',
-    file: 'stores/zookeeper/documents.js',
+    file: 'zookeeper/documents.js',
     from: ': setData(path, text, conditionOf(path, version));',
     to: ': setData(path, text, ANY_VERSION);',
     kind: 'aborts',

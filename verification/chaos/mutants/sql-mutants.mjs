@@ -3,7 +3,7 @@ export const SQL_MUTANTS = [
   {
     store: 'postgres',
     says: 'takes and swaps are executed however late they are',
-    file: 'stores/sql/postgres/statements/parameters.js',
+    file: 'postgres/statements.js',
     from: 'until: micros(notAfter())',
     to: 'until: micros(notAfter() + 60_000)',
     kind: 'late-takes',
@@ -12,7 +12,7 @@ export const SQL_MUTANTS = [
   {
     store: 'postgres',
     says: 'a swap writes whatever the version is',
-    file: 'stores/sql/postgres/statements/swap.js',
+    file: 'postgres/statements.js',
     from: 'AND version = $2::bigint',
     to: 'AND $2::bigint IS NOT NULL',
     kind: 'aborts',
@@ -21,7 +21,7 @@ export const SQL_MUTANTS = [
   {
     store: 'postgres',
     says: 'tokens start at 1 when the row is gone',
-    file: 'stores/sql/postgres/statements/take.js',
+    file: 'postgres/statements.js',
     from: 'greatest(${NOW}, $3::bigint) + $4::bigint',
     to: 'least($3::bigint, 1) + $4::bigint',
     kind: 'table-dropped',

@@ -1,9 +1,10 @@
 import type { ServerResponse } from 'node:http';
+import { Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { Subscription } from 'rxjs';
+import { timeOfDay } from '../common/clock.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
 import type { LockService } from '../lock/lock.service.js';
-import { timeOfDay } from '../time/clock.js';
-import { eventView } from './event-view.js';
+import { type AdminReply, type AdminRequest, rawOf } from './request.js';
 
 /** Events that wait for a slow client. Later ones are counted and left out. */
 const MAX_WAITING = 500;
@@ -109,4 +110,77 @@ export class EventStream {
 
 function messageOf(view: object): string {
   return `data: ${JSON.stringify(view)}\n\n`;
+}
+
+/** Not those of every call, of which an application has thousands in a second, and not those of the boot. */
+const IS_SHOWN: Readonly<Record<LockEvent['type'], boolean>> = {
+  asked: false,
+  acquired: false,
+  released: false,
+  abandoned: true,
+  contended: true,
+  takeover: true,
+  forced: true,
+  suspended: true,
+  resumed: true,
+  lost: true,
+  candidate: true,
+  elected: true,
+  demoted: true,
+  opened: false,
+  store: true,
+  warning: true,
+  error: true,
+};
+
+/**
+ * An event as JSON tells of it; `undefined` for one that is left out.
+ *
+ * @param now the time of day in ms
+ */
+function eventView(event: LockEvent, now: number): object | undefined {
+  if (!IS_SHOWN[event.type]) return undefined;
+  const at = new Date(now);
+  if (event.type === 'store') {
+    const { state, ...rest } = event;
+    const { isUp, node } = state;
+    return { at, ...rest, isUp, node, ...(!isUp && { message: state.error.message }) };
+  }
+  if (!('error' in event)) return { at, ...event };
+  const { error, ...rest } = event;
+  return { at, ...rest, message: error instanceof Error ? error.message : 'not an Error' };
+}
+
+/** The open streams of events. They end with the application, which would wait for its open connections. */
+@Injectable()
+export class EventStreams implements OnModuleDestroy {
+  private readonly open = new Set<EventStream>();
+  private isClosing = false;
+
+  add({ method }: AdminRequest, reply: AdminReply, locks: LockService): void {
+    const response = rawOf(reply);
+    const isOver = method === 'HEAD' || this.isClosing;
+    response.writeHead(this.isClosing ? 503 : 200, {
+      'Content-Type': 'text/event-stream; charset=utf-8',
+      // A proxy that compresses or buffers would keep events back.
+      'Cache-Control': 'no-store, no-transform',
+      'X-Accel-Buffering': 'no',
+      'X-Content-Type-Options': 'nosniff',
+      // A kept-alive connection of a stream that has ended would keep the server of a closing application open.
+      ...(response.req.httpVersionMajor === 1 && { Connection: 'close' }),
+      ...(this.isClosing && { 'Retry-After': '1' }),
+    });
+    if (isOver) {
+      response.end();
+      return;
+    }
+    const stream = new EventStream(response, locks, () => this.open.delete(stream));
+    this.open.add(stream);
+    stream.start();
+  }
+
+  onModuleDestroy(): void {
+    this.isClosing = true;
+    for (const stream of this.open) stream.end();
+  }
 }

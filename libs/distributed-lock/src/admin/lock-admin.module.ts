@@ -1,16 +1,16 @@
-import { Inject, Module, type DynamicModule, type OnModuleInit } from '@nestjs/common';
+import { type DynamicModule, Inject, Module, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef, ModulesContainer } from '@nestjs/core';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { EventStreams } from './event-streams.js';
-import { adminController } from './lock-admin.controller.js';
+import { EventStreams } from './event-stream.js';
 import {
   ADMIN_OPTIONS,
+  adminController,
   adminLocks,
   checkAdmin,
   guardError,
   isGuard,
   type LockAdminOptions,
-} from './lock-admin.options.js';
+} from './lock-admin.controller.js';
 
 /**
  * Serves a page and a JSON API, for operators who look for a lock that does not come free. Works on Express and on Fastify.

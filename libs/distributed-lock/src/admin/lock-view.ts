@@ -1,5 +1,5 @@
 import type { LockInspection } from '../lock/lock.js';
-import type { LockHolder } from '../port/lock-client.js';
+import type { LockHolder } from '../port/lock-store.js';
 
 /**
  * A key as JSON tells of it.

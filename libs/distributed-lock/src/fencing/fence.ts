@@ -1,6 +1,5 @@
-import { oneOf } from '../options/option-names.js';
-import { LockConfigurationError, LockNotHeldError } from '../port/lock.errors.js';
-import { StaleTokenError } from './stale-token.error.js';
+import { LockConfigurationError, LockError, LockNotHeldError } from '../port/lock.errors.js';
+import { oneOf } from '../port/option-checks.js';
 
 /** A key and the fencing token under which it is held. A `Lock` of one key is a fence. */
 export interface Fence {
@@ -66,4 +65,28 @@ export function assertAlone(
 /** @throws StaleTokenError when `seen` is larger than the token of `fence` */
 export function assertFresh(fence: Fence, seen: number): void {
   if (seen > fence.fencingToken) throw new StaleTokenError(fence.key, fence.fencingToken, seen);
+}
+
+/**
+ * The guarded resource has seen a larger fencing token: the holder with this token has lost its lock, and may not know
+ * it yet. Nothing was written.
+ *
+ * Its code is `LOCK_LOST`, so that filters and callers treat it as any other loss. `tokenSeen` tells it apart, also
+ * between two builds of this package.
+ */
+export class StaleTokenError extends LockError {
+  readonly code = 'LOCK_LOST';
+
+  constructor(
+    key: string,
+    /** The token of the refused write. */
+    readonly tokenOffered: number,
+    /** The larger one, which the resource has seen. */
+    readonly tokenSeen: number,
+  ) {
+    super(
+      `Refused a write under "${key}" with token ${tokenOffered}: token ${tokenSeen} has been seen, so the lock was lost and another owner had it since. Nothing was written; acquire the lock again and start from reading.`,
+      key,
+    );
+  }
 }

@@ -1,17 +1,14 @@
-import { describeGiven, describeMs } from '../options/describe-given.js';
-import { LockConfigurationError } from '../port/lock.errors.js';
-import { checkOptions, type OptionRules } from '../options/option-names.js';
+import { LockConfigurationError, LockKeyError } from '../port/lock.errors.js';
+import { checkOptions, describeGiven, describeMs, type OptionRules } from '../port/option-checks.js';
 import {
   assertAlone,
   assertFresh,
   assertToken,
+  type Fence,
   FenceMemory,
   NESTED_WRITES,
-  type Fence,
   type NestedWrites,
 } from './fence.js';
-import { clusterPrefixOf, redisFenceKey } from './redis-fence-key.js';
-import { evaluateBy, type NodeRedisScriptingClient, type ScriptingClient } from './scripting-client.js';
 
 /** Options of `fencedRedis`. */
 export interface FencedRedisOptions {
@@ -152,4 +149,75 @@ export function fencedRedis(
   options: FencedRedisOptions = {},
 ): FencedRedis {
   return new FencedRedis(client, options);
+}
+
+/** The part of a client that says what it puts before the keys of a command. */
+interface PrefixingClient {
+  /** Only clients of ioredis have it. */
+  readonly isCluster?: boolean;
+  readonly options?: { readonly keyPrefix?: string | Buffer };
+  /** Only cluster clients of node-redis have it. */
+  readonly nodeByAddress?: unknown;
+  readonly _keyPrefix?: string | Buffer;
+}
+
+/** The text that a client of a cluster puts before each key. It is part of what the cluster hashes. '' for any other client. */
+function clusterPrefixOf(client: object): string {
+  const { isCluster, options, nodeByAddress, _keyPrefix } = client as PrefixingClient;
+  if (nodeByAddress) return String(_keyPrefix ?? '');
+  return isCluster ? String(options?.keyPrefix ?? '') : '';
+}
+
+/**
+ * The name of the fence of `key`, in the slot of the key once the client has put `prefix` before both.
+ *
+ * @throws LockKeyError for a key whose slot no other name can have
+ */
+function redisFenceKey(key: string, prefix: string): string {
+  const hashed = hashedPart(key);
+  const tag = hashed === undefined ? '' : `:${key}`;
+  const names = [`nest_lock_fence:{${hashed ?? key}}${tag}`, `nest_lock_fence:{${prefix}${key}}`];
+  const slotOf = (name: string) => hashedPart(prefix + name) ?? prefix + name;
+  const name = names.find((each) => slotOf(each) === slotOf(key));
+  if (name !== undefined && (hashed !== undefined || !key.includes('}'))) return name;
+  const why =
+    key.includes('}') || prefix === ''
+      ? 'has a closing brace but no hash tag'
+      : `has no hash tag, and the keyPrefix "${prefix}" of the client has a brace`;
+  throw new LockKeyError(`"${key}" ${why}: no fence can lie in its slot.`, key);
+}
+
+/** A cluster hashes the text in the first braces; if there is none, the whole name. */
+function hashedPart(name: string): string | undefined {
+  const open = name.indexOf('{');
+  const close = name.indexOf('}', open + 1);
+  return open >= 0 && close > open + 1 ? name.slice(open + 1, close) : undefined;
+}
+
+/** The part of a client of ioredis that is used: of a `Redis` or a `Cluster`. You close it. */
+export interface ScriptingClient {
+  /** Runs a Lua script. */
+  eval(script: string, numberOfKeys: number, ...args: (string | number | Buffer)[]): Promise<unknown>;
+}
+
+/** The part of a client of node-redis that is used: of one server, of Sentinels, of a cluster or of a pool. You close it. */
+export interface NodeRedisScriptingClient {
+  /** Whether it has connected. All clients of node-redis have it, and those of ioredis do not. */
+  readonly isOpen: boolean;
+  /** Runs a Lua script. */
+  eval(script: string, given: { keys: string[]; arguments: (string | Buffer)[] }): Promise<unknown>;
+}
+
+type Evaluate = (
+  script: string,
+  keys: readonly string[],
+  args: readonly (string | number | Buffer)[],
+) => Promise<unknown>;
+
+/** How `client` runs a script. */
+function evaluateBy(client: ScriptingClient | NodeRedisScriptingClient): Evaluate {
+  if (!('isOpen' in client))
+    return (script, keys, args) => client.eval(script, keys.length, ...keys, ...args);
+  const asWord = (arg: string | number | Buffer) => (typeof arg === 'number' ? String(arg) : arg);
+  return (script, keys, args) => client.eval(script, { keys: [...keys], arguments: args.map(asWord) });
 }

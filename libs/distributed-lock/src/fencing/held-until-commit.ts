@@ -1,15 +1,10 @@
-import { describeGiven } from '../options/describe-given.js';
-import { checkOptions, oneOf, TEXT_OPTION, type OptionRules } from '../options/option-names.js';
+import { isOver, leftOf } from '../document/document.js';
 import type { Lock } from '../lock/lock.js';
-import { LockConfigurationError } from '../port/lock.errors.js';
-import { isOver, leftOf } from '../stores/core/document.js';
-import { nestedErrors } from '../stores/sql/nested-errors.js';
-import { checkTableName, DEFAULT_TABLE } from '../stores/sql/sql-options.js';
-import { readingOf, type LockRow } from '../stores/sql/sql-row.js';
-import { CommitRefusedError } from './commit-refused.error.js';
-import { assertAlone, NESTED_WRITES, type Fence, type NestedWrites } from './fence.js';
-import { INSIDE_POSTGRES, lockedRow, type SqlStatement } from './held-row-sql.js';
-import { rowsOf, unusable, type SqlDialect, type SqlQuery, type SqlRow } from './sql-query.js';
+import { LockConfigurationError, LockError } from '../port/lock.errors.js';
+import { checkOptions, describeGiven, oneOf, type OptionRules, TEXT_OPTION } from '../port/option-checks.js';
+import { type LockRow, nestedErrors, readingOf } from '../sql/database.js';
+import { checkTableName, DEFAULT_TABLE, quoted } from '../sql/lock-table.js';
+import { assertAlone, type Fence, NESTED_WRITES, type NestedWrites } from './fence.js';
 
 const RULES: OptionRules<HeldUntilCommitOptions> = {
   dialect: oneOf('postgres', 'mysql'),
@@ -148,4 +143,93 @@ function checkGiven(query: unknown, lock: unknown): void {
 /** Compares names by their bytes, as the databases do. */
 function byBytes(one: string, other: string): number {
   return Buffer.compare(Buffer.from(one), Buffer.from(other));
+}
+
+/**
+ * The row of the lock does not say that this grant holds, so the transaction must be rolled back.
+ *
+ * Its code is `LOCK_LOST`, so that filters and callers treat it as any other loss.
+ */
+export class CommitRefusedError extends LockError {
+  readonly code = 'LOCK_LOST';
+
+  constructor(
+    key: string,
+    /** The token of the lock under which the transaction ran. */
+    readonly tokenOffered: number,
+    reason: string,
+  ) {
+    super(
+      `Refused the commit under "${key}" with token ${tokenOffered}: ${reason}. Roll the transaction back, acquire the lock again and start from reading.`,
+      key,
+    );
+  }
+}
+
+/** A statement and its parameters, for a query function. */
+interface SqlStatement {
+  readonly sql: string;
+  readonly parameters: readonly unknown[];
+}
+
+const QUOTES = { postgres: '"', mysql: '`' } as const;
+
+/** The row of a lock as `readingOf` of the SQL stores reads it, and whether the statement is inside of a transaction. */
+const COLUMNS: Readonly<Record<SqlDialect, string>> = {
+  postgres: `version, state, last, at, '' AS notes, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint) AS now,
+    CASE WHEN (SELECT pg_current_xact_id_if_assigned()) IS NULL THEN 0 ELSE 1 END AS inside`,
+  // MariaDB executes the text between `/*M!` and `*/`. MySQL, which has no such variable, skips it as a comment.
+  mysql: `version, state, last, at, '' AS notes, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS now
+    /*M! , @@in_transaction AS inside */`,
+};
+
+/** Reads the newest state of a lock's row, and locks the row against writers until the transaction ends. */
+function lockedRow(dialect: SqlDialect, table: string, name: string): SqlStatement {
+  const select = `SELECT ${COLUMNS[dialect]} FROM ${quoted(table, QUOTES[dialect])} WHERE name =`;
+  if (dialect === 'postgres') return { sql: `${select} $1 FOR SHARE`, parameters: [name] };
+  // The column has the bytes of UTF-8, whatever the character set of the connection.
+  return { sql: `${select} CONVERT(? USING utf8mb4) LOCK IN SHARE MODE`, parameters: [name] };
+}
+
+/**
+ * Postgres gives a transaction an id when it first writes or locks a row, so that `inside` of the first statement is 0. If
+ * the transaction goes on, it is 1 in the second one.
+ */
+const INSIDE_POSTGRES: SqlStatement = {
+  sql: 'SELECT CASE WHEN pg_current_xact_id_if_assigned() IS NULL THEN 0 ELSE 1 END AS inside',
+  parameters: [],
+};
+
+/**
+ * Runs one statement on the connection of a transaction, and returns its rows. docs/recipes/sql.md#held-until-the-commit has
+ * it for pg and mysql2, docs/recipes/orms.md for each ORM.
+ *
+ * @param sql with `$1`, `$2`, … in the order of `parameters`, each once; `?` for MySQL
+ */
+export type SqlQuery = (sql: string, parameters: unknown[]) => Promise<SqlAnswer>;
+
+/** The database of the transaction: PostgreSQL, or MySQL and MariaDB. */
+export type SqlDialect = 'postgres' | 'mysql';
+
+/** Values by the names of their columns. */
+export type SqlRow = Readonly<Record<string, unknown>>;
+
+/** The result of a query function: the rows as objects, alone or under `rows`, as most drivers give them. */
+export type SqlAnswer = readonly SqlRow[] | { readonly rows: readonly SqlRow[] };
+
+/** @throws LockConfigurationError for a result that is no list of rows */
+function rowsOf(answer: unknown, table: string): readonly SqlRow[] {
+  const { rows } = (Array.isArray(answer) ? { rows: answer } : (answer ?? {})) as { rows?: unknown };
+  if (!Array.isArray(rows)) throw unusable(table, `answered ${describeGiven(answer)} without a list of rows`);
+  for (const row of rows as readonly unknown[]) {
+    if (typeof row === 'object' && row !== null && !Array.isArray(row)) continue;
+    throw unusable(table, `answered ${describeGiven(row)} as a row`);
+  }
+  return rows as readonly SqlRow[];
+}
+
+function unusable(table: string, what: string): LockConfigurationError {
+  return new LockConfigurationError(
+    `The query function of the table ${table} ${what}. It must answer the rows as objects, alone or as { rows }. The statement has been sent: roll back its transaction.`,
+  );
 }

@@ -1,10 +1,10 @@
 export { FenceMemory, type Fence, type NestedWrites } from './fence.js';
-export { CommitRefusedError } from './commit-refused.error.js';
-export { StaleTokenError } from './stale-token.error.js';
-export type { SqlAnswer, SqlDialect, SqlQuery, SqlRow } from './sql-query.js';
+export { CommitRefusedError } from './held-until-commit.js';
+export { StaleTokenError } from './fence.js';
+export type { SqlAnswer, SqlDialect, SqlQuery, SqlRow } from './held-until-commit.js';
 export { fencedRedis, type FencedRedis, type FencedRedisOptions, type RedisWord } from './fenced-redis.js';
-export type { NodeRedisScriptingClient, ScriptingClient } from './scripting-client.js';
+export type { NodeRedisScriptingClient, ScriptingClient } from './fenced-redis.js';
 export { heldUntilCommit, type HeldUntilCommitOptions } from './held-until-commit.js';
 export { fencingHeaders, type FencingHeadersOptions } from './fencing-headers.js';
-export { ProcessFences } from './process-fences.js';
-export { CurrentFence, Fenced, FencedGuard, type FencedKeys, type FencedRequest } from './fenced.guard.js';
+export { ProcessFences } from './fencing-headers.js';
+export { CurrentFence, Fenced, FencedGuard, type FencedKeys, type FencedRequest } from './fencing-headers.js';

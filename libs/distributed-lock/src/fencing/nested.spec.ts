@@ -5,7 +5,7 @@ import { TestLocks } from '../testing/test-locks.js';
 import { fencingHeaders } from './fencing-headers.js';
 import { heldUntilCommit } from './held-until-commit.js';
 import type { Lock } from '../lock/lock.js';
-import type { SqlQuery } from './sql-query.js';
+import type { SqlQuery } from './held-until-commit.js';
 
 const REFUSE = { nested: 'refuse' } as const;
 const neverAsked: SqlQuery = () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { LockStoreFactory } from '../port/lock-store.js';
 import { LockService } from '../lock/lock.service.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
-import { memoryStore } from '../stores/memory/memory.store.js';
+import { memoryStore } from '../memory/store.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { warningsDuring } from '../../../../test/support/warnings.js';
 import { Candidate, FIRST_PAUSE_MS, MAX_PAUSE_MS, type TermHandlers } from './candidate.js';

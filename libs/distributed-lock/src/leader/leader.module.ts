@@ -1,7 +1,6 @@
-import { Global, Inject, Module, type DynamicModule } from '@nestjs/common';
+import { type DynamicModule, Global, Inject, Module } from '@nestjs/common';
 import { DiscoveryModule, ModulesContainer } from '@nestjs/core';
-import { checkLeader, type LeaderOptions } from './leader.options.js';
-import { LEADERS, getLeaderToken } from './leader.tokens.js';
+import { checkLeader, getLeaderToken, type LeaderOptions, LEADERS } from './leader.js';
 import { Leaders } from './leaders.js';
 
 /**

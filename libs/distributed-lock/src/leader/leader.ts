@@ -1,4 +1,14 @@
+import { Inject, Optional } from '@nestjs/common';
 import type { Observable } from 'rxjs';
+import { refuseStandard } from '../nest/metadata.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import {
+  checkOptions,
+  describeGiven,
+  type OptionRules,
+  REGISTRATION_NAME,
+  TEXT_OPTION,
+} from '../port/option-checks.js';
 
 /** This instance's part in an election. Inject it by `@InjectLeader('poller')`. */
 export interface Leader {
@@ -49,4 +59,61 @@ export interface Term {
    * after an error of an `@OnElected` method. Each listener runs in the async context in which it was added.
    */
   readonly signal: AbortSignal;
+}
+
+/** The token of a `Leader`, for `inject` of a factory and for `app.get(…)`. @throws LockConfigurationError for a wrong name */
+export function getLeaderToken(name: string): symbol {
+  checkLeaderName('getLeaderToken', name);
+  // By Symbol.for, so that both builds of this package have the same tokens.
+  return Symbol.for(`nestjs-distributed-lock/leader/${name}`);
+}
+
+/**
+ * Injects the `Leader` of a name. Nest stops the boot if no `LeaderModule.forFeature` has it.
+ *
+ * @throws LockConfigurationError for a name that is no text, when the class is loaded
+ */
+export function InjectLeader(name: string): ParameterDecorator & PropertyDecorator {
+  checkLeaderName('@InjectLeader', name);
+  const inject = Inject(getLeaderToken(name));
+  return (target: object, key: string | symbol | undefined, index?: number) => {
+    refuseStandard('@InjectLeader', key);
+    inject(target, key, index as number);
+  };
+}
+
+/** The token of all leaders of an application, and the property of objects that have methods only for leaders. */
+export const LEADERS = Symbol.for('nestjs-distributed-lock/leaders');
+
+/** Makes Nest set that property on all objects of a class. Optional, because the module may be missing. */
+export function injectLeaders(prototype: object): void {
+  Inject(LEADERS)(prototype, LEADERS);
+  Optional()(prototype, LEADERS);
+}
+
+/** @throws LockConfigurationError unless `name` is a text, and not an empty one */
+export function checkLeaderName(of: string, name: unknown): void {
+  if (typeof name === 'string' && name !== '') return;
+  throw new LockConfigurationError(
+    `${of} takes the name of a leader, as in ${of}('poller'); it was given ${describeGiven(name)}.`,
+  );
+}
+
+/** Options of `LeaderModule.forFeature`. */
+export interface LeaderOptions {
+  /**
+   * The registration of `DistributedLockModule` to use; default: the one without a name. Its `watchdogTimeoutMs` says how
+   * soon another instance leads after a crash, and its `shutdownGraceMs` how long the work of a term may take to end.
+   */
+  readonly service?: string;
+  /** Text before the name in the key of the lock; default `leader:`. All instances need the same. */
+  readonly keyPrefix?: string;
+}
+
+const RULES: OptionRules<LeaderOptions> = { service: REGISTRATION_NAME, keyPrefix: TEXT_OPTION };
+
+/** @throws LockConfigurationError for a wrong name, and for options that are unknown or of another type */
+export function checkLeader(name: unknown, options: LeaderOptions): void {
+  checkLeaderName('LeaderModule.forFeature', name);
+  checkOptions('LeaderModule.forFeature', options, RULES);
 }

@@ -6,16 +6,20 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { DiscoveryService, ModuleRef } from '@nestjs/core';
-import { findLockService, findProvider, getLockServiceToken } from '../distributed-lock.tokens.js';
+import {
+  copiesText,
+  findLockService,
+  findProvider,
+  getLockServiceToken,
+} from '../distributed-lock.tokens.js';
 import { internalsOf, isLockService, warn } from '../lock/events/service-internals.js';
-import { copiesText } from '../lock/copies.js';
 import type { LockService } from '../lock/lock.service.js';
-import { nearestName } from '../options/nearest-name.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
+import { nearestName } from '../port/option-checks.js';
 import { Candidate, type TermHandlers } from './candidate.js';
-import { findHandlers, findOnlyLeader, findStrangers } from './leader.explorer.js';
-import type { LeaderOptions } from './leader.options.js';
-import { LEADERS } from './leader.tokens.js';
+import type { LeaderOptions } from './leader.js';
+import { LEADERS } from './leader.js';
+import { findHandlers, findOnlyLeader, findStrangers } from './on-elected.decorator.js';
 
 /**
  * The leaders of one application: its candidates stand after all other hooks of the boot, and step down before all other

@@ -1,11 +1,14 @@
+import type { DiscoveryService } from '@nestjs/core';
+import { discoveredClasses, methodsOf, refuseStandard, wrapMethod } from '../nest/metadata.js';
+import type { AnyClass, AnyFunction } from '../nest/metadata.js';
+import { ParameterSlots } from '../nest/parameter-names.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { refuseStandard } from '../options/standard-decorators.js';
-import type { AnyClass } from '../nest/metadata.js';
+import type { Candidate, LeaderTerm } from './candidate.js';
 import type { Term } from './leader.js';
-import { checkLeaderName } from './leader.tokens.js';
+import { checkLeaderName, injectLeaders, LEADERS } from './leader.js';
 
 /** One `@OnElected` or `@OnDemoted` of a method. */
-export interface TermMark {
+interface TermMark {
   readonly decorator: '@OnElected' | '@OnDemoted';
   /** `undefined`: the only leader of the application. */
   readonly name: string | undefined;
@@ -80,13 +83,183 @@ function mark(decorator: TermMark['decorator'], name: string | undefined): TermD
   };
 }
 
-export function marksOf(fn: unknown): readonly TermMark[] {
+function marksOf(fn: unknown): readonly TermMark[] {
   return typeof fn === 'function'
     ? ((Reflect.getOwnMetadata(MARKS, fn) as readonly TermMark[] | undefined) ?? [])
     : [];
 }
 
 /** All classes of the process that have such methods, providers or not. */
-export function markedClasses(): readonly AnyClass[] {
+function markedClasses(): readonly AnyClass[] {
   return [...new Set([...classes].flatMap((ref) => ref.deref() ?? []))];
+}
+
+/** One method with `@OnElected` or `@OnDemoted` of one provider. */
+interface FoundHandler extends TermMark {
+  readonly where: string;
+  readonly call: (term: LeaderTerm) => unknown;
+}
+
+/** @throws LockConfigurationError for a class of which there is no single object */
+export function findHandlers(discovery: DiscoveryService): readonly FoundHandler[] {
+  /** An alias has the object of another provider. */
+  const seen = new Set<unknown>();
+  return discoveredClasses(discovery).flatMap(({ cls, wrapper }) => {
+    const instance = wrapper.instance as Record<string | symbol, (term: LeaderTerm) => unknown>;
+    const found = methodsOf(cls).flatMap(([method, fn]) =>
+      marksOf(fn).map((mark): FoundHandler => {
+        const where = `${mark.decorator} on ${cls.name}.${String(method)}`;
+        return { ...mark, where, call: (term) => instance[method]?.(term) };
+      }),
+    );
+    const [first] = found;
+    if (!first || seen.has(instance)) return [];
+    if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) {
+      throw new LockConfigurationError(
+        `${first.where}: the class is request-scoped or transient, so there is no single object to call. Move the method to a provider with the default scope.`,
+      );
+    }
+    seen.add(instance);
+    return found;
+  });
+}
+
+/** @throws LockConfigurationError for a method with `@CurrentTerm` that nothing gives a term */
+export function findOnlyLeader(discovery: DiscoveryService): readonly OnlyLeaderSite[] {
+  const sites = discoveredClasses(discovery).flatMap(({ cls }) =>
+    methodsOf(cls).flatMap(([method, fn]) => {
+      checkTerm(cls, method);
+      return onlyLeaderSiteOf(fn) ?? [];
+    }),
+  );
+  return [...new Set(sites)];
+}
+
+/** Classes with `@OnElected` or `@OnDemoted` that are no providers of this application, with the marks of their methods. */
+export function findStrangers(
+  discovery: DiscoveryService,
+): readonly { readonly cls: AnyClass; readonly marks: readonly TermMark[] }[] {
+  const known = discoveredClasses(discovery).map(({ cls }) => cls);
+  return markedClasses()
+    .filter((cls) => !known.some((it) => it === cls || cls.prototype.isPrototypeOf(it.prototype)))
+    .map((cls) => ({ cls, marks: methodsOf(cls).flatMap(([, fn]) => marksOf(fn)) }));
+}
+
+/** @throws LockConfigurationError if a parameter of the method waits for a term, and nothing passes one */
+function checkTerm(
+  { name, prototype }: AnyClass & { readonly prototype: object },
+  method: string | symbol,
+): void {
+  let owner = prototype;
+  while (!Object.hasOwn(owner, method)) owner = Object.getPrototypeOf(owner) as object;
+  if (!TERM_SLOTS.has(owner, method) || isOnlyLeader(owner, method)) return;
+  throw new LockConfigurationError(
+    `@CurrentTerm on ${name}.${String(method)}: only @OnlyLeader passes the term. Put @OnlyLeader() on the method. A method with @OnElected gets the term as its first argument.`,
+  );
+}
+
+/** The parameters that get the term. */
+const TERM_SLOTS = new ParameterSlots<Term>(Symbol.for('nestjs-distributed-lock/term-slots'));
+
+/**
+ * The `Term` in which this call of an `@OnlyLeader` method runs. Callers leave the argument out, so write `term?: Term` on
+ * methods that other code calls.
+ *
+ * @throws LockConfigurationError on a parameter of a constructor, when the class is loaded; at boot on a method without
+ * `@OnlyLeader`
+ */
+export function CurrentTerm(): ParameterDecorator {
+  return TERM_SLOTS.decorator('@CurrentTerm', (term) => term);
+}
+
+/** The decorator of a method whose call on another instance gives `undefined`. */
+type OnlyLeaderDecorator = <M extends (...args: never[]) => Promise<unknown>>(
+  target: object,
+  method: string | symbol,
+  descriptor: TypedPropertyDescriptor<M> &
+    (undefined extends Awaited<ReturnType<M>>
+      ? unknown
+      : {
+          readonly "'result'": 'a call on an instance that does not lead gives undefined, which the method does not';
+        }),
+) => void;
+
+interface OnlyLeaderSite {
+  readonly name: string | undefined;
+  readonly where: string;
+}
+
+/** All leaders of the application, which Nest injects into objects with such methods. Implemented by `Leaders`. */
+interface AllLeaders {
+  /** `LEADERS`. A mock answers any name with something of its own. */
+  readonly brand: symbol;
+  of(name: string | undefined, where: string): Candidate;
+}
+
+const SITE = Symbol.for('nestjs-distributed-lock/only-leader');
+
+/**
+ * Runs the method on the instance that leads. On the others a call does nothing, and resolves with `undefined`. For methods
+ * that run by a timer on all instances: `@Cron` or `@Interval` of `@nestjs/schedule` may stand above or below.
+ *
+ * The method runs in an async flow that holds the lock of the leader, and a parameter with `@CurrentTerm()` gets the term. A
+ * call settles as the method does, also when the term ends meanwhile. A leader that steps down waits for running calls, for
+ * `shutdownGraceMs` of the registration at most.
+ *
+ * A call on an object that is no provider rejects with `LockConfigurationError`.
+ *
+ * @param name the name of the leader; default: the only one of the application
+ * @throws LockConfigurationError for a wrong name and for what is no method, when the class is loaded
+ * @example
+ * ```ts
+ * import { OnlyLeader } from 'nestjs-distributed-lock/leader';
+ *
+ * class Reports {@OnlyLeader() async nightly(): Promise<void> {}}
+ * ```
+ */
+export function OnlyLeader(name?: string): OnlyLeaderDecorator {
+  if (name !== undefined) checkLeaderName('@OnlyLeader', name);
+  return (target: object, method: string | symbol, descriptor: PropertyDescriptor | undefined) => {
+    refuseStandard('@OnlyLeader', method);
+    const original = descriptor?.value as AnyFunction | undefined;
+    const isOfObjects = typeof target !== 'function' && typeof original === 'function';
+    if (!isOfObjects || /Generator/.test(Object.prototype.toString.call(original))) {
+      throw new LockConfigurationError(
+        `@OnlyLeader on ${String(method ?? 'a class')}: it belongs on a method of the objects of a provider that returns a promise.`,
+      );
+    }
+    const where = `@OnlyLeader on ${target.constructor.name}.${String(method)}`;
+    const wrapped = wrapMethod(original, async (self, args) =>
+      leadersOf(self, where)
+        .of(name, where)
+        .runAsLeader(
+          (term) => Reflect.apply(original, self, TERM_SLOTS.fill({ target, method }, args, term)) as unknown,
+        ),
+    );
+    Reflect.defineMetadata(SITE, { name, where } satisfies OnlyLeaderSite, wrapped);
+    Reflect.defineMetadata(SITE, true, target, method);
+    descriptor!.value = wrapped;
+    injectLeaders(target);
+  };
+}
+
+function onlyLeaderSiteOf(fn: unknown): OnlyLeaderSite | undefined {
+  return typeof fn === 'function'
+    ? (Reflect.getOwnMetadata(SITE, fn) as OnlyLeaderSite | undefined)
+    : undefined;
+}
+
+/** @param prototype the object that declares the method, which other decorators may have replaced */
+function isOnlyLeader(prototype: object, method: string | symbol): boolean {
+  return Reflect.hasOwnMetadata(SITE, prototype, method);
+}
+
+function leadersOf(self: unknown, where: string): AllLeaders {
+  const leaders = (self as { readonly [LEADERS]?: AllLeaders } | undefined)?.[LEADERS];
+  if (leaders?.brand === LEADERS) return leaders;
+  throw new LockConfigurationError(
+    leaders
+      ? `${where}: a mock is injected in the place of the leaders, so the method did not run. In a test import DistributedLockModule.forRoot() and LeaderModule.forFeature(…), which lead in memory.`
+      : `${where}: Nest has injected no leaders into this object, so the method did not run. Make its class a provider of an application that imports LeaderModule.forFeature(…), and call it after the constructor: in onApplicationBootstrap() or later.`,
+  );
 }

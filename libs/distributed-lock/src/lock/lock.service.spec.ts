@@ -10,7 +10,7 @@ import {
   LockStoreError,
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
-import { memoryStore } from '../stores/memory/memory.store.js';
+import { memoryStore } from '../memory/store.js';
 import type { HeldLock } from './core/held-lock.js';
 import { LockService } from './lock.service.js';
 import type { LockStoreContext } from '../port/lock-store.js';

@@ -1,10 +1,9 @@
 // The service that applications inject. One contended withLock, step by step: docs/architecture.md
 import type { Observable } from 'rxjs';
-import { Acquirer } from './core/acquirer.js';
-
-import { EventHub } from './events/event-hub.js';
-import type { HeldLock } from './core/held-lock.js';
-import { inspectByJson } from '../redaction/inspect-by-json.js';
+import { timeOfDay } from '../common/clock.js';
+import { inBackground } from '../common/promises.js';
+import { inspectByJson } from '../common/redaction.js';
+import type { ForceReply, LockClient, LockSnapshot } from '../port/lock-store.js';
 import {
   holderName,
   LockConfigurationError,
@@ -12,29 +11,16 @@ import {
   LockShutdownError,
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
+import { checkOptionNames, describeGiven, overlay } from '../port/option-checks.js';
+import { cannotError } from '../port/timing.js';
+import { Acquirer } from './core/acquirer.js';
+import { findHold, findLock } from './core/async-context.js';
+import type { GuardedStore } from './core/guarded-store.js';
+import type { HeldLock } from './core/held-lock.js';
+import { LockRuntime, RuntimeLifecycle } from './core/lock-runtime.js';
+import { EventHub } from './events/event-hub.js';
 import type { LockEvent } from './events/lock.events.js';
 import { internalsOf, putInternals } from './events/service-internals.js';
-import { describeGiven } from '../options/describe-given.js';
-import {
-  CALL_NAMES,
-  checkOnLost,
-  NO_OPTIONS,
-  resolveLockOptions,
-  WITH_LOCK_NAMES,
-  type LockServiceOptions,
-  type ResolvedLockOptions,
-} from './request/lock-options.js';
-import { callSite, CallSiteBudget, UNNOTED, type CallSite } from './request/call-site.js';
-import { forceRequest } from './request/force-request.js';
-import { listRequest } from './request/list-request.js';
-import { checkGraces, checkKeys, LockRequests, type LockRequest } from './request/lock-request.js';
-import { inBackground } from '../async-context/in-background.js';
-import { cannotError } from '../port/capabilities.js';
-import type { LockClient } from '../port/lock-client.js';
-import { defaultApplication, thisProcess } from './request/this-process.js';
-import type { GuardedStore } from './core/guarded-store.js';
-import type { ForceReply, LockSnapshot } from '../port/lock-store.js';
-import { checkOptionNames, overlay } from '../options/option-names.js';
 import type {
   CallOptions,
   ForceReleaseOptions,
@@ -46,10 +32,26 @@ import type {
   LockPage,
   WithLockOptions,
 } from './lock.js';
-import { findHold, findLock } from './core/async-context.js';
-import { LockRuntime } from './core/lock-runtime.js';
-import { timeOfDay } from '../time/clock.js';
-import { RuntimeLifecycle } from './core/runtime-lifecycle.js';
+import { callSite, type CallSite, CallSiteBudget, UNNOTED } from './request/call-site.js';
+import {
+  CALL_NAMES,
+  checkOnLost,
+  defaultApplication,
+  type LockServiceOptions,
+  NO_OPTIONS,
+  type ResolvedLockOptions,
+  resolveLockOptions,
+  thisProcess,
+  WITH_LOCK_NAMES,
+} from './request/lock-options.js';
+import {
+  checkGraces,
+  checkKeys,
+  forceRequest,
+  listRequest,
+  type LockRequest,
+  LockRequests,
+} from './request/lock-request.js';
 import { runUnder, type Work } from './run-under.js';
 
 const ONCE: CallOptions = { waitMs: 0 };

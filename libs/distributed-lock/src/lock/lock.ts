@@ -1,6 +1,4 @@
-import type { LockMode } from '../port/claim.js';
-import type { LockHolder } from '../port/lock-client.js';
-import type { LockSnapshot, UnreadableKey } from '../port/lock-store.js';
+import type { LockHolder, LockMode, LockSnapshot, UnreadableKey } from '../port/lock-store.js';
 
 /**
  * A lock that you hold. Only this object can release it: by `release()`, or by `await using lock = …` at the end of the block.

@@ -1,15 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { follow } from '../../../../test/support/lock-world.js';
-import type { LockServiceOptions } from './request/lock-options.js';
+import { memoryStore } from '../memory/store.js';
 import type { LockStore, LockStoreContext, LockStoreFactory } from '../port/lock-store.js';
 import { LockConfigurationError, LockStoreError, LockWaitTimeoutError } from '../port/lock.errors.js';
-import { memoryStore } from '../stores/memory/memory.store.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { Hold } from './core/hold.js';
-import { MAX_AWAITED } from './core/introduction.js';
-import { FIRST_INTRODUCTION_MS, NAME_WITHIN_MS } from './core/introductions.js';
+import { FIRST_INTRODUCTION_MS, MAX_AWAITED, NAME_WITHIN_MS } from './core/holder-directory.js';
 import type { Lock } from './lock.js';
 import { LockService } from './lock.service.js';
+import type { LockServiceOptions } from './request/lock-options.js';
 
 type Changes = Partial<Pick<LockStore, 'introduce' | 'readIntroductions'>>;
 

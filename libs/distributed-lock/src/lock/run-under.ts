@@ -1,10 +1,9 @@
-import type { HeldLock } from './core/held-lock.js';
+import type { ClockReading } from '../common/clock.js';
+import { isPromiseLike } from '../common/promises.js';
 import { runHolding } from './core/async-context.js';
-import { discardStream, holdStream } from './streams/held-stream.js';
-import { streamKindOf } from './streams/streams.js';
-import { isPromiseLike } from '../async-context/maybe-promise.js';
-import type { ClockReading } from '../time/clock.js';
+import type { HeldLock } from './core/held-lock.js';
 import type { Lock, WithLockOptions } from './lock.js';
+import { discardStream, holdStream, streamKindOf } from './streams/held-stream.js';
 
 /** Work to do under a lock. */
 export type Work<T> = (lock: Lock) => T | Promise<T>;

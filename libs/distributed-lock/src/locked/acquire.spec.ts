@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockService } from '../lock/lock.service.js';
-import { memoryStore } from '../stores/memory/memory.store.js';
+import { memoryStore } from '../memory/store.js';
 import { acquireOrFallBack, WaitCancellation, type LockedCall } from './acquire.js';
 
 describe('a call that may leave the queue', () => {

@@ -1,9 +1,8 @@
 // How a call of a locked method gets its lock, whoever calls it.
 import type { ExecutionContext } from '@nestjs/common';
-import { Observable, isObservable, of, type Subscriber, type TeardownLogic } from 'rxjs';
-import { onAbort } from '../async-context/abort-listeners.js';
-import { andThen, isPromiseLike, type MaybePromise } from '../async-context/maybe-promise.js';
-import { promiseOf } from '../async-context/promise-of.js';
+import { isObservable, Observable, of, type Subscriber, type TeardownLogic } from 'rxjs';
+import { onAbort } from '../common/listeners.js';
+import { andThen, isPromiseLike, type MaybePromise, promiseOf } from '../common/promises.js';
 import { mockError } from '../distributed-lock.tokens.js';
 import type { HeldLock } from '../lock/core/held-lock.js';
 import type { Keys } from '../lock/lock.js';

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServerHttp2Stream } from 'node:http2';
 import type { ExecutionContext } from '@nestjs/common';
-import { onEndOf, type Emitter } from '../async-context/shared-listener.js';
+import { onEndOf, type Emitter } from '../common/listeners.js';
 
 /** The response to one request while it is open: a response of HTTP, or a call of gRPC. */
 export interface Answer {

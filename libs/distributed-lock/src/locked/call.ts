@@ -1,14 +1,14 @@
 // Calls of locked methods that no interceptor has acquired for: by other code, by schedulers and by workers.
-import { isObservable, throwError, type Observable } from 'rxjs';
-import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
-import { promiseOf } from '../async-context/promise-of.js';
+import { isObservable, type Observable, throwError } from 'rxjs';
+import { andThen, type MaybePromise, promiseOf } from '../common/promises.js';
 import { assertGenuine, injectedProperty, mockError } from '../distributed-lock.tokens.js';
-import { LockConfigurationError } from '../port/lock.errors.js';
-import type { Keys, Lock } from '../lock/lock.js';
-import type { HeldLock } from '../lock/core/held-lock.js';
-import { assertHoldable, holdStream } from '../lock/streams/held-stream.js';
-import type { LockService } from '../lock/lock.service.js';
 import { handlerRunOfFlow, runFor, runHolding } from '../lock/core/async-context.js';
+import type { HeldLock } from '../lock/core/held-lock.js';
+import type { Keys, Lock } from '../lock/lock.js';
+import type { LockService } from '../lock/lock.service.js';
+import { assertHoldable, holdStream } from '../lock/streams/held-stream.js';
+import type { AnyClass, AnyFunction } from '../nest/metadata.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
 import { acquireOrFallBack, busyAnswer, isNeeded, WaitCancellation, whenAcquired } from './acquire.js';
 import type { LockedCall } from './acquire.js';
 import { fillSlots } from './current-lock.decorator.js';
@@ -16,9 +16,8 @@ import { runAsCalled } from './handler-flow.js';
 import { UnderLock } from './handler-run.js';
 import { KeyPlan } from './key-plan.js';
 import { serviceOf } from './live-services.js';
-import type { AnyClass, AnyFunction } from '../nest/metadata.js';
 import { optionsOf } from './locked.options.js';
-import type { LockedSite } from './site.js';
+import type { LockedSite } from './locked.options.js';
 
 /** One call of a method that is wrapped. */
 export interface MethodCall {

@@ -1,6 +1,6 @@
 import type { Lock } from '../lock/lock.js';
-import { ParameterSlots } from '../nest/parameter-slots.js';
-import type { LockedSite } from './site.js';
+import { ParameterSlots } from '../nest/parameter-names.js';
+import type { LockedSite } from './locked.options.js';
 
 /** The parameters that get the lock, or its signal. */
 export const LOCK_SLOTS = new ParameterSlots<Lock>(Symbol.for('nestjs-distributed-lock/slots'));

@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { foreignPlaceholder } from './foreign-placeholders.js';
-import { KeyTemplate } from './key-template.js';
+import { foreignPlaceholder, KeyTemplate } from './key-template.js';
 
 describe('what reads as a placeholder of another tool', () => {
   it.each([

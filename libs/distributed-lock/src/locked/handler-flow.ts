@@ -13,7 +13,7 @@ import {
   type FlowOrigin,
 } from '../lock/core/async-context.js';
 import type { Lock } from '../lock/lock.js';
-import { siteOf, type LockedSite } from './site.js';
+import { siteOf, type LockedSite } from './locked.options.js';
 
 const ORIGIN = Symbol.for('nestjs-distributed-lock/origin');
 

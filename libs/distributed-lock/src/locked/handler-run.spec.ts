@@ -5,7 +5,7 @@ import { LockNotHeldError } from '../port/lock.errors.js';
 import { handlerRunOfFlow } from '../lock/core/async-context.js';
 import { ExpectedNestCall, LockedHandlerRun, toHandler, type HandlerRequest } from './handler-run.js';
 import type { KeyPlan } from './key-plan.js';
-import type { LockedSite } from './site.js';
+import type { LockedSite } from './locked.options.js';
 
 const siteOf = (method: string): LockedSite => ({ method }) as LockedSite;
 const nothing = (): void => undefined;

@@ -1,16 +1,15 @@
 // One call of a locked handler by Nest, from the grant to the release. Three parts, from the outside in: `UnderLock` holds the
 // lock, `LockedHandlerRun` is the run of the interceptors and the handler, `ExpectedNestCall` is Nest's own call of the handler.
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
-import { isObservable, Observable, Subscription, tap, type Observer, type Subscriber } from 'rxjs';
-import { inBackground } from '../async-context/in-background.js';
-import { isPromiseLike } from '../async-context/maybe-promise.js';
+import { isObservable, Observable, type Observer, type Subscriber, Subscription, tap } from 'rxjs';
+import { inBackground, isPromiseLike } from '../common/promises.js';
 import { handlerRunOfFlow, runFor, runHolding } from '../lock/core/async-context.js';
 import type { HeldLock } from '../lock/core/held-lock.js';
 import { holdStream, type StreamOrigin } from '../lock/streams/held-stream.js';
-import { LockNotHeldError, type LockLostError } from '../port/lock.errors.js';
+import { type LockLostError, LockNotHeldError } from '../port/lock.errors.js';
 import type { Answer } from './answers.js';
 import type { KeyPlan, RequestParts } from './key-plan.js';
-import type { LockedSite } from './site.js';
+import type { LockedSite } from './locked.options.js';
 
 /**
  * Runs work under a lock that was granted already. Releases the lock when the Observable of the work has ended *and* no part

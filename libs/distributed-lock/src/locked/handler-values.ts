@@ -1,10 +1,9 @@
 import type { ArgumentMetadata, ExecutionContext, PipeTransform, Type } from '@nestjs/common';
-import { ContextIdFactory, type ApplicationConfig, type ContextId, type ModuleRef } from '@nestjs/core';
-import { promiseOf } from '../async-context/promise-of.js';
-import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
+import { type ApplicationConfig, type ContextId, ContextIdFactory, type ModuleRef } from '@nestjs/core';
+import { andThen, type MaybePromise, promiseOf } from '../common/promises.js';
 import { findProvider } from '../distributed-lock.tokens.js';
+import { boundTo, type HandlerKind, type HandlerParameter, PIPES } from '../nest/metadata.js';
 import { hasAppConfig } from './handler-flow.js';
-import { boundTo, PIPES, type HandlerKind, type HandlerParameter } from '../nest/metadata.js';
 
 /** Readers of the sources of HTTP handlers, by Nest's number of the source. Interceptors inside the lock fill the missing ones. */
 const HTTP_SOURCES: Readonly<Record<number, Reader>> = {

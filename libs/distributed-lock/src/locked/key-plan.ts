@@ -2,12 +2,12 @@ import type { ExecutionContext } from '@nestjs/common';
 import { LockConfigurationError, LockKeyError, type LockError } from '../port/lock.errors.js';
 import type { CallOptions, Keys, Lock } from '../lock/lock.js';
 import type { HandlerValues } from './handler-values.js';
-import { andThen, readAll, type MaybePromise } from '../async-context/maybe-promise.js';
+import { andThen, readAll, type MaybePromise } from '../common/promises.js';
 import { checkHandler, shapeOf, sourceOf, type MethodShape, type ValueSource } from './key-source.js';
 import type { Placeholder } from './key-template.js';
 import { type AnyClass, ROUTE_PARAMETER } from '../nest/metadata.js';
 import { callOptions, checkLockedOptions, optionsOf, type LockedOptions } from './locked.options.js';
-import type { LockedSite } from './site.js';
+import type { LockedSite } from './locked.options.js';
 
 const NO_PARTS: RequestParts = new Map();
 

@@ -1,22 +1,21 @@
 // Runs at boot only: what a locked method declares, and where the values of its key come from.
 import type { ExecutionContext } from '@nestjs/common';
-import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
-import { LockConfigurationError } from '../port/lock.errors.js';
+import { andThen, type MaybePromise } from '../common/promises.js';
 import {
   answersItself,
-  handlerKind,
-  handlerParameters,
-  ROUTE_PARAMETER,
   type AnyClass,
   type AnyFunction,
+  handlerKind,
   type HandlerKind,
   type HandlerParameter,
+  handlerParameters,
+  ROUTE_PARAMETER,
 } from '../nest/metadata.js';
-import { signatureOf, type Signature } from '../nest/parameter-names.js';
-import { isReadable, readSource, type HandlerValues } from './handler-values.js';
+import { type Signature, signatureOf } from '../nest/parameter-names.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { type HandlerValues, isReadable, readSource } from './handler-values.js';
 import { EACH, follow, type KeyTemplate, type Placeholder } from './key-template.js';
-import type { LockedOptions } from './locked.options.js';
-import type { LockedSite } from './site.js';
+import type { LockedOptions, LockedSite } from './locked.options.js';
 
 /** What one locked method of one concrete class declares. */
 export interface MethodShape {

@@ -1,9 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { LockConfigurationError, LockKeyError } from '../port/lock.errors.js';
-import { KEY_FILTERS } from './key-template.js';
-import { KeyTemplate, follow } from './key-template.js';
-import { lockKey } from './key-value.js';
+import { follow, KEY_FILTERS, KeyTemplate, lockKey } from './key-template.js';
 
 const renderBy = (template: KeyTemplate, values: readonly unknown[]): readonly string[] =>
   template.render({ valueOf: (p) => values[template.placeholders.indexOf(p)] });

@@ -1,6 +1,5 @@
 import { LockConfigurationError, LockKeyError } from '../port/lock.errors.js';
-import { foreignPlaceholder } from './foreign-placeholders.js';
-import { escapeKeyValue, kindOf, NEEDED } from './key-value.js';
+import { describeGiven } from '../port/option-checks.js';
 
 const INTEGER = /^([+-]?)(\d+)$/;
 
@@ -163,4 +162,115 @@ function placeholderOf(template: string, part: string, position: number): Placeh
 
 function templateError(template: string, what: string): LockConfigurationError {
   return new LockConfigurationError(`Key template "${template}" ${what}.`);
+}
+
+const NAME = String.raw`[A-Za-z_$][\w$]*(?:\[\d*\])?(?:\.[\w$]+(?:\[\d*\])?)*`;
+/** No letter, digit or mark before it. After one, `:id`, `#id` and `$id` are parts of a word. */
+const ALONE = String.raw`(?<![\p{L}\p{M}\p{N}\p{Extended_Pictographic}_>)}\]%~.!-])`;
+
+/**
+ * Placeholders of other tools: `${id}` (JavaScript, here without its backticks), `{id}` and `{{id}}`, `:id` (routes,
+ * SQL), `#id` (Spring), `$id` and `$1`, `%s`. The group is the name, if there is one.
+ */
+const FOREIGN = [
+  String.raw`\$\{\s*(${NAME})?[^}]*\}?`,
+  String.raw`#?\{+\s*(${NAME}|\d+)(?:\|\w+)*\s*\}+`,
+  `${ALONE}[:#](${NAME})`,
+  String.raw`${ALONE}\$(${NAME}|\d+)`,
+  String.raw`%[sdioj](?![\dA-Za-z])()`,
+];
+const ANY = new RegExp(FOREIGN.join('|'), 'gu');
+
+/** A part of a template that reads as a placeholder and is plain text. */
+interface ForeignPlaceholder {
+  readonly text: string;
+  readonly position: number;
+  /** The whole template, written with `<…>`. */
+  readonly instead: string;
+}
+
+/**
+ * The first part of a template that reads as a placeholder of another tool. As plain text it would be the same for all
+ * values, which would share one lock.
+ */
+export function foreignPlaceholder(template: string): ForeignPlaceholder | undefined {
+  // The same length, so that positions stay.
+  const plain = template.replace(/<[^<>]*>/g, (placeholder) => '>'.repeat(placeholder.length));
+  const matches = [...plain.matchAll(ANY)];
+  const [first] = matches;
+  if (!first) return undefined;
+  let instead = '';
+  let end = 0;
+  for (const match of matches) {
+    const [text, ...names] = match;
+    instead += `${template.slice(end, match.index)}<${names.find(Boolean) ?? 'name'}>`;
+    end = match.index + text.length;
+  }
+  return { text: first[0], position: first.index, instead: instead + template.slice(end) };
+}
+
+const LONE_SURROGATE = /\p{Surrogate}/u;
+/** The common case: an id, of which nothing has to be escaped. */
+const UNRESERVED = /^[\w.~-]+$/;
+
+/** A value in a key. Strings must not be empty, numbers must be finite. */
+export type KeyValue = string | number | bigint | boolean;
+
+/**
+ * Writes one value into a key so that no value can be mistaken for the text around it.
+ *
+ * Letters `A–Z a–z`, digits and `-` `.` `_` `~` stay (the unreserved characters of RFC 3986). Every other byte of the
+ * UTF-8 form becomes `%` and two upper-case hex digits. This is part of the public contract, so that a service in
+ * another language can build the same key.
+ *
+ * @returns `undefined` for a value that cannot be part of a key
+ */
+function escapeKeyValue(value: unknown): string | undefined {
+  switch (typeof value) {
+    case 'string':
+      if (UNRESERVED.test(value)) return value;
+      return value === '' || LONE_SURROGATE.test(value) ? undefined : percentEncode(value);
+    case 'number':
+      return Number.isFinite(value) ? escapeKeyValue(String(value)) : undefined;
+    case 'bigint':
+    case 'boolean':
+      return String(value);
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * Builds a key by hand with the same escaping as the templates of `@Locked`: ``lockKey`goods:${id}` ``.
+ *
+ * @throws LockKeyError for a value that cannot be part of a key
+ * @example
+ * ```ts
+ * await locks.withLock(lockKey`goods:${'a/b'}`, (lock) => console.log(lock.key)); // goods:a%2Fb
+ * ```
+ */
+export function lockKey(texts: TemplateStringsArray, ...values: readonly KeyValue[]): string {
+  return texts.reduce((key, text, i) => {
+    const escaped = escapeKeyValue(values[i - 1]);
+    if (escaped === undefined) {
+      throw new LockKeyError(`Value ${i} after "${key}" is ${kindOf(values[i - 1])}: ${NEEDED}.`, undefined);
+    }
+    return key + escaped + text;
+  });
+}
+
+const NEEDED = 'a key needs a non-empty string, a finite number, a bigint or a boolean';
+
+/** Describes a value without repeating it, because it may be secret. */
+function kindOf(value: unknown): string {
+  if (typeof value === 'number') return String(value);
+  if (typeof value === 'string' && value !== '') return 'a string of broken UTF-16';
+  return Array.isArray(value) && value.length === 0 ? 'an empty list' : describeGiven(value);
+}
+
+function percentEncode(text: string): string {
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
 }

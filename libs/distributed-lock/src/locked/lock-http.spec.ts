@@ -8,7 +8,7 @@ import {
   LockStoreError,
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
-import { LockErrorFilter } from './lock-error.filter.js';
+import { LockErrorFilter } from './transport-error.js';
 import { retryAfterSeconds, toHttpException } from './lock-http.js';
 
 const client = { application: 'secret-shop', host: 'pod-3', process: 11, since: new Date(0) };

@@ -1,8 +1,13 @@
 import { STATUS_CODES } from 'node:http';
 import { HttpException } from '@nestjs/common';
 import { isLockError, type LockErrorCode } from '../port/lock.errors.js';
-import { describeNumber } from '../options/describe-given.js';
-import { checkOptions, overlay, type OptionRule, type OptionRules } from '../options/option-names.js';
+import {
+  checkOptions,
+  describeNumber,
+  type OptionRule,
+  type OptionRules,
+  overlay,
+} from '../port/option-checks.js';
 
 /**
  * HTTP statuses of lock errors, from 400 to 599. Use 429 for `busy` only where the key limits a client, because clients and

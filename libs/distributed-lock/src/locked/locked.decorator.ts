@@ -1,17 +1,166 @@
+import type { Observable } from 'rxjs';
 import { injectLockService } from '../distributed-lock.tokens.js';
+import type { Keys } from '../lock/lock.js';
+import { type AnyFunction, INTERCEPTORS, putInFront, refuseStandard, wrapMethod } from '../nest/metadata.js';
+import { declaringClass, signatureOf } from '../nest/parameter-names.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { refuseStandard } from '../options/standard-decorators.js';
-import { fillSlots } from './current-lock.decorator.js';
 import { callLocked, type MethodCall } from './call.js';
+import { fillSlots } from './current-lock.decorator.js';
 import { ExpectedNestCall } from './handler-run.js';
+import type { KeyValue } from './key-template.js';
 import { LockedInterceptor } from './locked.interceptor.js';
-import { type AnyFunction, INTERCEPTORS, putInFront } from '../nest/metadata.js';
-import { keySource, putSite, siteOf, type LockedSite } from './site.js';
-import { checkLockedOptions, type LockedOptions, type LockPredicate } from './locked.options.js';
-import type { CheckedOptions, LockedDecorator, LockedKey, OnBusy } from './locked.types.js';
-import { signatureOf } from '../nest/parameter-names.js';
-import { declaringClass } from '../nest/parameter-slots.js';
-import { wrapMethod } from '../nest/wrap-method.js';
+import {
+  checkLockedOptions,
+  keySource,
+  type LockedOptions,
+  type LockedSite,
+  type LockPredicate,
+  putSite,
+  siteOf,
+} from './locked.options.js';
+
+/** A method that can wait for a lock before it runs: it returns a Promise or an Observable, or is an `async *`. */
+type LockableMethod = (
+  ...args: never[]
+) => Promise<unknown> | Observable<unknown> | AsyncGenerator<unknown, unknown, never>;
+
+/** The key of `@Locked`: a template, several of them, or a function of the arguments. */
+type LockedKey = string | readonly string[] | KeyFunction;
+
+/** Written as a method, so that the compiler takes functions of any arguments. `LockedDecorator` compares these with the method's. */
+type KeyFunction = { call(...args: unknown[]): Keys }['call'];
+
+/** The options of `LockedOptions` that the compiler compares with the decorated method. */
+interface CheckedOptions<B extends OnBusy, W extends LockPredicate> {
+  readonly onBusy?: B;
+  readonly when?: W;
+}
+type OnBusy = NonNullable<LockedOptions['onBusy']>;
+
+/** What `@Locked` returns. The compiler checks the key and the options against the decorated method. */
+type LockedDecorator<K extends LockedKey, B extends OnBusy, W extends LockPredicate> = <
+  M extends LockableMethod,
+  C extends object,
+>(
+  target: C,
+  name: string | symbol,
+  descriptor: TypedPropertyDescriptor<M> &
+    CheckKey<K, M> &
+    CheckResult<M> &
+    CheckSkip<B, M> &
+    CheckBusy<B, M, C> &
+    CheckWhen<W, M>,
+) => void;
+
+type Fine = unknown;
+/** A property that no descriptor has. The compiler prints its name and type. */
+type Mistake<Where extends string, What extends string> = { readonly [K in Where as `'${K}'`]: What };
+
+type CheckArguments<
+  A extends unknown[],
+  M extends LockableMethod,
+  Where extends string,
+  What extends string,
+> = Parameters<M> extends readonly [...A, ...unknown[]] ? Fine : Mistake<Where, What>;
+
+type CheckKey<K extends LockedKey, M extends LockableMethod> = K extends string | readonly string[]
+  ? CheckTemplates<K, M>
+  : K extends (...args: infer A extends unknown[]) => Keys
+    ? CheckArguments<A, M, 'key function', 'takes other arguments than the method'>
+    : Fine;
+
+type CheckTemplates<S extends string | readonly string[], M extends LockableMethod> = [
+  S extends string
+    ? WrongPart<S, M>
+    : S extends readonly string[]
+      ? { [I in keyof S]: WrongPart<S[I] & string, M> }[number]
+      : never,
+] extends [infer Wrong extends string]
+  ? [Wrong] extends [never]
+    ? Fine
+    : Mistake<'key template', Wrong>
+  : Fine;
+
+/** The first wrong part of a template, with the reason; `never` for a right template, or one that is not a literal. */
+type WrongPart<S extends string, M extends LockableMethod> = S extends `${string}<${infer Tail}`
+  ? Tail extends `${infer Path}>${infer Rest}`
+    ? WrongPath<Path extends `${infer P}|${string}` ? P : Path, M> | WrongPart<Rest, M>
+    : `"${S}" has an unclosed "<"`
+  : never;
+
+/** The compiler knows positions only. Names are checked at boot. */
+type WrongPath<Path extends string, M extends LockableMethod> =
+  HeadOf<Path> extends `${number}` ? Check<Path, AtPath<Parameters<M>, Path>> : never;
+
+type HeadOf<Path extends string> = Path extends `${infer Head}.${string}`
+  ? HeadOf<Head>
+  : Path extends `${infer List}[]`
+    ? List
+    : Path;
+
+type Check<Path extends string, V> = 0 extends 1 & V
+  ? never
+  : [V] extends [never]
+    ? `"<${Path}>": the method has no such argument or property`
+    : [V] extends [KeyValue]
+      ? never
+      : `"<${Path}>": a key needs a string, number, bigint or boolean that is always there`;
+
+type At<T, Key extends string> = 0 extends 1 & T ? T : Key extends keyof T ? T[Key] : never;
+
+type ElementOf<T> = 0 extends 1 & T ? T : T extends readonly (infer E)[] ? E : never;
+
+type AtPath<T, Path extends string> = Path extends `${infer Head}.${infer Rest}`
+  ? AtPath<AtStep<T, Head>, Rest>
+  : AtStep<T, Path>;
+
+type AtStep<T, Step extends string> = Step extends `${infer List}[]` ? ElementOf<At<T, List>> : At<T, Step>;
+
+/** Refuses a generator, which starts when it is read, and cannot wait for a lock. */
+type CheckResult<M extends LockableMethod> = 0 extends 1 & Awaited<ReturnType<M>>
+  ? Fine
+  : [Awaited<ReturnType<M>>] extends [never]
+    ? Fine
+    : Awaited<ReturnType<M>> extends Generator<unknown, unknown, never>
+      ? Mistake<'result', 'a generator would go on after the release: make it an async generator'>
+      : Fine;
+
+type CheckSkip<B extends OnBusy, M extends LockableMethod> = [B] extends ['skip']
+  ? undefined extends Awaited<ReturnType<M>>
+    ? Fine
+    : ReturnType<M> extends AsyncGenerator<unknown, unknown, never>
+      ? Fine
+      : Mistake<'onBusy', 'a skipped call gives undefined, which the method does not'>
+  : Fine;
+
+/** Compares a function given as `onBusy` with the method in whose place it answers. */
+type CheckBusy<B extends OnBusy, M extends LockableMethod, C extends object> = [B] extends [
+  (this: infer T, busy: never, ...args: infer A extends unknown[]) => infer R,
+]
+  ? CheckArguments<A, M, 'onBusy', 'takes other arguments after the error than the method'> &
+      ([Awaited<R>] extends [AnswerFor<Awaited<ReturnType<M>>>]
+        ? Fine
+        : Mistake<'onBusy', 'gives another result than the method'>) &
+      (C extends T ? Fine : Mistake<'onBusy', 'its `this` is another class than that of the method'>)
+  : Fine;
+
+/** The answers that `onBusy` may give for a method with the result `R`. */
+type AnswerFor<R> =
+  R extends AsyncGenerator<infer V, unknown, never>
+    ? (object & (AsyncIterable<V> | Iterable<V>)) | undefined | void
+    : R extends Observable<infer V>
+      ? R | V
+      : void extends R
+        ? unknown
+        : undefined extends R
+          ? R | void
+          : R;
+
+type CheckWhen<W extends LockPredicate, M extends LockableMethod> = W extends (
+  ...args: infer A extends unknown[]
+) => unknown
+  ? CheckArguments<A, M, 'when', 'takes other arguments than the method'>
+  : Fine;
 
 /**
  * Runs the method under a lock: acquires it before, renews it while the method runs, releases it when it has ended.

@@ -1,17 +1,31 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { ApplicationConfig, DiscoveryService, HttpAdapterHost } from '@nestjs/core';
 import { getLockServiceToken, noRegistrationError, twinsText } from '../distributed-lock.tokens.js';
-import { discoveredClasses, methodsOf, ownFunctions } from '../nest/discovered-classes.js';
-import { boundTo, handlerKind, isSse, isSubscription, putInFront, putLast } from '../nest/metadata.js';
-import { FILTERS, GATEWAY, GUARDS, INTERCEPTORS, type AnyClass, type AnyFunction } from '../nest/metadata.js';
+import {
+  type AnyClass,
+  type AnyFunction,
+  boundTo,
+  discoveredClasses,
+  FILTERS,
+  GATEWAY,
+  GUARDS,
+  handlerKind,
+  INTERCEPTORS,
+  isSse,
+  isSubscription,
+  methodsOf,
+  ownFunctions,
+  putInFront,
+  putLast,
+} from '../nest/metadata.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { LOCK_SLOTS } from './current-lock.decorator.js';
 import { beginFlows, MessageGuard } from './handler-flow.js';
 import { lastInterceptor } from './handler-run.js';
 import { KeyPlan } from './key-plan.js';
-import { LockErrorGatewayFilter } from './lock-error.filter.js';
-import { siteOf } from './site.js';
 import { LockedInterceptor } from './locked.interceptor.js';
+import { siteOf } from './locked.options.js';
+import { LockErrorGatewayFilter } from './transport-error.js';
 
 const MESSAGES: readonly unknown[] = ['rpc', 'ws'];
 

@@ -2,7 +2,7 @@ import { Inject, Injectable, Logger, type CallHandler, type CanActivate } from '
 import type { ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { catchError, finalize, Observable, of, type Subscriber, type TeardownLogic } from 'rxjs';
-import { andThen, type MaybePromise } from '../async-context/maybe-promise.js';
+import { andThen, type MaybePromise } from '../common/promises.js';
 import { findLockService, findProvider, getLockHttpToken } from '../distributed-lock.tokens.js';
 import type { HeldLock } from '../lock/core/held-lock.js';
 import { warn, warnOnce } from '../lock/events/service-internals.js';
@@ -19,7 +19,7 @@ import { HandlerValues } from './handler-values.js';
 import { KeyPlan } from './key-plan.js';
 import { ClientLeftError, resolveLockHttp, retryAfterSeconds, toHttpException } from './lock-http.js';
 import type { LockHttpStatus } from './lock-http.js';
-import { siteOf } from './site.js';
+import { siteOf } from './locked.options.js';
 import { answerCall, prepareTransport, toTransportError } from './transport-error.js';
 
 /**

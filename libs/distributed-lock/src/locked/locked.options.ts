@@ -1,17 +1,26 @@
 import { injectLockService } from '../distributed-lock.tokens.js';
-import { LockConfigurationError, type LockWaitTimeoutError } from '../port/lock.errors.js';
-import { CALL_NAMES, checkCallOptions, checkOnLost, WITH_LOCK_NAMES } from '../lock/request/lock-options.js';
-import { MAX_TEXT } from '../lock/request/this-process.js';
+import type { CallOptions, Keys, WithLockOptions } from '../lock/lock.js';
 import {
-  checkOptions,
+  CALL_NAMES,
+  checkCallOptions,
+  checkOnLost,
+  MAX_TEXT,
+  WITH_LOCK_NAMES,
+} from '../lock/request/lock-options.js';
+import { refuseStandard } from '../nest/metadata.js';
+import type { AnyClass, AnyFunction } from '../nest/metadata.js';
+import type { Signature } from '../nest/parameter-names.js';
+import { LockConfigurationError, type LockWaitTimeoutError } from '../port/lock.errors.js';
+import {
   BOOLEAN_OPTION,
+  checkOptions,
+  describeGiven,
+  type OptionRules,
   overlay,
   REGISTRATION_NAME,
-  type OptionRules,
-} from '../options/option-names.js';
-import type { CallOptions, WithLockOptions } from '../lock/lock.js';
-import { refuseStandard } from '../options/standard-decorators.js';
-import { resolveLockHttp, type LockHttpOptions } from './lock-http.js';
+} from '../port/option-checks.js';
+import { KeyTemplate } from './key-template.js';
+import { type LockHttpOptions, resolveLockHttp } from './lock-http.js';
 
 /** Options of `@Locked` and `@LockDefaults`. Options that are left out come from the module. */
 export interface LockedOptions extends Omit<WithLockOptions, 'onBusy'> {
@@ -118,4 +127,47 @@ export function callOptions(options: LockedOptions, where: string): CallOptions 
 /** The `onBusy` for `LockService`. For `'skip'` and for a function `@Locked` itself answers its `LockWaitTimeoutError`. */
 function busyOfCall(onBusy: LockedOptions['onBusy']): CallOptions['onBusy'] {
   return onBusy === undefined || onBusy === 'takeover' ? onBusy : 'throw';
+}
+
+/** One `@Locked` as it is written. Frozen. Its identity tells a call of its own method from calls of others. */
+export interface LockedSite {
+  readonly key: KeySource;
+  /** The options of `@Locked` alone, without the defaults of the class. */
+  readonly options: LockedOptions;
+  readonly declaredIn: AnyClass;
+  readonly method: string | symbol;
+  readonly isStatic: boolean;
+  /** The `@Locked` below this one on the same method. */
+  readonly inner: LockedSite | undefined;
+  /** That of the function below `@Locked`, which another decorator may have put in the place of the method. */
+  readonly signature: Signature;
+  /** True for an `async *` method, whose call returns an async generator at once. */
+  readonly isGenerator: boolean;
+}
+
+/** Templates of keys, or a function of the method's arguments that gives them. */
+type KeySource = readonly KeyTemplate[] | ((...args: never[]) => Keys);
+
+const SITE = Symbol.for('nestjs-distributed-lock/site');
+
+export function putSite(fn: AnyFunction, site: LockedSite): void {
+  Reflect.defineMetadata(SITE, site, fn);
+}
+
+/** The `@Locked` of a method, or `undefined`. */
+export function siteOf(fn: unknown): LockedSite | undefined {
+  return typeof fn === 'function' ? (Reflect.getOwnMetadata(SITE, fn) as LockedSite | undefined) : undefined;
+}
+
+export function keySource(key: string | readonly string[] | ((...args: never[]) => Keys)): KeySource {
+  if (typeof key === 'function') return key;
+  const texts: unknown = typeof key === 'string' ? [key] : key;
+  if (!Array.isArray(texts) || texts.some((text) => typeof text !== 'string')) {
+    const description = Array.isArray(texts) ? 'a list with something else in it' : describeGiven(texts);
+    throw new LockConfigurationError(
+      `@Locked takes a key template, a list of them or a function of the arguments; it was given ${description}. Write @Locked('order:<id>').`,
+    );
+  }
+  if (texts.length === 0) throw new LockConfigurationError('@Locked needs at least one key.');
+  return texts.map((text: string) => KeyTemplate.compile(text));
 }

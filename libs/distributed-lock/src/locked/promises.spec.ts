@@ -9,7 +9,7 @@ import { Test } from '@nestjs/testing';
 import type { Observable } from 'rxjs';
 import { DistributedLockModule } from '../distributed-lock.module.js';
 import type { LockStore, LockStoreFactory } from '../port/lock-store.js';
-import { memoryStore } from '../stores/memory/memory.store.js';
+import { memoryStore } from '../memory/store.js';
 import { Locked } from './locked.decorator.js';
 
 /** What a request may cost more for its lock than for an interceptor that does nothing. */

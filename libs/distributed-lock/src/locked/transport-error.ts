@@ -1,8 +1,18 @@
-import { Logger, type Type } from '@nestjs/common';
-import { detached } from '../async-context/detached.js';
-import { isLockError, type LockError } from '../port/lock.errors.js';
-import { type GrpcCall, breakOffCall, grpcCallOf } from './answers.js';
-import { clientAnswer, ClientLeftError, GRPC } from './lock-http.js';
+import { type ArgumentsHost, Catch, type ExceptionFilter, Inject, Logger, type Type } from '@nestjs/common';
+import { BaseExceptionFilter, HttpAdapterHost, ModuleRef } from '@nestjs/core';
+import { throwError } from 'rxjs';
+import { detached } from '../common/promises.js';
+import { findProvider, getLockHttpToken } from '../distributed-lock.tokens.js';
+import { isLockError, LockError } from '../port/lock.errors.js';
+import { breakOffCall, type GrpcCall, grpcCallOf } from './answers.js';
+import {
+  clientAnswer,
+  ClientLeftError,
+  GRPC,
+  type LockHttpStatus,
+  retryAfterSeconds,
+  toHttpException,
+} from './lock-http.js';
 
 /** Nest's packages of transports are optional. A call over a transport proves that its package is installed. */
 const PACKAGES: Readonly<Record<string, () => Promise<Type<Error>>>> = {
@@ -16,7 +26,7 @@ const logger = new Logger('DistributedLock');
 const INTERNAL = 'Internal server error';
 
 /** A lock error for a client of GraphQL, with the code where GraphQL's own errors have it. */
-export class LockGraphqlError extends Error {
+class LockGraphqlError extends Error {
   readonly extensions: { readonly code: string };
 
   constructor(cause: LockError) {
@@ -60,7 +70,7 @@ function translate(cause: unknown, exception: Error): Error {
 }
 
 /** For filters: matches the exceptions that `toTransportError` has made for messages and gateways. */
-export class TranslatedLockError {
+class TranslatedLockError {
   declare readonly cause: LockError;
 
   static [Symbol.hasInstance](error: unknown): boolean {
@@ -69,7 +79,7 @@ export class TranslatedLockError {
 }
 
 /** The error that a client of a message or of a gateway gets; for a call of gRPC among `args`, a status of gRPC. */
-export function payloadOf(error: LockError, args: readonly unknown[]): object {
+function payloadOf(error: LockError, args: readonly unknown[]): object {
   const call = grpcCallOf(args);
   if (!call) return transportPayload(error);
   const { code, grpc = GRPC.internal, message = INTERNAL } = answerOrLog(error) ?? {};
@@ -82,7 +92,7 @@ export function payloadOf(error: LockError, args: readonly unknown[]): object {
 }
 
 /** Nest's own shape of an error, with a code unless it is a mistake of the program. */
-export function transportPayload(error: LockError) {
+function transportPayload(error: LockError) {
   const { code, message = INTERNAL } = answerOrLog(error) ?? {};
   return { status: 'error', message, ...(code && { code }) };
 }
@@ -104,4 +114,79 @@ export function answerCall(call: GrpcCall, error: unknown): void {
   if (error instanceof TranslatedLockError) breakOffCall(call, error);
   else if (isLockError(error)) call.emit('error', payloadOf(error, [call]));
   else throw error;
+}
+
+/**
+ * Sends lock errors to the clients of gateways. It is bound to each gateway, because Nest's global filters do not reach
+ * gateways. Nest 11 sends no exception at all to clients of `ws`.
+ */
+@Catch(LockError, TranslatedLockError)
+export class LockErrorGatewayFilter implements ExceptionFilter<LockError | TranslatedLockError> {
+  static readonly instance = new LockErrorGatewayFilter();
+
+  catch(error: LockError | TranslatedLockError, host: ArgumentsHost): void {
+    sendToSocket(error instanceof TranslatedLockError ? error.cause : error, host);
+  }
+}
+
+function sendToSocket(error: LockError, host: ArgumentsHost): void {
+  const client = host.switchToWs().getClient<Socket | undefined>();
+  const [event, data] = ['exception', transportPayload(error)];
+  if (typeof client?.readyState === 'number') client.send?.(JSON.stringify({ event, data }));
+  else client?.emit?.(event, data);
+}
+
+/** A socket of `ws`, whose `emit` stays in this process, or of socket.io. */
+interface Socket {
+  readonly readyState?: number;
+  send?(message: string): void;
+  emit?(event: string, data: unknown): void;
+}
+
+/**
+ * Answers clients for lock errors that a handler lets through, as from `LockService` or a locked provider.
+ *
+ * The module registers it for the whole application, gateways included. A filter of the application that catches
+ * everything and is bound later, or nearer to the handler, comes first. Let it call `toHttpException`.
+ */
+@Catch(LockError, LockGraphqlError)
+export class LockErrorFilter
+  extends BaseExceptionFilter
+  implements ExceptionFilter<LockError | LockGraphqlError>
+{
+  constructor(
+    @Inject(HttpAdapterHost) protected override readonly httpAdapterHost: HttpAdapterHost,
+    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
+  ) {
+    super();
+  }
+
+  override catch(error: LockError | LockGraphqlError, host: ArgumentsHost): unknown {
+    switch (host.getType<string>()) {
+      case 'http':
+        return this.answerHttp(error as LockError, host);
+      case 'rpc':
+        return throwError(() => payloadOf(error as LockError, host.getArgs()));
+      case 'ws':
+        return sendToSocket(error as LockError, host);
+      case 'graphql':
+        throw error instanceof LockGraphqlError ? error : new LockGraphqlError(error);
+      default:
+        // Thrown, because a caller would take a returned error for a result.
+        throw error;
+    }
+  }
+
+  private answerHttp(error: LockError, host: ArgumentsHost): void {
+    const { httpAdapter } = this.httpAdapterHost;
+    const response: unknown = host.switchToHttp().getResponse();
+    const seconds = retryAfterSeconds(error);
+    if (seconds !== undefined && !httpAdapter.isHeadersSent(response)) {
+      httpAdapter.setHeader(response, 'Retry-After', String(seconds));
+    }
+    // Without a registration that has no name there are no statuses for all.
+    const status = findProvider<LockHttpStatus>(this.moduleRef, getLockHttpToken());
+    // oxlint-disable-next-line promise/valid-params -- this is no promise
+    super.catch(toHttpException(error, status), host);
+  }
 }

@@ -1,3 +1,6 @@
+import type { DiscoveryService } from '@nestjs/core';
+import { LockConfigurationError } from '../port/lock.errors.js';
+
 /** Metadata keys of Nest that are the same in all supported versions. Nest does not export them from its root. */
 export const INTERCEPTORS = '__interceptors__';
 export const PIPES = '__pipes__';
@@ -105,3 +108,78 @@ export function putInFront(list: string, enhancer: unknown, target: object): voi
 
 export type AnyClass = abstract new (...args: never[]) => unknown;
 export type AnyFunction = (...args: never[]) => unknown;
+
+/**
+ * Refuses a decorator that is called as the standard decorators of JavaScript are, with a value and a context. Nest reads
+ * metadata that only legacy decorators set.
+ *
+ * @param context the second argument; of a legacy decorator the name of the member, or nothing
+ * @throws LockConfigurationError
+ */
+export function refuseStandard(decorator: string, context: unknown): void {
+  if (typeof context !== 'object' || context === null || !('kind' in context)) return;
+  const { name = 'a class' } = context as { readonly name?: string | symbol };
+  throw new LockConfigurationError(
+    `${decorator} on ${String(name)}: this code is compiled with standard decorators, which Nest cannot read. Set "experimentalDecorators": true and "emitDecoratorMetadata": true in compilerOptions of tsconfig.json; with SWC jsc.transform.legacyDecorator and decoratorMetadata.`,
+  );
+}
+
+/**
+ * A method that calls `call` in place of `original`, with the name, the length and the metadata of `original`, which Swagger,
+ * timers and others read. Decorators above find what decorators below have written.
+ */
+export function wrapMethod(
+  original: AnyFunction,
+  call: (self: unknown, args: readonly unknown[]) => unknown,
+): AnyFunction {
+  const wrapped = new Proxy(original, {
+    apply: (_target, self: unknown, args: readonly unknown[]) => call(self, args),
+  });
+  for (const name of Reflect.getOwnMetadataKeys(original)) {
+    Reflect.defineMetadata(name, Reflect.getOwnMetadata(name, original), wrapped);
+  }
+  return wrapped;
+}
+
+export function discoveredClasses(discovery: DiscoveryService): readonly DiscoveredClass[] {
+  const wrappers = [...discovery.getControllers(), ...discovery.getProviders()];
+  return wrappers.flatMap((wrapper) => {
+    // Not by the instance of a class, because the instances of request-scoped classes are empty shells.
+    const instance = wrapper.instance as object | null | undefined;
+    const cls: unknown = wrapper.isNotMetatype ? instance?.constructor : wrapper.metatype;
+    if (typeof cls !== 'function' || typeof cls.prototype !== 'object') return [];
+    return { cls: cls as unknown as PrototypedClass, wrapper };
+  });
+}
+
+type PrototypedClass = AnyClass & { readonly prototype: object };
+
+/** A controller or a provider of the application. */
+interface DiscoveredClass {
+  readonly cls: PrototypedClass;
+  readonly wrapper: ReturnType<DiscoveryService['getProviders']>[number];
+}
+
+type Methods = readonly (readonly [name: string | symbol, fn: unknown])[];
+
+/** The methods of the objects of a class, inherited ones and those with a symbol for a name included. Calls no getter. */
+export function methodsOf(cls: AnyClass): Methods {
+  const methods = new Map<string | symbol, unknown>();
+  for (
+    let it = cls.prototype as object | null;
+    it && it !== Object.prototype;
+    it = Object.getPrototypeOf(it)
+  ) {
+    const inherited = ownFunctions(it).filter(([name]) => !methods.has(name) && name !== 'constructor');
+    for (const [name, fn] of inherited) methods.set(name, fn);
+  }
+  return [...methods];
+}
+
+/** The static methods of this very class, or the methods that an object itself has. Calls no getter. */
+export function ownFunctions(owner: object): Methods {
+  return Reflect.ownKeys(owner).flatMap((name) => {
+    const value: unknown = Object.getOwnPropertyDescriptor(owner, name)?.value;
+    return typeof value === 'function' ? [[name, value] as const] : [];
+  });
+}

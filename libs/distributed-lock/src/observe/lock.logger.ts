@@ -1,13 +1,13 @@
 import { Logger } from '@nestjs/common';
-import { detached } from '../async-context/detached.js';
+import { detached } from '../common/promises.js';
 import { isLockError, type LockStoreError } from '../port/lock.errors.js';
-import type { Clock } from '../time/clock.js';
+import type { Clock } from '../common/clock.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
-import { printable } from '../redaction/printable.js';
+import { printable } from '../common/redaction.js';
 import type { EventLog } from '../lock/events/event-hub.js';
 import { internalsOf } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
-import { minOf } from '../collections/extremes.js';
+import { minOf } from '../common/collections.js';
 
 const LEVELS: readonly LockLogLevel[] = ['error', 'warn', 'log', 'debug'];
 /** One line names at most this many keys. */

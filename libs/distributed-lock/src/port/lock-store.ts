@@ -1,9 +1,33 @@
 import type { Observable } from 'rxjs';
-import type { Claim, LockMode } from './claim.js';
-import type { Chance } from '../time/chance.js';
-import type { Clock } from '../time/clock.js';
-import type { LockClient } from './lock-client.js';
+import type { Chance, Clock } from '../common/clock.js';
 import type { LockStoreError } from './lock.errors.js';
+
+/** Which process a client of a store is, for people who look for the holder of a lock. Exclusion does not depend on it. */
+export interface LockClient {
+  /** The option `application` of the module; default: the name in the nearest `package.json`, or the title of the process. */
+  readonly application: string;
+  /** The name of its machine, which is the name of the pod on Kubernetes. */
+  readonly host: string;
+  /** The id of the process on its host. */
+  readonly process: number;
+  /** When the client was made, by the clock of its machine. */
+  readonly since: Date;
+}
+
+/**
+ * An owner that holds a lock, as far as it is known who that is. The names are missing for a holder of less than a second, for
+ * one of another library or with `application: false`, and in a store that keeps no introductions. Another process knows `site` and
+ * `heldMs` of up to 200 locks of a process that others wait for, and of the 20 others that are held longest.
+ */
+export interface LockHolder {
+  /** Names the owner in the store. */
+  readonly owner: string;
+  readonly client?: LockClient;
+  /** The method that acquired the lock, the option `site` of its call, or the line that called `acquire`. */
+  readonly site?: string;
+  /** How long the caller has held the lock, in ms. The clocks of two machines are compared, so it is not exact. */
+  readonly heldMs?: number;
+}
 
 /**
  * PORT: the requests that the core sends to a back end.
@@ -64,7 +88,7 @@ export interface LockStore {
   /** Rejects the calls in flight and closes the connections of the store. A second call does nothing. */
   close(): Promise<void>;
 
-  // What a store need not have. `port/capabilities.ts` says which methods belong together, and refuses what a store cannot.
+  // What a store need not have. `port/timing.ts` says which methods belong together, and refuses what a store cannot.
 
   /**
    * Takes the lock from its holders, or from some of them, and grants the next waiter. Holders of this library get a `lost`
@@ -365,4 +389,42 @@ export interface LockSnapshot {
   readonly pending: readonly string[];
   /** A fencing token of the newest grant; `undefined` when the store has none for the key. */
   readonly fencingToken: number | undefined;
+}
+
+/** How an owner asks for its key. An owner keeps its claim, except that an exclusive holder may downgrade to `shared`. */
+export type Claim =
+  /** One owner holds alone. `exclusive` is the writer's side of a read-write lock, which some stores keep in another format. */
+  | { readonly kind: 'lock' }
+  | { readonly kind: 'exclusive' }
+  /** The owner holds together with all other `shared` owners. */
+  | { readonly kind: 'shared' }
+  /** The owner takes `weight` permits of a semaphore. Each claim is checked against its own `permits`, which may change. */
+  | { readonly kind: 'permits'; readonly permits: number; readonly weight: number };
+
+/** How a lock is held: alone, with other readers, or with others up to a number. */
+export type LockMode = 'exclusive' | 'shared' | 'permits';
+
+export const LOCK: Claim = { kind: 'lock' };
+export const SHARED: Claim = { kind: 'shared' };
+
+export function modeOf({ kind }: Claim): LockMode {
+  return kind === 'lock' ? 'exclusive' : kind;
+}
+
+/** True for a claim that allows one holder at a time. */
+export function isExclusive(claim: Claim): claim is Extract<Claim, { kind: 'lock' | 'exclusive' }> {
+  return claim.kind === 'lock' || claim.kind === 'exclusive';
+}
+
+/** True if a holder with the claim `held` already has what `wanted` asks for. */
+export function covers(held: Claim, wanted: Claim): boolean {
+  if (isExclusive(held)) return wanted.kind !== 'permits';
+  if (held.kind === 'permits') return wanted.kind === 'permits' && wanted.weight <= held.weight;
+  return wanted.kind === 'shared';
+}
+
+/** The claim in the words of the call options, for messages. */
+export function claimText(claim: Claim): string {
+  if (claim.kind !== 'permits') return modeOf(claim);
+  return `${claim.weight} of ${claim.permits} permits`;
 }

@@ -1,5 +1,5 @@
-import type { LockHolder } from './lock-client.js';
-import { printable } from '../redaction/printable.js';
+import type { LockHolder } from './lock-store.js';
+import { printable } from '../common/redaction.js';
 
 /** The kinds of lock errors. Tell errors apart by `code`, which is the same in every build of this package. */
 export type LockErrorCode =

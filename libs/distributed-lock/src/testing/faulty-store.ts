@@ -1,24 +1,23 @@
 import { Subject } from 'rxjs';
-import { storeThatCan } from '../port/capabilities.js';
-import type { Clock } from '../time/clock.js';
-import { SILENT_WAITER_MS } from '../port/recheck-interval.js';
-import { LockStoreError } from '../port/lock.errors.js';
+import type { Clock } from '../common/clock.js';
 import type {
   AcquireReply,
   AcquireRequest,
   Force,
   ForceReply,
-  ReleaseRequest,
-  ReleaseReply,
   LockSnapshot,
   LockStore,
   LockStoreContext,
   LockStoreFactory,
   Notification,
+  ReleaseReply,
+  ReleaseRequest,
   Renewal,
   RenewalReply,
   TakeoverNotice,
 } from '../port/lock-store.js';
+import { LockStoreError } from '../port/lock.errors.js';
+import { SILENT_WAITER_MS, storeThatCan } from '../port/timing.js';
 
 /** A command without a reply for this long is rejected as `unknown`. */
 const COMMAND_TIMEOUT_MS = 100;

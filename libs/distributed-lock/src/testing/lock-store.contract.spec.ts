@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { CAPABILITIES } from '../port/capabilities.js';
+import { CAPABILITIES } from '../port/timing.js';
 import type { LockStore, LockStoreFactory } from '../port/lock-store.js';
-import { memoryStore } from '../stores/memory/memory.store.js';
+import { memoryStore } from '../memory/store.js';
 import { describeLockStoreContract, type ContractDeviations } from './lock-store.contract.js';
 import { ManualClock } from './manual-clock.js';
 

@@ -1,4 +1,4 @@
-import { CAPABILITIES, type StoreCapability } from '../port/capabilities.js';
+import { CAPABILITIES, type StoreCapability } from '../port/timing.js';
 import { closing } from './contract/closing.js';
 import { exclusion } from './contract/exclusion.js';
 import { expiry } from './contract/expiry.js';

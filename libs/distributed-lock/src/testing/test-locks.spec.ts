@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { CurrentLock, DistributedLockModule, LockService, Locked, type Lock } from '../index.js';
-import { RunnerClock } from './runner-clock.js';
+import { RunnerClock } from './manual-clock.js';
 import { TestLocks } from './test-locks.js';
 
 interface Ledger {

@@ -3,9 +3,9 @@ import { LockService } from '../lock/lock.service.js';
 import { internalsOf, isLockService } from '../lock/events/service-internals.js';
 import { MAX_LEASE_MS, type LockServiceOptions } from '../lock/request/lock-options.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { conceal } from '../redaction/conceal.js';
-import { memoryStore } from '../stores/memory/memory.store.js';
-import { RunnerClock } from './runner-clock.js';
+import { conceal } from '../common/redaction.js';
+import { memoryStore } from '../memory/store.js';
+import { RunnerClock } from './manual-clock.js';
 
 /** Less than the time that Jest and Vitest give to a test, so that the error says which key was not free. */
 const WAIT_MS = 1000;

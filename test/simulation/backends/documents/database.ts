@@ -1,15 +1,11 @@
+import type { Clock } from '../../../../libs/distributed-lock/src/common/clock.js';
+import type { BatchedKind, SqlItem, SqlReply } from '../../../../libs/distributed-lock/src/sql/connection.js';
 import type {
+  Slice,
   SqlDatabase,
   SqlFailure,
   SqlLink,
-} from '../../../../libs/distributed-lock/src/stores/sql/sql-database.js';
-import type {
-  BatchedKind,
-  SqlItem,
-  SqlReply,
-} from '../../../../libs/distributed-lock/src/stores/sql/sql-requests.js';
-import type { Slice } from '../../../../libs/distributed-lock/src/stores/sql/slice.js';
-import type { Clock } from '../../../../libs/distributed-lock/src/time/clock.js';
+} from '../../../../libs/distributed-lock/src/sql/database.js';
 import type { SimProcess } from '../../kernel/process.js';
 import type { SimServer } from '../../kernel/server.js';
 import type { ClientEnd } from '../../network/connection.js';

@@ -1,8 +1,8 @@
 import type { LockStoreFactory } from '../../../../libs/distributed-lock/src/port/lock-store.js';
-import { DocumentStore } from '../../../../libs/distributed-lock/src/stores/core/document.store.js';
-import { PostgresRegister } from '../../../../libs/distributed-lock/src/stores/sql/postgres/postgres.register.js';
-import { SqlRegister } from '../../../../libs/distributed-lock/src/stores/sql/sql-register.js';
-import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
+import { DocumentStore } from '../../../../libs/distributed-lock/src/document/store.js';
+import { PostgresRegister } from '../../../../libs/distributed-lock/src/postgres/register.js';
+import { SqlRegister } from '../../../../libs/distributed-lock/src/sql/register.js';
+import { systemChance } from '../../../../libs/distributed-lock/src/common/clock.js';
 import type { SimProcess } from '../../kernel/process.js';
 import type { Network } from '../../network/network.js';
 import type { Backend } from '../backend.js';

@@ -1,4 +1,4 @@
-import type { Listen } from '../../../../libs/distributed-lock/src/stores/sql/postgres/postgres.target.js';
+import type { Listen } from '../../../../libs/distributed-lock/src/postgres/target.js';
 import type { SimProcess } from '../../kernel/process.js';
 import type { SimServer } from '../../kernel/server.js';
 import type { ClientEnd } from '../../network/connection.js';

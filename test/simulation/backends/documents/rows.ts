@@ -1,12 +1,12 @@
-import { clientsOf, leftOf } from '../../../../libs/distributed-lock/src/stores/core/document.js';
-import { documentIn } from '../../../../libs/distributed-lock/src/stores/core/document-text.js';
+import { clientsOf, leftOf } from '../../../../libs/distributed-lock/src/document/document.js';
+import { documentIn } from '../../../../libs/distributed-lock/src/document/text.js';
 import {
   FREE_FOR_MS,
   UNWRITTEN_FOR_MS,
   type Scan,
   type Slice,
-} from '../../../../libs/distributed-lock/src/stores/sql/slice.js';
-import type { LockRow } from '../../../../libs/distributed-lock/src/stores/sql/sql-row.js';
+} from '../../../../libs/distributed-lock/src/sql/database.js';
+import type { LockRow } from '../../../../libs/distributed-lock/src/sql/database.js';
 import type { RowReply, WireSwap, WireTake } from './wire.js';
 
 interface Row {

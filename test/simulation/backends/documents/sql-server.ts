@@ -1,4 +1,4 @@
-import { channelOf } from '../../../../libs/distributed-lock/src/stores/sql/postgres/statements/notifications.js';
+import { channelOf } from '../../../../libs/distributed-lock/src/postgres/statements.js';
 import { SimServer } from '../../kernel/server.js';
 import type { Kernel } from '../../kernel/kernel.js';
 import type { Listener, ServerEnd } from '../../network/connection.js';

@@ -1,11 +1,7 @@
-import {
-  documentText,
-  noteText,
-  takenText,
-} from '../../../../libs/distributed-lock/src/stores/core/document-text.js';
-import type { LockRow } from '../../../../libs/distributed-lock/src/stores/sql/sql-row.js';
-import type { Swap, Take } from '../../../../libs/distributed-lock/src/stores/core/register.js';
-import type { BatchedKind, SqlItem } from '../../../../libs/distributed-lock/src/stores/sql/sql-requests.js';
+import { documentText, noteText, takenText } from '../../../../libs/distributed-lock/src/document/text.js';
+import type { LockRow } from '../../../../libs/distributed-lock/src/sql/database.js';
+import type { Swap, Take } from '../../../../libs/distributed-lock/src/document/timed-register.js';
+import type { BatchedKind, SqlItem } from '../../../../libs/distributed-lock/src/sql/connection.js';
 
 /** A request as it is sent: what the statements of a driver have as parameters. */
 export type WireRequest =

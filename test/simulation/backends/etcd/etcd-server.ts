@@ -3,8 +3,8 @@ import type {
   Header,
   EtcdKeyValue,
   WatchRequest,
-} from '../../../../libs/distributed-lock/src/stores/etcd/etcd.messages.js';
-import { contentOf } from '../../../../libs/distributed-lock/src/stores/session/session-text.js';
+} from '../../../../libs/distributed-lock/src/etcd/grpc.js';
+import { contentOf } from '../../../../libs/distributed-lock/src/session/text.js';
 import type { Dice } from '../../kernel/dice.js';
 import type { Kernel } from '../../kernel/kernel.js';
 import { SimServer } from '../../kernel/server.js';

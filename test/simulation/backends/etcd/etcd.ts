@@ -1,9 +1,9 @@
 import type { LockStoreFactory } from '../../../../libs/distributed-lock/src/port/lock-store.js';
-import { DocumentStore } from '../../../../libs/distributed-lock/src/stores/core/document.store.js';
-import { EtcdBackend } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.backend.js';
-import { SessionRegister } from '../../../../libs/distributed-lock/src/stores/session/session-register.js';
-import { RECHECK_MS, SILENT_WAITER_MS } from '../../../../libs/distributed-lock/src/port/recheck-interval.js';
-import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
+import { DocumentStore } from '../../../../libs/distributed-lock/src/document/store.js';
+import { EtcdBackend } from '../../../../libs/distributed-lock/src/etcd/backend.js';
+import { SessionRegister } from '../../../../libs/distributed-lock/src/session/register.js';
+import { RECHECK_MS, SILENT_WAITER_MS } from '../../../../libs/distributed-lock/src/port/timing.js';
+import { systemChance } from '../../../../libs/distributed-lock/src/common/clock.js';
 import type { SimProcess } from '../../kernel/process.js';
 import type { Network } from '../../network/network.js';
 import type { Backend, StoreOptions } from '../backend.js';

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { EtcdGrpc, Method } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.grpc.js';
+import type { EtcdGrpc, Method } from '../../../../libs/distributed-lock/src/etcd/grpc.js';
 import type { SimProcess } from '../../kernel/process.js';
 import type { SimServer } from '../../kernel/server.js';
 import type { ClientEnd } from '../../network/connection.js';

@@ -7,7 +7,7 @@ import type {
   ResponseOp,
   TxnReply,
   TxnRequest,
-} from '../../../../libs/distributed-lock/src/stores/etcd/etcd.messages.js';
+} from '../../../../libs/distributed-lock/src/etcd/grpc.js';
 import { Refusal } from './wire.js';
 
 export interface Stored extends EtcdKeyValue {

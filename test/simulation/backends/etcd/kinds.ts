@@ -1,7 +1,4 @@
-import type {
-  RequestOp,
-  TxnRequest,
-} from '../../../../libs/distributed-lock/src/stores/etcd/etcd.messages.js';
+import type { RequestOp, TxnRequest } from '../../../../libs/distributed-lock/src/etcd/grpc.js';
 import type { WireRequest } from './wire.js';
 
 /** Names of requests. Each reply is called `re:` and the name of its request, and a message that a watch brings `message`. */

@@ -1,8 +1,4 @@
-import type {
-  Header,
-  WatchReply,
-  WatchRequest,
-} from '../../../../libs/distributed-lock/src/stores/etcd/etcd.messages.js';
+import type { Header, WatchReply, WatchRequest } from '../../../../libs/distributed-lock/src/etcd/grpc.js';
 import type { Kernel } from '../../kernel/kernel.js';
 import { count } from '../../summary/counts.js';
 import type { Compaction } from './compaction.js';

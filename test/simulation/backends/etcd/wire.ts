@@ -3,7 +3,7 @@ import type {
   Calls,
   WatchReply,
   WatchRequest,
-} from '../../../../libs/distributed-lock/src/stores/etcd/etcd.messages.js';
+} from '../../../../libs/distributed-lock/src/etcd/grpc.js';
 
 /** A request as gRPC carries it: one of many on a connection, each with a number. */
 export type WireRequest =

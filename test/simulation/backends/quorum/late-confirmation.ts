@@ -2,7 +2,7 @@ import type { FaultPlan, Step } from '../../plan/plan.js';
 import type { Scene, SceneFrame } from '../../plan/scene.js';
 import { callOf, late, messageSince, twoOf } from '../../plan/scenes/aims.js';
 
-/** Of the quorum: so long after a lease that came late its owner confirms the others (`stores/quorum/confirm.ts`). */
+/** Of the quorum: so long after a lease that came late its owner confirms the others (`quorum/acquire.ts`). */
 const CONFIRM_MS = 100;
 
 /**

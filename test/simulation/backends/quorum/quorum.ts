@@ -1,6 +1,6 @@
-import { quorumStore } from '../../../../libs/distributed-lock/src/stores/quorum/quorum.store.js';
-import { ownerOf } from '../../../../libs/distributed-lock/src/stores/quorum/owner-ids.js';
-import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/redis.store.js';
+import { quorumStore } from '../../../../libs/distributed-lock/src/quorum/store.js';
+import { ownerOf } from '../../../../libs/distributed-lock/src/quorum/node-owner.js';
+import { redisStore } from '../../../../libs/distributed-lock/src/redis/store.js';
 import { RedisHost, type AfterCrash } from '../redis/redis-host.js';
 import { REDIS_KINDS, REDIS_SCENE_KINDS, REDIS_WRITES } from '../redis/kinds.js';
 import { lateConfirmation } from './late-confirmation.js';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import * as lua from '../../../../libs/distributed-lock/src/stores/redis/scripts/lua.generated.js';
+import * as lua from '../../../../libs/distributed-lock/src/redis/scripts/lua.generated.js';
 import { endOfReply } from '../../redis/resp/end-of-reply.js';
 
 const SCRIPTS = { ...lua } as Readonly<Record<string, string>>;

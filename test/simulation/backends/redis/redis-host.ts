@@ -4,7 +4,7 @@ import type { SimProcess } from '../../kernel/process.js';
 import type { World } from '../backend.js';
 import type { ServerEnd, Listener } from '../../network/connection.js';
 import type { LostLease, Loss } from '../../history/loss.js';
-import { restartMark } from '../../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
+import { restartMark } from '../../../../libs/distributed-lock/src/redis/keys.js';
 import { TranslatedEngine } from '../../redis/lua/translated/translated-engine.js';
 import type { ScriptEngine } from '../../redis/lua/script-engine.js';
 import { RedisServer } from '../../redis/server/redis-server.js';

@@ -1,5 +1,5 @@
-import { redisStore } from '../../../../libs/distributed-lock/src/stores/redis/redis.store.js';
-import type { RedisStoreOptions } from '../../../../libs/distributed-lock/src/stores/redis/redis.options.js';
+import { redisStore } from '../../../../libs/distributed-lock/src/redis/store.js';
+import type { RedisStoreOptions } from '../../../../libs/distributed-lock/src/redis/options.js';
 import { RedisHost, type HostOptions } from './redis-host.js';
 import { REDIS_KINDS, REDIS_SCENE_KINDS, REDIS_WRITES } from './kinds.js';
 import { REDIS_EVENTS } from './server-events.js';

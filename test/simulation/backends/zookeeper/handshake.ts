@@ -1,7 +1,4 @@
-import {
-  JuteWriter,
-  type JuteReader,
-} from '../../../../libs/distributed-lock/src/stores/zookeeper/client/jute.js';
+import { JuteWriter, type JuteReader } from '../../../../libs/distributed-lock/src/zookeeper/client/jute.js';
 
 /** What a client says first on each connection. */
 export interface Handshake {

@@ -1,5 +1,5 @@
-import { contentOf } from '../../../../libs/distributed-lock/src/stores/session/session-text.js';
-import { decodeName, LockPaths } from '../../../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
+import { contentOf } from '../../../../libs/distributed-lock/src/session/text.js';
+import { decodeName, LockPaths } from '../../../../libs/distributed-lock/src/zookeeper/lock-path.js';
 import type { Decisions } from './decisions.js';
 import type { Tree, Znode } from './tree.js';
 

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
-import type { Connect } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/connection.js';
-import { Frames } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/frames.js';
+import type { Connect } from '../../../../libs/distributed-lock/src/zookeeper/client/connection.js';
+import { Frames } from '../../../../libs/distributed-lock/src/zookeeper/client/jute.js';
 import type { SimProcess } from '../../kernel/process.js';
 import type { SimServer } from '../../kernel/server.js';
 import type { ClientEnd } from '../../network/connection.js';

@@ -1,9 +1,9 @@
 import type { LockStoreFactory } from '../../../../libs/distributed-lock/src/port/lock-store.js';
-import { DocumentStore } from '../../../../libs/distributed-lock/src/stores/core/document.store.js';
-import { SessionRegister } from '../../../../libs/distributed-lock/src/stores/session/session-register.js';
-import { ZookeeperBackend } from '../../../../libs/distributed-lock/src/stores/zookeeper/zookeeper.backend.js';
-import { shuffled } from '../../../../libs/distributed-lock/src/stores/zookeeper/zookeeper.target.js';
-import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
+import { DocumentStore } from '../../../../libs/distributed-lock/src/document/store.js';
+import { SessionRegister } from '../../../../libs/distributed-lock/src/session/register.js';
+import { ZookeeperBackend } from '../../../../libs/distributed-lock/src/zookeeper/backend.js';
+import { shuffled } from '../../../../libs/distributed-lock/src/zookeeper/store.js';
+import { systemChance } from '../../../../libs/distributed-lock/src/common/clock.js';
 import type { SimProcess } from '../../kernel/process.js';
 import type { SimServer } from '../../kernel/server.js';
 import type { Network } from '../../network/network.js';

@@ -1,11 +1,8 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
-import type { Claim } from '../../../../libs/distributed-lock/src/port/claim.js';
-import {
-  notificationChannel,
-  redisKeys,
-} from '../../../../libs/distributed-lock/src/stores/redis/redis.keys.js';
-import * as lua from '../../../../libs/distributed-lock/src/stores/redis/scripts/lua.generated.js';
+import type { Claim } from '../../../../libs/distributed-lock/src/port/lock-store.js';
+import { notificationChannel, redisKeys } from '../../../../libs/distributed-lock/src/redis/keys.js';
+import * as lua from '../../../../libs/distributed-lock/src/redis/scripts/lua.generated.js';
 import { timeArguments, withPinnedTime } from './pinned-time.js';
 
 const KEYS = ['k', '{k}', 'goods:42'];

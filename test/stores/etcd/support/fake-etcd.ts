@@ -1,11 +1,11 @@
 import type { Server, ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc-js';
-import { loadGrpc } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.grpc.js';
+import { loadGrpc } from '../../../../libs/distributed-lock/src/etcd/grpc.js';
 import type {
   CallName,
   EtcdKeyValue,
   RequestOp,
   TxnRequest,
-} from '../../../../libs/distributed-lock/src/stores/etcd/etcd.messages.js';
+} from '../../../../libs/distributed-lock/src/etcd/grpc.js';
 
 type Answers = Partial<Record<CallName | 'Watch', (request: never) => object>>;
 

@@ -1,18 +1,14 @@
 import { randomUUID } from 'node:crypto';
+import { type EtcdServer, type EtcdServerOptions, startEtcdServer } from '#etcd-server';
+import { TcpProxy } from '#tcp-proxy';
+import { until } from '#until';
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
 import { etcdStore, type EtcdStoreOptions } from 'nestjs-distributed-lock/etcd';
-import { EtcdBackend } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.backend.js';
-import { targetOf } from '../../../../libs/distributed-lock/src/stores/etcd/etcd.target.js';
-import {
-  SessionSweeper,
-  SWEPT_AFTER_MS,
-} from '../../../../libs/distributed-lock/src/stores/session/session-sweeper.js';
-import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
-import { systemClock } from '../../../../libs/distributed-lock/src/time/clock.js';
-import { startEtcdServer, type EtcdServer, type EtcdServerOptions } from '#etcd-server';
-import { TcpProxy } from '#tcp-proxy';
-import { until } from '#until';
+import { systemChance, systemClock } from '../../../../libs/distributed-lock/src/common/clock.js';
+import { EtcdBackend } from '../../../../libs/distributed-lock/src/etcd/backend.js';
+import { targetOf } from '../../../../libs/distributed-lock/src/etcd/target.js';
+import { SessionSweeper, SWEPT_AFTER_MS } from '../../../../libs/distributed-lock/src/session/register.js';
 import { closeServices, openServiceOn } from '../../../support/lock-services.js';
 import { EtcdGateway } from './etcd-gateway.js';
 

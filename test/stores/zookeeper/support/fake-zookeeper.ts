@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { Frames } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/frames.js';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import {
+  Frames,
   JuteReader,
   JuteWriter,
-} from '../../../../libs/distributed-lock/src/stores/zookeeper/client/jute.js';
+} from '../../../../libs/distributed-lock/src/zookeeper/client/jute.js';
 
 export interface FakeRequest {
   readonly xid: number;

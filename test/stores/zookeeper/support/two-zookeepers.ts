@@ -1,25 +1,24 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { until } from '#until';
-import { Frames } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/frames.js';
-import { JuteReader } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/jute.js';
+import { Frames, JuteReader } from '../../../../libs/distributed-lock/src/zookeeper/client/jute.js';
 import {
   frameOf,
   handshakeFrame,
-  sessionIdText,
   readEvent,
   readHandshake,
   readHead,
-  sync,
   type Request,
-} from '../../../../libs/distributed-lock/src/stores/zookeeper/client/requests.js';
+  sessionIdText,
+  sync,
+} from '../../../../libs/distributed-lock/src/zookeeper/client/requests.js';
 import { Ensemble } from '../../../simulation/backends/zookeeper/ensemble.js';
 import { requestIn } from '../../../simulation/backends/zookeeper/requests.js';
 import { ZookeeperServer } from '../../../simulation/backends/zookeeper/zookeeper-server.js';
 import { Dice } from '../../../simulation/kernel/dice.js';
 import { Kernel } from '../../../simulation/kernel/kernel.js';
-import { SimProcess } from '../../../simulation/kernel/process.js';
 import { Machine } from '../../../simulation/kernel/machine.js';
+import { SimProcess } from '../../../simulation/kernel/process.js';
 
 /** A connection and a session on each of the two. */
 interface Client {

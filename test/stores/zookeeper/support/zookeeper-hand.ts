@@ -1,30 +1,26 @@
 import { until } from '#until';
+import { systemChance, systemClock } from '../../../../libs/distributed-lock/src/common/clock.js';
+import { Connection, type Reply } from '../../../../libs/distributed-lock/src/zookeeper/client/connection.js';
 import {
-  Connection,
-  type Reply,
-} from '../../../../libs/distributed-lock/src/stores/zookeeper/client/connection.js';
-import { CODE } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/codes.js';
-import {
+  type Acl,
   ANY_VERSION,
   closeSession,
+  CODE,
   create,
   exists,
   getChildren,
   getData,
   multi,
-  remove,
-  setData,
-  sync,
-  type Acl,
   type Node,
   type Operation,
+  remove,
   type Request,
+  setData,
   type Stat,
-} from '../../../../libs/distributed-lock/src/stores/zookeeper/client/requests.js';
-import { ZookeeperSession } from '../../../../libs/distributed-lock/src/stores/zookeeper/client/session.js';
-import { LockPaths } from '../../../../libs/distributed-lock/src/stores/zookeeper/lock-path.js';
-import { systemChance } from '../../../../libs/distributed-lock/src/time/chance.js';
-import { systemClock } from '../../../../libs/distributed-lock/src/time/clock.js';
+  sync,
+} from '../../../../libs/distributed-lock/src/zookeeper/client/requests.js';
+import { ZookeeperSession } from '../../../../libs/distributed-lock/src/zookeeper/client/session.js';
+import { LockPaths } from '../../../../libs/distributed-lock/src/zookeeper/lock-path.js';
 
 /** Does to the znodes what an administrator does, over a session of its own. */
 export class ZookeeperHand {

@@ -1,6 +1,6 @@
 // The client of the protocol that our store has. It is no part of the package's public API.
 const BUILT = '../../../../dist/library';
-const CLIENT = `${BUILT}/stores/zookeeper/client`;
+const CLIENT = `${BUILT}/zookeeper/client`;
 
 const SESSION_MS = 30_000;
 /** The floor has no deadline of its own. */
@@ -13,8 +13,8 @@ const nothing = () => undefined;
  * @param {string} url `zookeeper://host:port`
  */
 export async function connectZookeeper(url) {
-  const { systemChance } = await import(`${BUILT}/time/chance.js`);
-  const { systemClock } = await import(`${BUILT}/time/clock.js`);
+  const { systemChance } = await import(`${BUILT}/common/clock.js`);
+  const { systemClock } = await import(`${BUILT}/common/clock.js`);
   const { ZookeeperSession } = await import(`${CLIENT}/session.js`);
   const requests = await import(`${CLIENT}/requests.js`);
   const { hostname: host, port } = new URL(url);

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
-import { nearestName } from '../../options/nearest-name.js';
-import { STORES } from '../../stores/stores.js';
+import { nearestName } from '../../port/option-checks.js';
+import { STORES } from '../../stores.js';
 
 const URLS = STORES.flatMap(({ command }) => command?.usage ?? []).join(' ');
 

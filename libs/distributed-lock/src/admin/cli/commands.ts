@@ -1,14 +1,14 @@
 import { userInfo } from 'node:os';
+import { systemClock, timeOfDay } from '../../common/clock.js';
+import { maxOf } from '../../common/collections.js';
+import { printable } from '../../common/redaction.js';
 import type { LockInspection, LockPage } from '../../lock/lock.js';
 import type { LockService } from '../../lock/lock.service.js';
+import type { LockHolder } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
-import { printable } from '../../redaction/printable.js';
-import { systemClock, timeOfDay } from '../../time/clock.js';
 import { lockView, oldestFirst } from '../lock-view.js';
-import { WrongUse, type Command, type CommandName } from './command-line.js';
-import { tableOf } from './table.js';
-import type { Terminal } from './terminal.js';
-import { durationText, holderText, tableRow, stateText, TABLE_HEAD } from './words.js';
+import { type Command, type CommandName, WrongUse } from './command-line.js';
+import type { Terminal } from './run.js';
 
 const [FOUND, NOTHING, REFUSED] = [0, 1, 3];
 const PAGE = 1000;
@@ -200,4 +200,61 @@ function changeText({ json }: Command, key: string, lock: LockInspection | undef
   if (json)
     return `${JSON.stringify({ at: new Date(now), ...(lock ? lockView(lock, now) : { key, holders: [], waiting: [] }) })}\n`;
   return `${new Date(now).toTimeString().slice(0, 8)}  ${printable(key)}  ${lock ? stateText(lock) : 'free'}\n`;
+}
+
+const GAP = '  ';
+/** A column is not made narrower than this. */
+const MIN_WIDTH = 6;
+
+/** Rows as lines with columns one below the other. The widest columns are cut until a line fits. */
+export function tableOf(rows: readonly (readonly string[])[], width: number): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => maxOf(rows.map((row) => row[column]?.length ?? 0)));
+  let over = widths.reduce((sum, it) => sum + it + GAP.length, -GAP.length) - width;
+  while (over > 0 && maxOf(widths) > MIN_WIDTH) {
+    const widest = widths.indexOf(maxOf(widths));
+    widths[widest] = (widths[widest] ?? 0) - 1;
+    over -= 1;
+  }
+  return rows.map((row) =>
+    row
+      .map((cell, column) => fit(cell, widths[column] ?? 0))
+      .join(GAP)
+      .trimEnd(),
+  );
+}
+
+function fit(text: string, width: number): string {
+  return text.length <= width ? text.padEnd(width) : `${text.slice(0, width - 1)}…`;
+}
+
+function durationText(ms: number): string {
+  if (ms === Infinity) return 'no end';
+  const seconds = Math.max(0, ms) / 1000;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+}
+
+/** As in `shop on pod-7, process 4711 (GoodsController.purchase)`. */
+function holderText({ owner, client, site }: LockHolder): string {
+  const who = client
+    ? `${client.application} on ${client.host}, process ${client.process}`
+    : `owner ${owner}`;
+  return printable(site === undefined ? who : `${who} (${site})`);
+}
+
+/** One line that says how a key is held. */
+function stateText({ heldBy, pending, remainingMs }: LockInspection): string {
+  const waiting = `${pending.length} waiting`;
+  if (heldBy.length === 0) return `held by nobody, ${waiting}`;
+  return `held by ${heldBy.map(holderText).join('; ')}, ${waiting}, lease ${durationText(remainingMs)}`;
+}
+
+const TABLE_HEAD = ['KEY', 'MODE', 'HOLDER', 'HELD', 'WAITING', 'LEASE'];
+
+function tableRow({ key, mode, heldBy, pending, remainingMs }: LockInspection): string[] {
+  const [first, ...others] = heldBy;
+  const holder = first ? holderText(first) + (others.length > 0 ? `, and ${others.length} more` : '') : '';
+  const held = first?.heldMs === undefined ? '' : durationText(first.heldMs);
+  return [printable(key), mode ?? 'free', holder, held, String(pending.length), durationText(remainingMs)];
 }

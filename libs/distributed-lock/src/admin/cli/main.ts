@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 // npx nestjs-distributed-lock: finds and frees locks from a terminal. What it says and does: docs/recipes/stuck-lock.md
-import { systemClock } from '../../time/clock.js';
-import { INTERRUPTED, run } from './run.js';
-import { Interrupted, OutputFailed, processTerminal } from './terminal.js';
+import { systemClock } from '../../common/clock.js';
+import { INTERRUPTED, Interrupted, OutputFailed, processTerminal, run } from './run.js';
 
 /** The process ends this many ms after the command, even if a client of the store keeps a connection open. */
 const PATIENCE_MS = 1000;

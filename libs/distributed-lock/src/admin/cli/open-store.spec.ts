@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { readCommandLine } from './command-line.js';
 import { openStore } from './open-store.js';
-import { withoutSecrets } from './without-secrets.js';
-import { systemClock } from '../../time/clock.js';
+import { withoutSecrets } from './run.js';
+import { systemClock } from '../../common/clock.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'open-store-'));
 writeFileSync(join(folder, 'locks.db'), '');

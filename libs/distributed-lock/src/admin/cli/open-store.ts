@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { LockStoreFactory } from '../../port/lock-store.js';
-import { STORES, importPathOf } from '../../stores/stores.js';
+import { STORES, importPathOf } from '../../stores.js';
 import { WrongUse, type Command } from './command-line.js';
 
 /**

@@ -1,10 +1,12 @@
+import { createInterface } from 'node:readline/promises';
+import { systemClock } from '../../common/clock.js';
+import { unlessAborted } from '../../common/listeners.js';
+import { inBackground } from '../../common/promises.js';
 import { LockService } from '../../lock/lock.service.js';
 import { isLockError, LockConfigurationError } from '../../port/lock.errors.js';
-import { COMMANDS } from './commands.js';
 import { readCommandLine, USAGE, WrongUse } from './command-line.js';
+import { COMMANDS } from './commands.js';
 import { openStore } from './open-store.js';
-import { withoutSecrets } from './without-secrets.js';
-import { Interrupted, type Terminal } from './terminal.js';
 
 export const INTERRUPTED = 130;
 /** The default of the module. Stores refuse less than three times the timeout of a command. */
@@ -52,4 +54,93 @@ function exitCodeOf(error: unknown): number | undefined {
   if (error instanceof WrongUse || error instanceof LockConfigurationError) return 2;
   if (!isLockError(error)) return undefined;
   return error.code === 'LOCK_STORE' ? 3 : 2;
+}
+
+/** A text without the password of a URL, in whatever form a client repeats it. */
+export function withoutSecrets(text: string, url: string): string {
+  const [, inUser] = /^[a-z]+:\/\/[^:@/]*:(.*)@/is.exec(url) ?? [];
+  const inQuery = [...url.matchAll(/[?&][^=&]*(?:pass|auth|key)[^=&]*=([^&]+)/gi)].map(([, value]) => value);
+  const secrets = [inUser, ...inQuery].filter((it) => it !== undefined && it !== '') as string[];
+  const forms = secrets.flatMap((secret) => [secret, decoded(secret)]);
+  return forms.reduce((shown, secret) => shown.replaceAll(secret, '***'), text);
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Ctrl-C was pressed, or nobody reads any more. */
+export class Interrupted extends Error {}
+
+/** The output could not be written, as on a full disk. */
+export class OutputFailed extends Error {}
+
+/** What a command needs of it. The program itself waits for the output. */
+export type Terminal = Omit<ReturnType<typeof processTerminal>, 'flush'>;
+
+/** The terminal of this process. @param signal aborts with `Interrupted` when the command is to end */
+export function processTerminal(
+  signal: AbortSignal,
+  { stdin, stdout, stderr }: Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr'> = process,
+) {
+  /** @throws Interrupted as soon as the command is to end, also while `work` goes on */
+  const unlessInterrupted = <T>(work: Promise<T>): Promise<T> => unlessAborted(signal, work);
+  let output: Promise<unknown> = Promise.resolve();
+  // The callback of each write gets the error, too.
+  for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
+  /**
+   * Resolves as soon as a reader, or the system, has all that was written.
+   *
+   * @throws Interrupted when a reader such as `head` has left
+   * @throws OutputFailed
+   */
+  const flush = async (): Promise<unknown> => unlessInterrupted(output);
+  return {
+    unlessInterrupted,
+    flush,
+    /** How wide a line may be; `Infinity` where no terminal shows it. */
+    width: stdout.isTTY ? stdout.columns : Infinity,
+    /** Whether a person can answer. */
+    canAsk: stdin.isTTY,
+    write(text: string): void {
+      output = Promise.all([output, written(stdout, text)]);
+      inBackground(output, () => undefined);
+    },
+    /** Writes to the error output. */
+    complain(message: string): void {
+      stderr.write(`${message}\n`);
+    },
+    /** @returns whether the answer is yes */
+    async ask(question: string): Promise<boolean> {
+      const lines = createInterface({ input: stdin, output: stderr });
+      // The interface catches Ctrl-C, and the process would not get the signal.
+      lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
+      const answer = unlessInterrupted(lines.question(`${question} [y/N] `));
+      return /^y(es)?$/i.test((await answer.finally(() => lines.close())).trim());
+    },
+    /** Waits until all that was written has left, and then for `ms`. @throws as `flush` does */
+    async pause(ms: number): Promise<void> {
+      await flush();
+      let cancel = (): void => undefined;
+      const over = new Promise<void>((resolve) => (cancel = systemClock.after(ms, resolve)));
+      await unlessInterrupted(over).finally(() => cancel());
+    },
+  };
+}
+
+function written(stream: NodeJS.WriteStream, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stream.write(text, (error) => {
+      if (!error) resolve();
+      else reject((error as NodeJS.ErrnoException).code === 'EPIPE' ? new Interrupted() : outputError(error));
+    });
+  });
+}
+
+function outputError(cause: Error): OutputFailed {
+  return new OutputFailed(`The output could not be written, so it is not whole: ${cause.message}`, { cause });
 }

@@ -1,15 +1,14 @@
-import { isExclusive } from '../../port/claim.js';
-import { randomMs } from '../../time/chance.js';
-import { readClocks, type ClockReading } from '../../time/clock.js';
-import type { Takeover } from './takeover.js';
-import type { Replies } from './guarded-store.js';
-import type { LockRuntime } from './lock-runtime.js';
-import type { LocalQueue } from './local-queue.js';
-import type { Owner } from './owner.js';
-import { LockStoreError, type LockError } from '../../port/lock.errors.js';
-import { kindName } from '../request/lock-request.js';
+import { type ClockReading, randomMs, readClocks } from '../../common/clock.js';
+import { isExclusive } from '../../port/lock-store.js';
 import type { AcquireReply, AcquireRequest, Busy, Queued } from '../../port/lock-store.js';
-import { RECHECK_MS } from '../../port/recheck-interval.js';
+import { type LockError, LockStoreError } from '../../port/lock.errors.js';
+import { RECHECK_MS } from '../../port/timing.js';
+import { kindName } from '../request/lock-request.js';
+import type { Replies } from './guarded-store.js';
+import type { LocalQueue } from './local-queue.js';
+import type { LockRuntime } from './lock-runtime.js';
+import type { Owner } from './owner.js';
+import type { Takeover } from './takeover.js';
 
 /** The longest `waitMs` sent to the store, which drops a waiter that is silent for three rechecks anyway. */
 const MAX_WAIT_PER_REQUEST_MS = 60_000;
@@ -234,5 +233,36 @@ export class AcquireLoop implements Replies<AcquireReply> {
   /** The loops that share an answer: the first fair caller asks for those behind it, too. */
   private sharers(): readonly AcquireLoop[] {
     return this.fairQueue?.[0] === this ? this.fairQueue : [this];
+  }
+}
+
+/**
+ * The fair callers of one process for each kind of claim of a key, in the order of their tickets.
+ *
+ * Only the first of them rechecks, and shares the answer with the others. The store drops the others from its queue
+ * meanwhile. They lose nothing, because each keeps its ticket, and presents it again when it becomes the first, before the
+ * one ahead of it can release.
+ */
+export class FairQueues {
+  private readonly byKind = new Map<string, AcquireLoop[]>();
+
+  sizeOf(kind: string): number {
+    return this.byKind.get(kind)?.length ?? 0;
+  }
+
+  enter(kind: string, waiter: AcquireLoop): readonly AcquireLoop[] {
+    let queue = this.byKind.get(kind);
+    if (!queue) this.byKind.set(kind, (queue = []));
+    queue.splice(queue.findLastIndex(({ ticket }) => ticket <= waiter.ticket) + 1, 0, waiter);
+    return queue;
+  }
+
+  leave(kind: string, waiter: AcquireLoop): void {
+    const queue = this.byKind.get(kind) ?? [];
+    const i = queue.indexOf(waiter);
+    if (i < 0) return;
+    queue.splice(i, 1);
+    if (queue.length === 0) this.byKind.delete(kind);
+    else if (i === 0) queue[0]?.onFirst();
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { memoryStore } from '../../stores/memory/memory.store.js';
+import { memoryStore } from '../../memory/store.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import { LockService } from '../lock.service.js';
 

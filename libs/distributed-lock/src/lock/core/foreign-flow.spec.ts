@@ -8,7 +8,7 @@ import { OneSlot } from '../../../../../test/support/one-slot.js';
 import { failureOf } from '../../../../../test/support/lock-services.js';
 import { Locked } from '../../locked/locked.decorator.js';
 import { LockDeadlockError, LockWaitTimeoutError } from '../../port/lock.errors.js';
-import { memoryStore } from '../../stores/memory/memory.store.js';
+import { memoryStore } from '../../memory/store.js';
 import { TestLocks } from '../../testing/test-locks.js';
 import { LockService } from '../lock.service.js';
 import type { CallOptions, Keys, Lock } from '../lock.js';

@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Subject } from 'rxjs';
-import { LOCK } from '../../port/claim.js';
+import { LOCK } from '../../port/lock-store.js';
 import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
-import { CAPABILITIES, type StoreCapability } from '../../port/capabilities.js';
+import { CAPABILITIES, type StoreCapability } from '../../port/timing.js';
 import type { AcquireReply, LockStore, Notification, ReleaseReply } from '../../port/lock-store.js';
 import { guardedStore, type GuardedStore } from './guarded-store.js';
 

@@ -1,18 +1,18 @@
-import type { ClockReading } from '../../time/clock.js';
-import { onAbort } from '../../async-context/abort-listeners.js';
-import { detached } from '../../async-context/detached.js';
-import { modeOf, type LockMode } from '../../port/claim.js';
+import type { ClockReading } from '../../common/clock.js';
+import { onAbort } from '../../common/listeners.js';
+import { detached } from '../../common/promises.js';
+import { modeOf, type LockMode } from '../../port/lock-store.js';
 import type { Hold } from './hold.js';
-import { RELEASED, type Release } from './release-tracker.js';
-import type { NeverRejects } from '../../async-context/in-background.js';
+import { RELEASED, type Release } from './guarded-store.js';
+import type { NeverRejects } from '../../common/promises.js';
 import { LockConfigurationError, LockNotHeldError, type LockLostError } from '../../port/lock.errors.js';
-import { inspectByJson } from '../../redaction/inspect-by-json.js';
+import { inspectByJson } from '../../common/redaction.js';
 import { checkLease } from '../request/lock-options.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
 import type { Lock } from '../lock.js';
 import { runHolding } from './async-context.js';
-import { LossController } from './loss-controller.js';
-import { minOf } from '../../collections/extremes.js';
+import { LossController } from './hold.js';
+import { minOf } from '../../common/collections.js';
 
 /** The `Lock` that callers get: one share of the holds of one or several keys. */
 export class HeldLock implements Lock {

@@ -1,18 +1,19 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { ClockReading } from '../../time/clock.js';
-import { modeOf, type Claim } from '../../port/claim.js';
-import type { HoldSnapshot } from '../lock.js';
-import type { NeverRejects } from '../../async-context/in-background.js';
-import { LockLostError } from '../../port/lock.errors.js';
+import { setMaxListeners } from 'node:events';
+import type { ClockReading } from '../../common/clock.js';
+import { nextTurn } from '../../common/clock.js';
+import { bindListeners } from '../../common/listeners.js';
+import type { NeverRejects } from '../../common/promises.js';
+import { detached } from '../../common/promises.js';
+import { type Claim, modeOf } from '../../port/lock-store.js';
 import type { ReleaseReply } from '../../port/lock-store.js';
-import { siteText, type CallSite } from '../request/call-site.js';
+import { LockLostError } from '../../port/lock.errors.js';
+import type { HoldSnapshot } from '../lock.js';
+import { type CallSite, siteText } from '../request/call-site.js';
 import type { LockRequest } from '../request/lock-request.js';
+import { type Release, RELEASED } from './guarded-store.js';
 import type { Owner } from './owner.js';
-import type { Call } from './call.js';
-import { detached } from '../../async-context/detached.js';
-import { nextTurn } from '../../time/turns.js';
-import { LossController } from './loss-controller.js';
-import { RELEASED, type Release } from './release-tracker.js';
+import type { Call } from './wait-deadlines.js';
 
 const NOT_HELD: Release = { reply: Promise.resolve('not held') as NeverRejects<ReleaseReply> };
 
@@ -216,4 +217,32 @@ export class Hold {
 /** A call, for messages. */
 export function callText(site: Hold['site']): string {
   return siteText(site) ?? 'a call without a name (option site)';
+}
+
+/**
+ * Aborts a signal on a loss, a takeover or a shutdown. Each listener of the signal runs in the async context in which it was
+ * added. Listeners of an `AbortSignal.any(…)` with it run in the context in which the signal was first asked for.
+ */
+export class LossController extends AsyncResource {
+  private readonly controller = new AbortController();
+  readonly signal = bindListeners(this.controller.signal);
+
+  constructor() {
+    super('nestjs-distributed-lock.signal');
+    allowManyListeners(this.signal);
+  }
+
+  /** A second call does nothing. */
+  abort(reason: Error): void {
+    this.runInAsyncScope(() => this.controller.abort(reason));
+  }
+}
+
+/** Node warns of a leak at the 11th listener. Work under a lock may add one for each of its requests. */
+function allowManyListeners(signal: AbortSignal): void {
+  try {
+    setMaxListeners(0, signal);
+  } catch {
+    // A signal of jsdom, as in the tests of an application, has no limit.
+  }
 }

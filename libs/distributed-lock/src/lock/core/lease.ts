@@ -1,14 +1,12 @@
-import { arrivedReplies } from '../../time/turns.js';
-import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
-import { randomMs } from '../../time/chance.js';
-import { readClocks, type ClockReading } from '../../time/clock.js';
-import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
+import { arrivedReplies, type ClockReading, randomMs, readClocks } from '../../common/clock.js';
+import { Linked } from '../../common/collections.js';
+import { inBackground, type NeverRejects } from '../../common/promises.js';
 import type { Grant, ReleaseRequest, RenewalReply } from '../../port/lock-store.js';
-import { leaseMargin, leaseValidity } from '../../port/lease-validity.js';
+import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
+import { leaseMargin, leaseValidity } from '../../port/timing.js';
 import type { LockRuntime } from './lock-runtime.js';
 import type { Owner } from './owner.js';
 import type { StartedRenewal } from './watchdog.js';
-import { Linked } from '../../collections/linked-queue.js';
 
 /** A lease is renewed after a third of the time that the last reply left it, so that two renewals in a row may fail. */
 export const RENEWALS_PER_LEASE = 3;

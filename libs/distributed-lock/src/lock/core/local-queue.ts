@@ -1,18 +1,16 @@
-import { isExclusive } from '../../port/claim.js';
-import { Call } from './call.js';
-import { WaitDeadlines } from './wait-deadlines.js';
-import { SmallSet } from '../../collections/small-set.js';
-import { LinkedQueue } from '../../collections/linked-queue.js';
-import { inBackground } from '../../async-context/in-background.js';
-import { readClocks, type ClockReading } from '../../time/clock.js';
-import { onAbort } from '../../async-context/abort-listeners.js';
+import { type ClockReading, readClocks } from '../../common/clock.js';
+import { LinkedQueue, SmallSet } from '../../common/collections.js';
+import { onAbort } from '../../common/listeners.js';
+import { inBackground } from '../../common/promises.js';
+import { isExclusive } from '../../port/lock-store.js';
+import type { Busy, Queued } from '../../port/lock-store.js';
+import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
+import { kindName, type LockRequest, type Terms } from '../request/lock-request.js';
 import type { HeldLock } from './held-lock.js';
 import type { Hold } from './hold.js';
 import type { LockRuntime } from './lock-runtime.js';
-import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
-import { kindName, type LockRequest, type Terms } from '../request/lock-request.js';
 import { Owner } from './owner.js';
-import type { Busy, Queued } from '../../port/lock-store.js';
+import { Call, WaitDeadlines } from './wait-deadlines.js';
 
 const NONE: readonly never[] = [];
 

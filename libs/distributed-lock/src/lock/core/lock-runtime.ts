@@ -1,21 +1,19 @@
 import { Observable } from 'rxjs';
-import { detached } from '../../async-context/detached.js';
-import { DeadlineTimer } from '../../time/deadline-timer.js';
-import type { Chance } from '../../time/chance.js';
-import { READ, readClocks, timeOfDay, type Clock, type ClockReading } from '../../time/clock.js';
-import { within } from '../../time/within.js';
-import { guardedStore, type GuardedStore } from './guarded-store.js';
-import { FairQueues } from './fair-queues.js';
-import { ForgottenReleases } from './forgotten-releases.js';
+import type { Chance } from '../../common/clock.js';
+import { type Clock, type ClockReading, READ, readClocks, timeOfDay, within } from '../../common/clock.js';
+import { detached, inBackground } from '../../common/promises.js';
+import type { LockClient } from '../../port/lock-store.js';
+import { LockShutdownError } from '../../port/lock.errors.js';
 import type { EventHub } from '../events/event-hub.js';
 import type { HoldSnapshot } from '../lock.js';
 import { CallSite } from '../request/call-site.js';
-import { LockShutdownError } from '../../port/lock.errors.js';
-import type { LockClient } from '../../port/lock-client.js';
-import { Introductions } from './introductions.js';
-import { OwnerRegistry } from './owner-registry.js';
-import { ReleaseTracker } from './release-tracker.js';
 import type { ResolvedLockOptions } from '../request/lock-options.js';
+import { FairQueues } from './acquire-loop.js';
+import { guardedStore, type GuardedStore, ReleaseTracker } from './guarded-store.js';
+import { Introductions } from './holder-directory.js';
+import { ForgottenReleases } from './owner-holds.js';
+import { OwnerRegistry } from './owner-registry.js';
+import { DeadlineTimer } from './wait-deadlines.js';
 import { Watchdog } from './watchdog.js';
 
 /** A service that closes tells after this time which locks it waits for. */
@@ -172,4 +170,59 @@ function detachedClock(clock: Clock): Clock & { readonly [READ]: () => ClockRead
     after: (ms, task) => detached(() => clock.after(ms, task)),
     interval: (ms) => new Observable((out) => detached(() => clock.interval(ms).subscribe(out))),
   };
+}
+
+/** A store that was opened during the boot is closed again after this long at rest. */
+const REST_MS = 1000;
+
+/** Opens the store of one service with its first use. */
+export class RuntimeLifecycle {
+  /** Defined while the store is open. */
+  runtime: LockRuntime | undefined;
+  /** Calls of `inspect`, `list` and `forceRelease` in flight, which no owner represents. */
+  private commands = 0;
+  private cancelRest: (() => void) | undefined;
+
+  constructor(
+    private readonly create: () => LockRuntime,
+    /**
+     * The application boots: a store that was opened for a call is closed again at rest. Nest does not tell of a failed
+     * boot, and open connections would keep its process alive.
+     */
+    private readonly isBooting: () => boolean,
+  ) {}
+
+  open(): LockRuntime {
+    if (this.runtime) return this.runtime;
+    const runtime = (this.runtime = detached(this.create));
+    if (this.isBooting()) this.closeAtRest(runtime);
+    return runtime;
+  }
+
+  /** From now on an open store is not closed at rest. */
+  stayOpen(): void {
+    this.cancelRest?.();
+  }
+
+  async send<T>(command: (store: GuardedStore) => Promise<T>): Promise<T> {
+    const { store } = this.open();
+    this.commands += 1;
+    try {
+      return await command(store);
+    } finally {
+      this.commands -= 1;
+    }
+  }
+
+  private closeAtRest(runtime: LockRuntime): void {
+    const { clock, owners, store, emit } = runtime;
+    const ownersBefore = owners.count;
+    this.cancelRest = clock.after(REST_MS, () => {
+      const isAtRest = this.commands === 0 && runtime.isAtRest && owners.count === ownersBefore;
+      if (!isAtRest) return this.closeAtRest(runtime);
+      this.runtime = undefined;
+      runtime.stopTimers();
+      inBackground(store.close(), (error) => emit({ type: 'error', key: undefined, during: 'close', error }));
+    });
+  }
 }

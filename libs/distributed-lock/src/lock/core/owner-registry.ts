@@ -1,13 +1,13 @@
-import { RebuiltMap } from '../../collections/rebuilt-map.js';
+import { RebuiltMap } from '../../common/collections.js';
 import type { HoldSnapshot } from '../lock.js';
 import type { LockShutdownError } from '../../port/lock.errors.js';
 import type { Notification } from '../../port/lock-store.js';
-import { readClocks, timeOfDay } from '../../time/clock.js';
+import { readClocks, timeOfDay } from '../../common/clock.js';
 import type { Hold } from './hold.js';
 import type { LockRuntime } from './lock-runtime.js';
 import type { Owner } from './owner.js';
-import type { ForgottenHold } from './forgotten-releases.js';
-import { holdsToName } from './introduction.js';
+import type { ForgottenHold } from './owner-holds.js';
+import { holdsToName } from './holder-directory.js';
 
 /**
  * The owners of one service by id, each from before its first request until it has ended.

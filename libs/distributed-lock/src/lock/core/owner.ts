@@ -1,18 +1,17 @@
-import { readClocks, type ClockReading } from '../../time/clock.js';
-import { arrivedReplies } from '../../time/turns.js';
-import type { NeverRejects } from '../../async-context/in-background.js';
-import { isExclusive, SHARED, type Claim } from '../../port/claim.js';
+import { arrivedReplies, type ClockReading, readClocks } from '../../common/clock.js';
+import type { NeverRejects } from '../../common/promises.js';
+import { type Claim, isExclusive, SHARED } from '../../port/lock-store.js';
+import type { Grant, Notification, ReleaseRequest, TakeoverNotice } from '../../port/lock-store.js';
 import { LockConfigurationError, LockLostError, LockStoreError } from '../../port/lock.errors.js';
-import type { ReleaseRequest, Grant, Notification, TakeoverNotice } from '../../port/lock-store.js';
+import type { Terms } from '../request/lock-request.js';
+import { AcquireLoop } from './acquire-loop.js';
+import { type Release, RELEASED } from './guarded-store.js';
+import { Contention } from './hand-off-budget.js';
 import { HeldLock } from './held-lock.js';
 import { Hold } from './hold.js';
-import { RELEASED, type Release } from './release-tracker.js';
 import { Lease } from './lease.js';
 import type { LocalQueue } from './local-queue.js';
-import type { Terms } from '../request/lock-request.js';
 import type { LockRuntime } from './lock-runtime.js';
-import { AcquireLoop } from './acquire-loop.js';
-import { Contention } from './hand-off-budget.js';
 import { OwnerHolds } from './owner-holds.js';
 import { Grace, Takeover } from './takeover.js';
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { eventsOf, typesOf } from '../../../../../test/support/events.js';
 import { follow } from '../../../../../test/support/lock-world.js';
 import { locks, world } from '../../../../../test/support/world-per-test.js';
-import { awakeClock, readClocks, systemClock } from '../../time/clock.js';
+import { awakeClock, readClocks, systemClock } from '../../common/clock.js';
 import { LockLostError } from '../../port/lock.errors.js';
 
 const LEASE_MS = 30_000;

@@ -1,12 +1,11 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { storeThatCan } from '../../port/capabilities.js';
 import { eventsOf, typesOf } from '../../../../../test/support/events.js';
 import { follow, type Followed } from '../../../../../test/support/lock-world.js';
 import { world } from '../../../../../test/support/world-per-test.js';
-import { LockLostError, LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
+import { memoryStore } from '../../memory/store.js';
 import type { LockStore, LockStoreFactory, Notification } from '../../port/lock-store.js';
-import { maxNoticeMs } from '../../port/notice-time.js';
-import { memoryStore } from '../../stores/memory/memory.store.js';
+import { LockLostError, LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
+import { maxNoticeMs, storeThatCan } from '../../port/timing.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import type { CallOptions, Lock } from '../lock.js';
 import { LockService } from '../lock.service.js';

@@ -1,8 +1,7 @@
-import { inBackground } from '../../async-context/in-background.js';
-import { leaseMargin } from '../../port/lease-validity.js';
-import { maxNoticeMs } from '../../port/notice-time.js';
+import { type ClockReading, timeOfDay } from '../../common/clock.js';
+import { inBackground } from '../../common/promises.js';
 import type { TakeoverNotice } from '../../port/lock-store.js';
-import { timeOfDay, type ClockReading } from '../../time/clock.js';
+import { leaseMargin, maxNoticeMs } from '../../port/timing.js';
 import { siteText } from '../request/call-site.js';
 import type { Owner } from './owner.js';
 

@@ -1,11 +1,9 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
+import { LinkedQueue } from '../../common/collections.js';
 import { ManualClock } from '../../testing/manual-clock.js';
-import { DeadlineTimer } from '../../time/deadline-timer.js';
-import { Call } from './call.js';
-import { WaitDeadlines } from './wait-deadlines.js';
-import { LinkedQueue } from '../../collections/linked-queue.js';
 import type { LockRequest } from '../request/lock-request.js';
+import { Call, DeadlineTimer, WaitDeadlines } from './wait-deadlines.js';
 
 /** Waiters in a queue, with the times at which their waits ended. */
 class Line {

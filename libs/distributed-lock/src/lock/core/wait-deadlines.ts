@@ -1,5 +1,57 @@
-import { HasDeadlines, type DeadlineTimer } from '../../time/deadline-timer.js';
-import type { Call } from './call.js';
+import type { Clock } from '../../common/clock.js';
+import { Linked, LinkedQueue } from '../../common/collections.js';
+import type { LockRequest } from '../request/lock-request.js';
+import type { HeldLock } from './held-lock.js';
+import type { Hold } from './hold.js';
+
+/** The longest delay of the timer, so that it need not be set again for each deadline. */
+const MAX_TIMER_MS = 250;
+
+abstract class HasDeadlines extends Linked {
+  /** @returns the next deadline; `Infinity` for none */
+  abstract onDeadline(now: number): number;
+}
+
+/**
+ * One timer shared by all waiters of a service. Most waiters are served before their deadline, so a timer for each would
+ * be armed and cancelled for nothing (`npm run bench -- --only serial`).
+ */
+export class DeadlineTimer {
+  private readonly entries = new LinkedQueue<HasDeadlines>();
+  private firesAt = Infinity;
+  private cancel: (() => void) | undefined;
+
+  constructor(private readonly clock: Clock) {}
+
+  arm(entry: HasDeadlines, at: number): void {
+    this.entries.push(entry);
+    if (at < this.firesAt) this.set(at);
+  }
+
+  disarm(entry: HasDeadlines): void {
+    this.entries.remove(entry);
+  }
+
+  stop(): void {
+    this.cancel?.();
+  }
+
+  private set(at: number): void {
+    this.cancel?.();
+    const now = this.clock.now();
+    this.firesAt = Math.min(at, now + MAX_TIMER_MS);
+    this.cancel = this.clock.after(this.firesAt - now, () => this.fire());
+  }
+
+  private fire(): void {
+    this.firesAt = Infinity;
+    const now = this.clock.now();
+    let next = Infinity;
+    for (const entry of this.entries) next = Math.min(next, entry.onDeadline(now));
+    // An entry may have armed the timer again.
+    if (next < this.firesAt) this.set(next);
+  }
+}
 
 /** The list drops waiters that have left once it is longer than this plus twice the number of waiters. */
 const MIN_REBUILD = 64;
@@ -53,5 +105,31 @@ export class WaitDeadlines extends HasDeadlines {
       else high = middle;
     }
     return low;
+  }
+}
+
+/** A call that waits in the local queue, until it is admitted or leaves. There may be very many, so it is kept small. */
+export class Call extends Linked {
+  stopListening: (() => void) | undefined;
+
+  constructor(
+    readonly number: number,
+    readonly request: LockRequest,
+    readonly waitingSince: number,
+    /** The holds that its async flow has. */
+    private readonly holdsOfFlow: readonly Hold[],
+    readonly resolve: (lock: HeldLock) => void,
+    readonly reject: (error: unknown) => void,
+  ) {
+    super();
+  }
+
+  /** The async flow of the caller holds a lock. Its work may go on while the service closes. */
+  get isAtWork(): boolean {
+    return this.holdsOfFlow.some((hold) => hold.isLive());
+  }
+
+  get deadline(): number {
+    return this.waitingSince + this.request.terms.waitMs;
   }
 }

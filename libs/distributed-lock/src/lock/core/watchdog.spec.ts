@@ -10,7 +10,7 @@ import {
   LockStoreError,
 } from '../../port/lock.errors.js';
 import type { LockStore, LockStoreContext, Notification, Renewal } from '../../port/lock-store.js';
-import { memoryStore } from '../../stores/memory/memory.store.js';
+import { memoryStore } from '../../memory/store.js';
 import { FaultyStore, type Faults } from '../../testing/faulty-store.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import type { Lock } from '../lock.js';

@@ -1,7 +1,7 @@
 import { exhaustMap, type Subscription } from 'rxjs';
-import { LinkedQueue } from '../../collections/linked-queue.js';
+import { LinkedQueue } from '../../common/collections.js';
 import { LockStoreError } from '../../port/lock.errors.js';
-import { inBackground, type NeverRejects } from '../../async-context/in-background.js';
+import { inBackground, type NeverRejects } from '../../common/promises.js';
 import type { Lease } from './lease.js';
 import type { LockRuntime } from './lock-runtime.js';
 import type { Renewal, RenewalReply } from '../../port/lock-store.js';

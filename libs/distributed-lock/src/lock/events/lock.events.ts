@@ -1,6 +1,5 @@
+import type { LockClient, StoreState } from '../../port/lock-store.js';
 import type { LockLostError } from '../../port/lock.errors.js';
-import type { LockClient } from '../../port/lock-client.js';
-import type { StoreState } from '../../port/lock-store.js';
 
 /** An event of a lock of this process. Times are in ms. `call` is the same number in all events of one caller and key. */
 export type LockEvent =

@@ -1,5 +1,5 @@
-import type { Clock } from '../../time/clock.js';
-import { MAX_TEXT } from './this-process.js';
+import type { Clock } from '../../common/clock.js';
+import { MAX_TEXT } from './lock-options.js';
 
 /** `callSite` itself, the method that calls it, and the line that has called that method. */
 const FRAMES = 3;

@@ -1,10 +1,26 @@
-import { LOCK, type Claim } from '../../port/claim.js';
-import { describeGiven } from '../../options/describe-given.js';
+import { type Claim, LOCK } from '../../port/lock-store.js';
+import type { ListRequest } from '../../port/lock-store.js';
 import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js';
+import {
+  checkOption,
+  checkOptionNames,
+  checkOptions,
+  describeGiven,
+  describeNumber,
+  type OptionNames,
+  type OptionRules,
+  overlay,
+  TEXT_OPTION,
+} from '../../port/option-checks.js';
+import type { CallOptions, ForceReleaseOptions, Keys, ListOptions } from '../lock.js';
 import type { CallSite } from './call-site.js';
-import { overlay } from '../../options/option-names.js';
-import { checkCallOptions, GRACE_MS, NO_OPTIONS, type ResolvedLockOptions } from './lock-options.js';
-import type { CallOptions, Keys } from '../lock.js';
+import {
+  checkCallOptions,
+  GRACE_MS,
+  MAX_TEXT,
+  NO_OPTIONS,
+  type ResolvedLockOptions,
+} from './lock-options.js';
 
 /** What one call asks for: a key, and on which terms. */
 export interface LockRequest {
@@ -148,4 +164,54 @@ function checkKey(key: string): string {
 /** Node 20 has the method. The types of ES2023 do not. */
 function isWellFormed(text: string & { isWellFormed?: () => boolean }): boolean {
   return text.isWellFormed?.() ?? true;
+}
+
+const FORCE_NAMES: OptionNames<ForceReleaseOptions> = { owner: true, by: true };
+
+/** The options of a forced release as the store takes them. `owners` is absent only where the caller has left `owner` out. */
+interface ForceRequest {
+  readonly owners?: readonly string[];
+  /** `undefined`: the line that has called is told in its place. */
+  readonly by: string | undefined;
+}
+
+/**
+ * @throws LockConfigurationError for wrong options. An `owner` that is `undefined` is one of them: it may come from a key that
+ * nobody held, and the lock of the next holder would be taken.
+ */
+export function forceRequest(options: ForceReleaseOptions): ForceRequest {
+  checkOptionNames('forceRelease', options, FORCE_NAMES);
+  const { owner, by } = options;
+  checkOption(by === undefined || isName(by), 'by', 'the name of who releases the lock', by);
+  const request = { by: by?.slice(0, MAX_TEXT) };
+  if (!('owner' in options)) return request;
+  const owners: readonly unknown[] = Array.isArray(owner) ? owner : [owner];
+  const must = 'the id of a holder, or a list of ids, as locks.inspect(key) tells them';
+  checkOption(owners.every(isName), 'owner', must, owners, (given) => {
+    const wrong = given.find((it) => !isName(it));
+    return `${describeGiven(wrong)}. Leave it out to take the lock from whoever holds it`;
+  });
+  return { ...request, owners: owners as readonly string[] };
+}
+
+function isName(value: unknown): boolean {
+  return typeof value === 'string' && value !== '';
+}
+
+const MAX_LIMIT = 1000;
+const RULES: OptionRules<ListOptions> = {
+  prefix: TEXT_OPTION,
+  limit: [
+    (limit) => Number.isInteger(limit) && Number(limit) >= 1 && Number(limit) <= MAX_LIMIT,
+    `a whole number from 1 to ${MAX_LIMIT}`,
+    describeNumber,
+  ],
+  cursor: [(cursor) => typeof cursor === 'string', 'the cursor of a page'],
+};
+
+/** @throws LockConfigurationError for wrong options */
+export function listRequest(options: ListOptions): ListRequest {
+  checkOptions('list', options, RULES);
+  const { prefix = '', limit = 100, cursor } = options;
+  return { prefix, limit, ...(cursor !== undefined && { cursor }) };
 }

@@ -1,6 +1,6 @@
 import { errorMonitor } from 'node:events';
 import type { Readable } from 'node:stream';
-import type { HeldStream, StreamHold } from './stream-hold.js';
+import type { HeldStream, StreamHold } from './held-source.js';
 
 /** Lets a stream of Node produce and end in the context of its lock, however it is read. */
 export function heldReadable(stream: Readable, hold: StreamHold): HeldStream {

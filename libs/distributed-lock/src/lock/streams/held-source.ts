@@ -1,5 +1,6 @@
-import { inBackground } from '../../async-context/in-background.js';
-import type { StreamHold } from './stream-hold.js';
+import { inBackground } from '../../common/promises.js';
+import { runHolding } from '../core/async-context.js';
+import type { HeldLock } from '../core/held-lock.js';
 
 /** Drops an error of closing a stream, which has no reader that could be told. */
 const ignore = (): void => undefined;
@@ -109,8 +110,135 @@ export class HeldSource {
 
 type Step = IteratorResult<unknown, unknown>;
 
-export interface StepSource {
+interface StepSource {
   next(...args: readonly unknown[]): PromiseLike<Step>;
   return?(value?: unknown): PromiseLike<Step>;
   throw?(error?: unknown): PromiseLike<Step>;
+}
+
+/** Reads an async generator, or any other async iterator, under its lock. */
+class HeldIterator implements AsyncIterableIterator<unknown, unknown> {
+  readonly #source: HeldSource;
+
+  constructor(iterator: StepSource, hold: StreamHold) {
+    this.#source = new HeldSource(iterator, hold);
+    hold.stopWithReader(this, this.#source);
+  }
+
+  next(...args: readonly unknown[]): Promise<IteratorResult<unknown, unknown>> {
+    return this.#source.next(...args);
+  }
+
+  return(value?: unknown): Promise<IteratorResult<unknown, unknown>> {
+    return this.#source.return(value);
+  }
+
+  throw(error?: unknown): Promise<IteratorResult<unknown, unknown>> {
+    return this.#source.throw(error);
+  }
+
+  stop(): void {
+    this.#source.stop();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
+  }
+}
+
+/** An iterable object with all its members. The lock is held for one iteration. */
+export function heldIterable<T extends AsyncIterable<unknown>>(iterable: T, hold: StreamHold): HeldStream<T> {
+  const reader = new HeldIterator(stepsOf(iterable), hold);
+  const value = new Proxy(iterable, {
+    get(target, name) {
+      if (name === Symbol.asyncIterator) return () => reader;
+      const member: unknown = Reflect.get(target, name, target);
+      // Private fields are on the object itself, not on the Proxy.
+      return typeof member === 'function' ? (member.bind(target) as unknown) : member;
+    },
+  });
+  return { value, stop: () => reader.stop() };
+}
+
+export function heldIterator(iterator: AsyncIterator<unknown>, hold: StreamHold): HeldStream {
+  const value = new HeldIterator(iterator as StepSource, hold);
+  return { value, stop: () => value.stop() };
+}
+
+/** Opens the iterator at the first step, because to open one may cost something. */
+function stepsOf(iterable: AsyncIterable<unknown>): StepSource {
+  let opened: AsyncIterator<unknown> | undefined;
+  return {
+    next: (...args) => (opened ??= iterable[Symbol.asyncIterator]()).next(...(args as [])),
+    return: async (value) => (await opened?.return?.(value)) ?? { done: true, value },
+  };
+}
+
+/** Stops the source of a reader that was dropped before the end. Nothing else could end such a stream. */
+const dropped = new FinalizationRegistry<{ stop(): void }>((source) => source.stop());
+
+/** The share of one stream in a lock: the stream runs in the context of the lock, and learns of a loss, until it ends. */
+export class StreamHold {
+  private hasEnded = false;
+  private stopListening: (() => void) | undefined;
+
+  constructor(
+    private readonly lock: HeldLock,
+    private readonly options: StreamHoldOptions,
+  ) {}
+
+  /** Runs one step of the stream in a flow that has the lock, whatever flow asks for the step. */
+  enter<T>(work: () => T): T {
+    return runHolding(this.lock, work);
+  }
+
+  /** @param listener gets the error for the reader when the lock is lost */
+  onLoss(listener: (error: unknown) => void): void {
+    if (this.options.onLost === 'ignore') return;
+    this.stopListening = this.lock.onLoss((loss) => listener(this.errorFor(loss)));
+  }
+
+  /** @throws the error for the reader if the lock is lost, also by a loss that was not noticed before */
+  async assertNotLost(): Promise<void> {
+    if (this.options.onLost === 'ignore') return;
+    if (this.lock.isInDoubt()) await this.lock.whenSure();
+    const loss = this.lock.noticeLoss();
+    if (loss) throw this.errorFor(loss);
+  }
+
+  /** @param source must not lead to `reader`: the garbage collector has to find the reader dropped */
+  stopWithReader(reader: object, source: { stop(): void }): void {
+    dropped.register(reader, source, this);
+  }
+
+  end(): void {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    dropped.unregister(this);
+    this.stopListening?.();
+    this.options.onEnd();
+  }
+
+  private errorFor(loss: unknown): unknown {
+    return this.options.lossFor?.(loss) ?? loss;
+  }
+}
+
+export interface StreamHoldOptions {
+  readonly onLost: 'throw' | 'ignore' | undefined;
+  /** The error that the reader of the stream gets for a loss; default: the loss itself. */
+  readonly lossFor?: (loss: unknown) => unknown;
+  /** Called once, when nothing of the stream runs any more. */
+  readonly onEnd: () => void;
+}
+
+export interface HeldStream<T = unknown> {
+  /** The caller reads it in place of the stream. It is the same object where that is possible. */
+  readonly value: T;
+  /** Ends the stream for a reader that does not read on. */
+  stop(): void;
 }

@@ -1,11 +1,18 @@
-import { inBackground } from '../../async-context/in-background.js';
-import type { HeldLock } from '../core/held-lock.js';
-import { heldIterable, heldIterator } from './held-iterable.js';
-import { heldReadable } from './held-readable.js';
-import { heldResponse, heldWebStream } from './held-web-stream.js';
+import type { Readable } from 'node:stream';
+import type { UnderlyingByteSource } from 'node:stream/web';
+import { isObservable, type Observable } from 'rxjs';
+import { inBackground } from '../../common/promises.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
-import { StreamHold, type HeldStream, type StreamHoldOptions } from './stream-hold.js';
-import { streamKindOf, type StreamKind, type Streams } from './streams.js';
+import type { HeldLock } from '../core/held-lock.js';
+import { heldReadable } from './held-readable.js';
+import {
+  heldIterable,
+  heldIterator,
+  HeldSource,
+  type HeldStream,
+  StreamHold,
+  type StreamHoldOptions,
+} from './held-source.js';
 
 /** Nest reads a stream in one way only, or over some transports not at all. Callers may read it in any way. */
 type StreamReader = 'caller' | 'nest' | 'nobody';
@@ -118,4 +125,111 @@ function refusalOf(value: unknown, kind: StreamKind, readBy: StreamReader): stri
 
 function nameOf(value: unknown): string {
   return (value as Partial<object>).constructor?.name ?? 'Object';
+}
+
+/** The members of each kind of stream that we use. */
+interface Streams {
+  readonly readable: Readable;
+  /** `StreamableFile` of any copy of Nest. */
+  readonly file: { getStream(): Readable };
+  readonly 'web stream': ReadableStream<unknown>;
+  readonly response: Response;
+  /** An iterator whose `Symbol.asyncIterator` returns itself, so that it can be read by its own methods only. */
+  readonly iterator: AsyncIterator<unknown>;
+  readonly iterable: AsyncIterable<unknown>;
+  readonly generator: Iterator<unknown>;
+  readonly observable: Observable<unknown>;
+}
+
+/** The kinds of results that go on producing after they were returned, by the way in which they are read. */
+type StreamKind = keyof Streams;
+
+type Members = Readonly<Record<string | symbol, unknown>>;
+
+/** `undefined` for a result that is complete. */
+export function streamKindOf(value: unknown): StreamKind | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const it = value as Members;
+  if (isObservable(value)) return 'observable';
+  if (has(it, Symbol.asyncIterator)) return iterableKindOf(it);
+  if (has(it, 'getStream') && has(it, 'getHeaders')) return 'file';
+  switch (Object.prototype.toString.call(value)) {
+    case '[object Response]':
+      return streamKindOf(it['body']) && 'response';
+    case '[object Generator]':
+    case '[object Iterator Helper]':
+      return 'generator';
+    default:
+      return undefined;
+  }
+}
+
+function iterableKindOf(it: Members): StreamKind | undefined {
+  // A call awaits an object with `then`, such as a lazy query.
+  if (has(it, 'then')) return undefined;
+  if (has(it, 'getReader')) return 'web stream';
+  if (has(it, 'on') && has(it, '_read')) return 'readable';
+  return has(it, 'next') &&
+    (it as unknown as AsyncIterable<unknown>)[Symbol.asyncIterator]() === (it as unknown)
+    ? 'iterator'
+    : 'iterable';
+}
+
+function has(it: Members, name: string | symbol): boolean {
+  return typeof it[name] === 'function';
+}
+
+/** A stream of the same chunks and the same type that is read under the lock. */
+function heldWebStream<T>(stream: ReadableStream<T>, hold: StreamHold): HeldStream<ReadableStream<T>> {
+  const type = isOfBytes(stream) ? 'bytes' : undefined;
+  const reader = stream.getReader();
+  const steps = {
+    next: () => reader.read() as Promise<IteratorResult<unknown>>,
+    return: (reason: unknown) =>
+      reader.cancel(reason).then(() => ({ done: true, value: undefined }) as const),
+  };
+  const source = new HeldSource(steps, hold);
+  const pull = async (controller: ReadableByteStreamController): Promise<void> => {
+    const { done, value } = await source.next();
+    if (!done) return controller.enqueue(value as NodeJS.ArrayBufferView);
+    controller.close();
+    controller.byobRequest?.respond(0);
+  };
+  const cancel = (reason: unknown): Promise<unknown> => source.return(reason);
+  // Reads nothing ahead, so that the lock is held for what the reader asks for.
+  const held = new ReadableStream({ type, pull, cancel } as unknown as UnderlyingByteSource, {
+    highWaterMark: 0,
+  });
+  hold.stopWithReader(held, source);
+  return { value: held as unknown as ReadableStream<T>, stop: () => source.stop() };
+}
+
+/** A web `Response`. The `Response` of node-fetch has a stream of Node as its body, and reads it itself. */
+function heldResponse(response: Response, hold: StreamHold): HeldStream {
+  const body = response.body as ReadableStream<Uint8Array> | Readable;
+  if (!('getReader' in body)) return { ...heldReadable(body, hold), value: response };
+  const held = heldWebStream(body, hold);
+  return { ...held, value: withBody(response, held.value) };
+}
+
+function isOfBytes(stream: ReadableStream<unknown>): boolean {
+  try {
+    (stream as ReadableStream<Uint8Array>).getReader({ mode: 'byob' }).releaseLock();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The same response with another body, which its clones have, too. */
+function withBody(original: Response, body: ReadableStream | null): Response {
+  const held = new Response(body, original);
+  const clone = held.clone.bind(held);
+  const { type, url, redirected } = original;
+  return Object.defineProperties(held, {
+    type: { value: type },
+    url: { value: url },
+    redirected: { value: redirected },
+    clone: { value: () => withBody(original, clone().body) },
+  });
 }

@@ -1,10 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { HealthIndicatorResult } from '@nestjs/terminus';
+import { minOf } from '../../common/collections.js';
 import { getLockServiceToken } from '../../distributed-lock.tokens.js';
 import type { LockEvent } from '../../lock/events/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
-import { KnownLeaders } from './known-leaders.js';
-import { minOf } from '../../collections/extremes.js';
 
 /** A key that is inspected and never locked. */
 const PROBE = 'nestjs-distributed-lock:probe';
@@ -125,4 +124,37 @@ export class LockHealthIndicator {
 
 function leaseOf({ owner, key }: { readonly owner: string; readonly key: string }): string {
   return `${owner} ${key}`;
+}
+
+/** The leaders for which this instance stands, by name. */
+class KnownLeaders {
+  private readonly byName = new Map<string, { readonly key: string; readonly since: Date | undefined }>();
+
+  get isEmpty(): boolean {
+    return this.byName.size === 0;
+  }
+
+  onEvent(event: LockEvent): void {
+    if (event.type !== 'candidate' && event.type !== 'elected' && event.type !== 'demoted') return;
+    const since = event.type === 'elected' ? event.since : undefined;
+    this.byName.set(event.name, { key: event.key, since });
+  }
+
+  /** Asks the store who leads where this instance does not. Never rejects. */
+  async describe(locks: LockService): Promise<Readonly<Record<string, LeaderState>>> {
+    const states = [...this.byName].map(async ([name, { key, since }]): Promise<[string, LeaderState]> => {
+      if (since) return [name, { isLeader: true, since }];
+      const snapshot = await locks.inspect(key).catch(() => null);
+      const holder = snapshot?.holders[0];
+      return [name, holder === undefined ? { isLeader: false } : { isLeader: false, holder }];
+    });
+    return Object.fromEntries(await Promise.all(states));
+  }
+}
+
+interface LeaderState {
+  readonly isLeader: boolean;
+  readonly since?: Date;
+  /** The owner that leads, on another instance; left out if there is none, or the store does not answer. */
+  readonly holder?: string;
 }

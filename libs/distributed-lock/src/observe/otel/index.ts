@@ -1,4 +1,4 @@
 export { measureLocks, type LockMetricsOptions } from './lock.metrics.js';
-export { LockMetricsModule, type LockMetricsModuleOptions } from './lock-metrics.module.js';
+export { LockMetricsModule, type LockMetricsModuleOptions } from './modules.js';
 export { traceLocks, type LockTracingOptions } from './lock.tracing.js';
-export { LockTracingModule, type LockTracingModuleOptions } from './lock-tracing.module.js';
+export { LockTracingModule, type LockTracingModuleOptions } from './modules.js';

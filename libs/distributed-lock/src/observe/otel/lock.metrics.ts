@@ -1,15 +1,15 @@
 import {
-  metrics,
   type Attributes,
   type Meter,
   type MeterProvider,
+  metrics,
   type ObservableResult,
 } from '@opentelemetry/api';
-import { isLockError } from '../../port/lock.errors.js';
+import { RebuiltMap } from '../../common/collections.js';
 import type { LockEvent } from '../../lock/events/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
-import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
-import { KEY_LABEL, OldestHolds } from './oldest-hold.js';
+import { isLockError } from '../../port/lock.errors.js';
+import { checkOptionNames, type OptionNames } from '../../port/option-checks.js';
 
 /** Options of `measureLocks` and of `LockMetricsModule`. */
 export interface LockMetricsOptions {
@@ -201,4 +201,50 @@ type EventOf<Type extends LockEvent['type']> = Extract<LockEvent, { readonly typ
 /** The value of `error.type` for an abandoned wait: the code of the lock error, or `aborted` by the caller's signal. */
 export function errorType(error: unknown): string {
   return isLockError(error) ? error.code : 'aborted';
+}
+
+/** The attribute that the application makes of a key. */
+const KEY_LABEL = 'distributed_lock.key';
+
+/** How long the oldest hold of each label is held. Finds it without looking at the others, because there may be 100 000. */
+class OldestHolds {
+  /** By label, and never removed: the SDK repeats the last value of attributes that are not observed any more. */
+  private readonly groups = new Map<unknown, Group>();
+
+  /** @param common attributes of a measurement that is there from the start, so that an alert has a time series */
+  constructor(
+    common: Attributes,
+    private readonly now: () => number,
+  ) {
+    this.groupOf(common);
+  }
+
+  add(call: number, attributes: Attributes): void {
+    this.groupOf(attributes).since.set(call, this.now());
+  }
+
+  delete(call: number, attributes: Attributes): void {
+    this.groupOf(attributes).since.delete(call);
+  }
+
+  observe(result: ObservableResult): void {
+    const now = this.now();
+    for (const { attributes, since } of this.groups.values()) {
+      const [first = now] = since.values();
+      result.observe((now - first) / 1000, attributes);
+    }
+  }
+
+  private groupOf(attributes: Attributes): Group {
+    const label = attributes[KEY_LABEL];
+    let group = this.groups.get(label);
+    if (!group) this.groups.set(label, (group = { attributes, since: new RebuiltMap() }));
+    return group;
+  }
+}
+
+interface Group {
+  readonly attributes: Attributes;
+  /** When each call acquired its lock, in this order. */
+  readonly since: RebuiltMap<number, number>;
 }

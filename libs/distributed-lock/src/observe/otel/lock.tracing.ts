@@ -12,7 +12,7 @@ import { isLockError, type LockWaitTimeoutError } from '../../port/lock.errors.j
 import type { LockEvent } from '../../lock/events/lock.events.js';
 import { internalsOf } from '../../lock/events/service-internals.js';
 import type { LockService } from '../../lock/lock.service.js';
-import { checkOptionNames, type OptionNames } from '../../options/option-names.js';
+import { checkOptionNames, type OptionNames } from '../../port/option-checks.js';
 import { errorType } from './lock.metrics.js';
 
 /** Options of `traceLocks` and of `LockTracingModule`. */

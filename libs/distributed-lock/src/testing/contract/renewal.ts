@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { LOCK } from '../../port/claim.js';
+import { LOCK } from '../../port/lock-store.js';
 import type { ContractGroup } from './stage.js';
 
 export const renewal = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { systemClock, type Clock } from '../../time/clock.js';
-import type { StoreCapability } from '../../port/capabilities.js';
+import { systemClock, type Clock } from '../../common/clock.js';
+import type { StoreCapability } from '../../port/timing.js';
 import type { LockStore, LockStoreFactory } from '../../port/lock-store.js';
 import { TestOwner, type AcquireOptions } from './test-owner.js';
 
@@ -123,6 +123,6 @@ export function needing<Cases extends ContractGroup>(needs: StoreCapability, cas
   return cases;
 }
 
-export type Owners<Count extends number, Found extends TestOwner[] = []> = Found['length'] extends Count
+type Owners<Count extends number, Found extends TestOwner[] = []> = Found['length'] extends Count
   ? Found
   : Owners<Count, [...Found, TestOwner]>;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { LOCK, type Claim } from '../../port/claim.js';
+import { LOCK, type Claim } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import type {
   AcquireReply,

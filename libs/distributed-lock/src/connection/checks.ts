@@ -1,0 +1,59 @@
+import { isPromiseLike } from '../common/promises.js';
+import type { LockStoreContext } from '../port/lock-store.js';
+import { LockConfigurationError, LockKeyError } from '../port/lock.errors.js';
+import { describeMs, describeServer } from '../port/option-checks.js';
+
+/** @throws LockConfigurationError unless several commands fit into a lease */
+export function checkCommandTimeout(commandTimeoutMs: number, { watchdogTimeoutMs }: LockStoreContext): void {
+  if (!Number.isInteger(commandTimeoutMs) || commandTimeoutMs < 1) {
+    throw new LockConfigurationError(
+      `commandTimeoutMs must be a whole number of ms, 1 or more; it is ${describeMs(commandTimeoutMs)}.`,
+    );
+  }
+  if (watchdogTimeoutMs < 3 * commandTimeoutMs) {
+    throw new LockConfigurationError(
+      `watchdogTimeoutMs (${watchdogTimeoutMs}) must be at least three times commandTimeoutMs (${commandTimeoutMs}): otherwise one slow answer loses the lock.`,
+    );
+  }
+}
+
+/** @param needed says what the store takes. Each message about its target begins with it */
+export function refusedTarget(needed: string, given: unknown): LockConfigurationError {
+  return new LockConfigurationError(`${needed}; it was given ${describeServer(given)}`);
+}
+
+/** @throws LockConfigurationError unless the target is an object, be it a client or options */
+export function assertObject(needed: string, target: unknown): asserts target is object {
+  const isObject = typeof target === 'object' && target !== null && !Array.isArray(target);
+  if (!isObject || isPromiseLike(target)) throw refusedTarget(needed, target);
+}
+
+/** True for an option that names nothing, such as one from an environment variable that is not set. */
+export function isEmpty(value: unknown): boolean {
+  return value === undefined || value === null || value === '';
+}
+
+/** Half of a character. UTF-8 encodes all of them alike, so that two keys would be one lock. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/**
+ * @param name `keyPrefix` and the key
+ * @param mostBytes of the name in UTF-8
+ * @param limit the end of the message, which says where the limit comes from
+ * @throws LockKeyError for a name that a back end cannot keep as it is
+ */
+export function checkNameBytes(name: string, mostBytes: number, limit: string): void {
+  const bytes = Buffer.byteLength(name);
+  if (bytes > mostBytes) {
+    throw new LockKeyError(
+      `The key "${name.slice(0, 40)}…" has ${bytes} bytes with its prefix; ${limit}.`,
+      name,
+    );
+  }
+  if (LONE_SURROGATE.test(name)) {
+    throw new LockKeyError(
+      `The key ${JSON.stringify(name)} has half of a surrogate pair, which UTF-8 cannot tell from other halves.`,
+      name,
+    );
+  }
+}

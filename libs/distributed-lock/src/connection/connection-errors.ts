@@ -1,0 +1,101 @@
+import { LockConfigurationError, LockStoreError } from '../port/lock.errors.js';
+
+const OUTCOME = {
+  unknown: 'did not answer',
+  unready: 'is not ready',
+  refused: 'refused',
+  unreachable: 'could not be reached',
+} as const;
+
+/** The errors of requests on a connection to one kind of server, and why there is no connection. */
+export class ConnectionErrors {
+  /** Why the last connection ended, or could not be opened. Absent while a connection is open. */
+  last: { readonly failure: StoreFailure; readonly error: unknown } | undefined;
+
+  /**
+   * @param server the name of the back end for messages: `PostgreSQL`
+   * @param address host and port of it, without user and password
+   */
+  constructor(
+    private readonly server: string,
+    private readonly address?: string,
+  ) {}
+
+  of(failure: StoreFailure, key: string | undefined, cause?: unknown): Error {
+    if (cause instanceof LockConfigurationError) return cause;
+    return storeError(this.server, failure, { key, cause });
+  }
+
+  /** The error of a request that was never sent. */
+  unsent(what: string, key: string | undefined): Error {
+    const { last } = this;
+    return last?.error instanceof LockConfigurationError ? last.error : this.noConnection(what, key);
+  }
+
+  noConnection(what: string, key?: string): LockStoreError {
+    const { last, server, address } = this;
+    const where = address === undefined ? server : `${server} at ${address}`;
+    if (last?.failure.reason === 'refused' || last?.failure.reason === 'unready') {
+      return storeError(where, last.failure, { key, cause: last.error });
+    }
+    const detail = last
+      ? `${what} (last error: ${last.failure.detail})`
+      : `${what}, and no answer that says why. Is it ${server} that listens there, and does it speak TLS exactly if the target does? Other servers and firewalls may be silent`;
+    return storeError(where, { reason: 'unreachable', detail }, { key, cause: last?.error });
+  }
+
+  /** @param reason `unknown` for a request that may have been executed */
+  closed(key: string | undefined, reason: 'unreachable' | 'unknown' = 'unreachable'): LockStoreError {
+    return storeError(this.server, { reason, detail: 'the store is closed' }, { key });
+  }
+}
+
+/** @param server the name of the back end for messages: `PostgreSQL` */
+export function storeError(
+  server: string,
+  { reason, detail, isAnswered = false }: StoreFailure,
+  { key, cause }: { readonly key?: string | undefined; readonly cause?: unknown } = {},
+): LockStoreError {
+  const outcome = OUTCOME[isAnswered ? 'unready' : reason];
+  return new LockStoreError(`${server} ${outcome}: ${detail}`, key, reason, { cause });
+}
+
+/** The same error with the reason `unknown`, for which the core releases the owner that asked. */
+export function asUnknown(error: LockStoreError): LockStoreError {
+  if (error.reason === 'unknown') return error;
+  return new LockStoreError(error.message, error.key, 'unknown', { cause: error });
+}
+
+/** The errors of OpenSSL and Node for a server without TLS. */
+const NO_TLS =
+  /SSL routines:.*(wrong version number|packet length too long)|before secure TLS connection was established/;
+/** The errors of Node for a certificate that it does not trust. */
+const UNTRUSTED = /self[- ]signed certificate|unable to (verify the first|get local issuer) certificate/;
+
+/**
+ * The text of an error. Some errors of sockets have only a code. An error of another realm, as under Jest, is no `Error` of
+ * this one.
+ */
+export function textOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null || !('message' in error)) return String(error);
+  const { message, code, name } = error as NodeJS.ErrnoException;
+  const text = message || (code ?? name);
+  const [withoutTls, detail = 'it closed the connection'] = NO_TLS.exec(text) ?? [];
+  if (withoutTls !== undefined) return `what answers there speaks no TLS (${detail})`;
+  if (UNTRUSTED.test(text))
+    return `${text}: give the certificate of its authority as ca in the options for TLS`;
+  return text;
+}
+
+/** The meaning of an error of a server or of its client for the request that failed. */
+export interface StoreFailure {
+  /**
+   * `unreachable`: it was not sent. `unready` and `refused`: it was not executed. `unknown`: it may have been, or may still
+   * be.
+   */
+  readonly reason: keyof typeof OUTCOME;
+  /** What happened and what to do, without values of the connection. */
+  readonly detail: string;
+  /** The server has answered an `unknown` request, so that it is not executed later. */
+  readonly isAnswered?: boolean;
+}

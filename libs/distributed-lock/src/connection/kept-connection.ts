@@ -1,0 +1,304 @@
+import type { Readable } from 'node:stream';
+import { giveUpAfter } from '../common/clock.js';
+import type { Chance, Clock } from '../common/clock.js';
+import { inBackground } from '../common/promises.js';
+import type { StoreState } from '../port/lock-store.js';
+import type { LockStoreError } from '../port/lock.errors.js';
+import { reconnectDelay } from './timing.js';
+
+/** A connection that was open for longer than this ends the series of failures. */
+const STABLE_MS = 1000;
+
+/** Opens a connection, and opens another one after a delay whenever it is lost. */
+export class KeptConnection<Connection extends { destroy(): void }> {
+  current: Connection | undefined;
+  private readonly outage: Outage | undefined;
+  private opening: AbortController | undefined;
+  private openedAt = -Infinity;
+  private failures = 0;
+  private isClosed = false;
+  private cancelReconnect = (): void => undefined;
+
+  constructor(private readonly options: KeptOptions<Connection>) {
+    const { outageError } = options;
+    this.outage = outageError && new Outage(options, outageError);
+  }
+
+  start(): void {
+    if (this.isClosed) return;
+    this.outage?.onDown();
+    this.connect();
+  }
+
+  /** The connection can send no more. One that was replaced is not lost again. */
+  lose(connection: Connection | undefined, error: unknown): void {
+    if (!connection || this.current !== connection) return;
+    this.current = undefined;
+    connection.destroy();
+    // A connection that fails right after it was opened counts as a failed attempt, so that the delays go on growing.
+    if (this.options.clock.now() - this.openedAt > STABLE_MS) this.failures = 0;
+    this.onDown(error);
+  }
+
+  /** Loses the connection, or ends the attempt to open one: another one is wanted. */
+  giveUp(error: unknown): void {
+    if (this.current) this.lose(this.current, error);
+    else this.opening?.abort(error);
+  }
+
+  /** Leaves no socket and no timer, whatever the server does. */
+  close(): void {
+    this.isClosed = true;
+    this.outage?.stop();
+    this.cancelReconnect();
+    this.opening?.abort();
+    const { current } = this;
+    this.current = undefined;
+    current?.destroy();
+  }
+
+  private connect(): void {
+    const { clock, attempt } = this.options;
+    const { withinMs, lateError, open } = attempt();
+    const opening = (this.opening = new AbortController());
+    const { signal } = opening;
+    const cancel = giveUpAfter(clock, withinMs, () => opening.abort(lateError));
+    const onLost = (error: unknown): void => {
+      if (this.opening === opening) this.lose(this.current, error);
+    };
+    const onNotOpen = (error: unknown): void => {
+      if (this.isClosed || this.opening !== opening) return;
+      this.opening = undefined;
+      this.onDown(error);
+    };
+    // The promise of an aborted attempt may never settle.
+    signal.addEventListener('abort', () => {
+      cancel();
+      onNotOpen(signal.reason);
+    });
+    inBackground(
+      open(signal, onLost)
+        .finally(cancel)
+        .then((connection) => (signal.aborted ? connection.destroy() : this.onOpened(connection))),
+      onNotOpen,
+    );
+  }
+
+  private onOpened(connection: Connection): void {
+    this.current = connection;
+    this.openedAt = this.options.clock.now();
+    this.outage?.onUp();
+    this.options.onOpen(connection);
+  }
+
+  private onDown(error: unknown): void {
+    if (this.isClosed) return;
+    const { clock, chance, quickAttempts = 0, onDown } = this.options;
+    const failures = this.failures++;
+    this.outage?.onDown();
+    this.cancelReconnect();
+    onDown(error, failures);
+    if (this.isClosed) return;
+    if (failures < quickAttempts) return this.connect();
+    const ms = reconnectDelay(chance, failures - quickAttempts);
+    this.cancelReconnect = clock.after(ms, () => this.connect());
+  }
+}
+
+export interface Attempt<Connection> {
+  readonly withinMs: number;
+  readonly lateError: Error;
+  /**
+   * @param signal aborts when the connection is no longer wanted
+   * @param onLost is called when an open connection can send no more
+   */
+  readonly open: (signal: AbortSignal, onLost: (error: unknown) => void) => Promise<Connection>;
+}
+
+interface KeptOptions<Connection> extends OutageOptions {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly attempt: () => Attempt<Connection>;
+  /** How many attempts after a failure are made without a delay; default 0. */
+  readonly quickAttempts?: number;
+  readonly onOpen: (connection: Connection) => void;
+  /** A connection was lost, or could not be opened. The next attempt follows. */
+  readonly onDown: (error: unknown, failures: number) => void;
+  /** The error that `onState` gets with an outage. Absent: no outage is reported. */
+  readonly outageError?: () => LockStoreError;
+}
+
+/**
+ * Reports when there is no connection, and when there is one again. A connection that is replaced within
+ * `commandTimeoutMs` is not reported, because no call has failed for it.
+ */
+export class Outage {
+  private downSince: number | undefined;
+  private isTold = false;
+  private cancel = (): void => undefined;
+
+  constructor(
+    private readonly options: OutageOptions,
+    private readonly error: () => LockStoreError,
+  ) {}
+
+  onDown(): void {
+    const { clock, commandTimeoutMs, onState } = this.options;
+    if (this.downSince !== undefined) return;
+    this.downSince = clock.now();
+    this.cancel = clock.after(commandTimeoutMs, () => {
+      this.isTold = true;
+      onState?.({ isUp: false, error: this.error() });
+    });
+  }
+
+  onUp(): void {
+    const { clock, onState } = this.options;
+    const { isTold, downSince } = this;
+    this.cancel();
+    this.downSince = undefined;
+    this.isTold = false;
+    if (isTold && downSince !== undefined) onState?.({ isUp: true, afterMs: clock.now() - downSince });
+  }
+
+  stop(): void {
+    this.cancel();
+  }
+}
+
+export interface OutageOptions {
+  readonly clock: Clock;
+  readonly commandTimeoutMs: number;
+  readonly onState?: ((state: StoreState) => void) | undefined;
+}
+
+/** The protocol of a store, to tell its server from others by what they send first. */
+export interface OwnProtocol {
+  /** The name of the server for messages: `PostgreSQL`. */
+  readonly server: string;
+  /** How a reply of the server begins, as latin1. */
+  readonly reply: RegExp;
+  /** How the target is written for a server with TLS. */
+  readonly tls: string;
+}
+
+/** How servers begin to speak, as latin1. A group is the version of the server. */
+const STARTS: readonly (readonly [server: string, start: RegExp])[] = [
+  // The length of a packet in three bytes, its number, and the version of the protocol, or an error.
+  ['MySQL', /^..\0\0(?:\n([^\0]*)|\xff)/s],
+  ['HTTP', /^HTTP\//],
+  // The first frame has the settings (4): three bytes of length, and its type.
+  // oxlint-disable-next-line no-control-regex -- bytes
+  ['HTTP/2', /^\0\0.\x04/s],
+  // An alert (21) or a handshake (22), of TLS 1.
+  // oxlint-disable-next-line no-control-regex -- bytes
+  ['TLS', /^[\x15\x16]\x03/],
+  ['SSH', /^SSH-/],
+  ['memcached', /^ERROR\r\n/],
+  ['Redis', /^[-+][A-Z]{2}/],
+  // An error, in version 3 or 2 of the protocol.
+  ['PostgreSQL', /^E.{0,5}S?FATAL/s],
+];
+
+const NAMES: Readonly<Record<string, string>> = {
+  MySQL: 'MySQL or MariaDB',
+  HTTP: 'an HTTP server',
+  'HTTP/2': 'an HTTP/2 server, as etcd',
+  TLS: 'a server that speaks TLS',
+  SSH: 'an SSH server',
+};
+
+/**
+ * @returns what is wrong with the first bytes of a connection, for messages; `undefined` if a server of `own` may have sent
+ * them
+ */
+export function strangeReply(first: Buffer, own: OwnProtocol): string | undefined {
+  const text = first.toString('latin1');
+  const [other, start] = STARTS.find(([, start]) => start.test(text)) ?? [];
+  if (other === own.server || (!other && own.reply.test(text))) return undefined;
+  const version = start?.exec(text)?.[1]?.replace(/[^\w.:+~-]/g, '');
+  const name = other === undefined ? 'another server' : (NAMES[other] ?? other);
+  const detail = other === 'TLS' ? own.tls : version;
+  return `no ${own.server} answers there, but ${name}${detail === undefined ? '' : ` (${detail})`}`;
+}
+
+/** @returns the message about a server that has closed a connection before it sent anything */
+export function closedUnanswered({ server, tls }: Omit<OwnProtocol, 'reply'>): string {
+  return `the server took the connection and closed it without an answer; is it ${server}? With TLS: ${tls}`;
+}
+
+/**
+ * Watches a connection that is being opened. Calls `onStrange` at most once, before the listeners of the client library run: for
+ * first bytes of another server, or if the connection is closed before any have come.
+ */
+export function watchFirstBytes(stream: Readable, own: OwnProtocol, onStrange: (error: Error) => void): void {
+  let isConnected = false;
+  const end = (): void => {
+    stream.removeListener('data', onData);
+    for (const event of ['error', 'end', 'close']) stream.removeListener(event, onClosed);
+  };
+  const onData = (first: Buffer): void => {
+    end();
+    const strange = strangeReply(first, own);
+    if (strange !== undefined) onStrange(new Error(strange));
+  };
+  const onClosed = (cause?: unknown): void => {
+    end();
+    if (isConnected) onStrange(new Error(closedUnanswered(own), { cause }));
+  };
+  stream.once('connect', () => (isConnected = true));
+  stream.prependListener('data', onData);
+  for (const event of ['error', 'end', 'close']) stream.prependListener(event, onClosed);
+}
+
+/** The callers that wait until a connection or a session is open. */
+export class Openings<Opened> {
+  private readonly waiting = new Set<Opening<Opened>>();
+
+  constructor(private readonly clock: Clock) {}
+
+  get size(): number {
+    return this.waiting.size;
+  }
+
+  /** @throws the error of `refuse`, or of `lateError` when nothing was opened within `withinMs` */
+  wait({ key, withinMs, lateError }: Wait): Promise<Opened> {
+    return new Promise((resolve, reject) => {
+      const cancel = giveUpAfter(this.clock, withinMs, () => {
+        this.waiting.delete(opening);
+        reject(lateError());
+      });
+      const opening = { key, cancel, resolve, reject };
+      this.waiting.add(opening);
+    });
+  }
+
+  onOpen(opened: Opened): void {
+    for (const { resolve } of this.takeAll()) resolve(opened);
+  }
+
+  refuse(errorFor: (key: string | undefined) => Error): void {
+    for (const { key, reject } of this.takeAll()) reject(errorFor(key));
+  }
+
+  private takeAll(): readonly Opening<Opened>[] {
+    const all = [...this.waiting];
+    this.waiting.clear();
+    for (const { cancel } of all) cancel();
+    return all;
+  }
+}
+
+interface Wait {
+  /** The key for errors. */
+  readonly key: string | undefined;
+  readonly withinMs: number;
+  readonly lateError: () => Error;
+}
+
+interface Opening<Opened> {
+  readonly key: string | undefined;
+  readonly cancel: () => void;
+  readonly resolve: (opened: Opened) => void;
+  readonly reject: (error: Error) => void;
+}

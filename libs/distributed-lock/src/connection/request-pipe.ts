@@ -1,0 +1,212 @@
+import type { Clock } from '../common/clock.js';
+import { giveUpAfter } from '../common/clock.js';
+
+/**
+ * The requests of one connection: one batch is in flight at a time, and the requests that come meanwhile go together in the
+ * next one.
+ */
+export class RequestPipe<Request extends PipedRequest> {
+  private inFlight: readonly Request[] = [];
+  private readonly deadline: ReplyDeadline<Request>;
+  private isScheduled = false;
+  private isClosed = false;
+
+  constructor(private readonly options: PipeOptions<Request>) {
+    const { clock, commandTimeoutMs, waiting } = options;
+    this.deadline = new ReplyDeadline({
+      clock,
+      commandTimeoutMs,
+      unanswered: () => [...waiting, ...this.inFlight],
+      onDue: (isDue) => this.onDue(isDue),
+    });
+  }
+
+  add(request: Request): void {
+    if (this.isClosed) return request.reject(this.options.closedError(request.key, 'unreachable'));
+    this.options.waiting.push(request);
+    this.schedule();
+    this.deadline.start();
+  }
+
+  /** Sends the next batch in a microtask: what is added before it runs goes together. */
+  schedule(): void {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    queueMicrotask(() => {
+      this.isScheduled = false;
+      this.sendNext();
+    });
+  }
+
+  sendNext(): void {
+    const { waiting, sendBatch } = this.options;
+    if (!this.isClosed && this.inFlight.length === 0 && waiting.size > 0) sendBatch();
+  }
+
+  send<Reply>(batch: readonly Request[], reply: Promise<Reply>, { onReply, onFailure }: Settle<Reply>): void {
+    this.inFlight = batch;
+    const isInFlight = (): boolean => this.inFlight === batch;
+    const onFailed = (error: unknown): void => (isInFlight() ? onFailure(error) : undefined);
+    const onReplied = (value: Reply): void => {
+      if (!isInFlight()) return;
+      try {
+        this.onAnswer();
+        onReply(value);
+        this.sendNext();
+      } catch (error) {
+        onFailed(error);
+      }
+    };
+    reply.then(onReplied, onFailed);
+    this.deadline.start();
+  }
+
+  /** A connection is open, so the server has just replied. The requests that waited for it have their whole time from now on. */
+  onOpen(): void {
+    this.deadline.onReply();
+    this.schedule();
+  }
+
+  /** The server still replies. The batch in flight is in flight no more. */
+  onAnswer(): void {
+    this.deadline.onReply();
+    this.inFlight = [];
+  }
+
+  takeInFlight(): readonly Request[] {
+    const { inFlight } = this;
+    this.inFlight = [];
+    return inFlight;
+  }
+
+  /** Rejects all requests, and those that follow. */
+  close(): void {
+    const { waiting, closedError } = this.options;
+    this.isClosed = true;
+    this.deadline.stop();
+    for (const request of this.takeInFlight()) request.reject(closedError(request.key, 'unknown'));
+    for (const request of waiting.take()) request.reject(closedError(request.key, 'unreachable'));
+  }
+
+  private onDue(isDue: (request: Request) => boolean): void {
+    const { waiting, commandTimeoutMs, onSilence, lateError } = this.options;
+    const isBehind = this.inFlight.length > 0;
+    if (this.inFlight.some(isDue)) onSilence(new Error(`nothing came back within ${commandTimeoutMs} ms`));
+    for (const request of waiting.take(isDue)) request.reject(lateError(request, isBehind));
+  }
+}
+
+export interface PipedRequest {
+  /** The key for errors. */
+  readonly key: string | undefined;
+  /** Our time when it came, in ms. */
+  readonly since: number;
+  reject(error: unknown): void;
+}
+
+interface PipeOptions<Request> {
+  readonly clock: Clock;
+  readonly commandTimeoutMs: number;
+  readonly waiting: WaitingRequests<Request>;
+  /** Takes a batch out of `waiting` and sends it by `send`, if there is a connection. No other batch is in flight. */
+  readonly sendBatch: () => void;
+  /** The batch in flight got no reply in time, so its requests and its connection must be given up. */
+  readonly onSilence: (error: Error) => void;
+  /** @param isBehind a batch before the request was in flight */
+  readonly lateError: (request: Request, isBehind: boolean) => unknown;
+  readonly closedError: (key: string | undefined, reason: 'unreachable' | 'unknown') => unknown;
+}
+
+/** The handlers of one batch. They run only while it is in flight. */
+interface Settle<Reply> {
+  readonly onReply: (reply: Reply) => void;
+  /** Must take the batch out of flight. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+/** Requests that wait for a connection, or for the reply to earlier ones, in the order in which they go. */
+export class WaitingRequests<Request> {
+  protected requests: Request[] = [];
+
+  get size(): number {
+    return this.requests.length;
+  }
+
+  push(request: Request): void {
+    this.requests.push(request);
+  }
+
+  /** Puts requests at the head of the queue, to be sent before all others. */
+  putBack(requests: readonly Request[]): void {
+    this.requests = [...requests, ...this.requests];
+  }
+
+  /** Removes and returns the requests that are wanted. */
+  take(isWanted: (request: Request) => boolean = () => true): readonly Request[] {
+    const taken: Request[] = [];
+    const left: Request[] = [];
+    for (const request of this.requests) (isWanted(request) ? taken : left).push(request);
+    if (taken.length > 0) this.requests = left;
+    return taken;
+  }
+
+  [Symbol.iterator](): IterableIterator<Request> {
+    return this.requests.values();
+  }
+}
+
+/**
+ * One timer for all requests of a connection. A deadline counts from the last reply, so that a request fails only when the
+ * server has stopped replying.
+ */
+export class ReplyDeadline<Request extends { readonly since: number }> {
+  private repliedAt = -Infinity;
+  private cancel: (() => void) | undefined;
+
+  constructor(private readonly options: DeadlineOptions<Request>) {}
+
+  /** A request was added to those without a reply. */
+  start(): void {
+    if (!this.cancel) this.fireIn(this.options.commandTimeoutMs);
+  }
+
+  onReply(at = this.options.clock.now()): void {
+    this.repliedAt = at;
+  }
+
+  /** Replaces the moment of the next check. */
+  fireIn(ms: number): void {
+    this.stop();
+    this.cancel = giveUpAfter(this.options.clock, ms, (overAt) => this.onOver(overAt));
+  }
+
+  stop(): void {
+    this.cancel?.();
+    this.cancel = undefined;
+  }
+
+  /** @param overAt when the timer was due. A request that was sent since then, in a long turn of the event loop, had no time for a reply */
+  private onOver(overAt: number): void {
+    const { unanswered, onDue, clock } = this.options;
+    this.cancel = undefined;
+    onDue((request) => this.dueAt(request) <= overAt);
+    let next = Infinity;
+    for (const request of unanswered()) next = Math.min(next, this.dueAt(request));
+    if (next < Infinity) this.fireIn(Math.max(1, Math.ceil(next - clock.now())));
+  }
+
+  private dueAt(request: Request): number {
+    const { timeoutOf, commandTimeoutMs } = this.options;
+    return Math.max(request.since, this.repliedAt) + (timeoutOf?.(request) ?? commandTimeoutMs);
+  }
+}
+
+interface DeadlineOptions<Request> {
+  readonly clock: Clock;
+  readonly commandTimeoutMs: number;
+  /** How long this request may take, where that is not `commandTimeoutMs`. */
+  readonly timeoutOf?: (request: Request) => number;
+  /** The requests without a reply: those that wait and those in flight. */
+  readonly unanswered: () => Iterable<Request>;
+  readonly onDue: (isDue: (request: Request) => boolean) => void;
+}

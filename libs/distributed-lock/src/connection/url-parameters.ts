@@ -1,0 +1,221 @@
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { nearestName } from '../port/option-checks.js';
+
+/** What a store does with one parameter of a URL: it follows a value that `read` takes, or says what to write instead. */
+export type UrlParameter =
+  | { readonly takes: string; readonly read: (text: string) => unknown }
+  | { readonly instead: string };
+
+/** All parameters that a store knows. It refuses every other one, because a parameter that does nothing misleads. */
+export type UrlParameters = Readonly<Record<string, UrlParameter>>;
+
+export const ANY_TEXT: UrlParameter = { takes: 'a text', read: (text) => (text === '' ? undefined : text) };
+export const WHOLE_NUMBER: UrlParameter = {
+  takes: 'a whole number',
+  read: (text) => (/^\d{1,9}$/.test(text) ? Number(text) : undefined),
+};
+export const TRUE_OR_FALSE: UrlParameter = oneOfTexts({ true: true, 1: true, false: false, 0: false });
+
+/** @param values what each text stands for */
+export function oneOfTexts(values: Readonly<Record<string, unknown>>): UrlParameter {
+  const read = (text: string): unknown => (Object.hasOwn(values, text) ? values[text] : undefined);
+  return { takes: Object.keys(values).join(', '), read };
+}
+
+/** The same advice for each of these names. */
+export function refused(instead: string, ...names: readonly string[]): UrlParameters {
+  return Object.fromEntries(names.map((name) => [name, { instead }]));
+}
+
+/** The names by which databases and their drivers ask for TLS. None of them may be ignored: the connection would be plain. */
+export const TLS_PARAMETERS = [
+  'ssl',
+  'tls',
+  'sslmode',
+  'ssl-mode',
+  'sslMode',
+  'ssl_mode',
+  'useSSL',
+  'requireSSL',
+  'requiressl',
+  'tlsMode',
+  'sslaccept',
+  'sslcert',
+  'sslkey',
+  'sslrootcert',
+  'sslca',
+  'ssl-ca',
+  'ssl-cert',
+  'ssl-key',
+  'sslpassword',
+  'sslidentity',
+  'sslcrl',
+  'ssl_ca',
+  'ssl_cert',
+  'ssl_key',
+  'ssl_cert_reqs',
+  'ssl_ca_certs',
+  'ssl_check_hostname',
+  'tlsCAFile',
+  'tlsInsecure',
+  'cacert',
+  'cert',
+  'key',
+  'ca',
+  'secure',
+  'verifyServerCertificate',
+  'channel_binding',
+  'gssencmode',
+  'sslnegotiation',
+  'rejectUnauthorized',
+] as const;
+
+/**
+ * The values of the parameters of a URL, by name. Messages do not repeat values, which may be secret.
+ *
+ * @param store the function of the store, as `redisStore`
+ * @param query what stands behind the `?` of the URL
+ * @throws LockConfigurationError for a parameter that the store does not follow, with what to write instead
+ */
+export function readParameters(
+  store: string,
+  query: string,
+  parameters: UrlParameters,
+): Readonly<Record<string, unknown>> {
+  const found: Record<string, unknown> = {};
+  for (const [name, text] of new URLSearchParams(query)) {
+    if (!/^[\w.-]{1,64}$/.test(name) || query.includes('@')) throw unencodedError(store);
+    if (Object.hasOwn(found, name)) throw refusal(store, name, 'It is given twice: write it once.');
+    const parameter = Object.hasOwn(parameters, name) ? parameters[name] : undefined;
+    if (!parameter) throw refusal(store, name, unknownAdvice(name, parameters));
+    if ('instead' in parameter) throw refusal(store, name, parameter.instead);
+    const value = parameter.read(text);
+    if (value === undefined) throw refusal(store, name, `It takes ${parameter.takes}.`);
+    found[name] = value;
+  }
+  return found;
+}
+
+/** For addresses that have no parameters: refuses the first one, by its name. */
+export function refuseParameters(store: string, address: string, parameters: UrlParameters): void {
+  const at = address.indexOf('?');
+  if (at >= 0) readParameters(store, address.slice(at + 1), parameters);
+}
+
+/**
+ * Decodes a part of a URL.
+ *
+ * @throws LockConfigurationError for a `%` that begins no encoded character
+ */
+export function decoded(store: string, text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new LockConfigurationError(
+      `${store} cannot read its URL: a % in it begins no encoded character. Write a % as %25, and users and passwords by encodeURIComponent.`,
+    );
+  }
+}
+
+/**
+ * Refuses options by which other libraries ask for TLS, and which this driver would ignore.
+ *
+ * @param known names that the driver does read
+ * @throws LockConfigurationError
+ */
+export function refuseOtherTlsNames(
+  store: string,
+  options: object,
+  { known, instead }: { readonly known: readonly string[]; readonly instead: string },
+): void {
+  for (const name of TLS_PARAMETERS) {
+    if (known.includes(name) || !(name in options)) continue;
+    const value = (options as Readonly<Record<string, unknown>>)[name];
+    if (value === undefined || value === null || value === false) continue;
+    throw new LockConfigurationError(`${store} cannot follow the option "${name}". ${instead}`);
+  }
+}
+
+function refusal(store: string, name: string, advice: string): LockConfigurationError {
+  return new LockConfigurationError(`${store} cannot follow the parameter "${name}" of its URL. ${advice}`);
+}
+
+function unencodedError(store: string): LockConfigurationError {
+  return new LockConfigurationError(
+    `${store} cannot read what stands behind the ? of its URL. A password that holds a ? or an @ must be written by encodeURIComponent.`,
+  );
+}
+
+function unknownAdvice(name: string, parameters: UrlParameters): string {
+  const followed = Object.keys(parameters).filter((known) => 'read' in (parameters[known] as UrlParameter));
+  const nearest = nearestName(name, followed);
+  if (nearest !== undefined) return `Did you mean ${nearest}?`;
+  const list = followed.length === 0 ? 'It takes none' : `It takes ${followed.join(', ')}`;
+  return `${list}: leave this one out.`;
+}
+
+/**
+ * All properties of options as they are now: hidden ones, too, as a pool of pg hides its password, and those that a class
+ * defines by getters, as configuration objects do.
+ */
+export function readOptions(source: object): Readonly<Record<string, unknown>> {
+  const values: Record<string, unknown> = {};
+  for (const name of optionNames(source)) values[name] = (source as Record<string, unknown>)[name];
+  return values;
+}
+
+function optionNames(source: object): ReadonlySet<string> {
+  const names = new Set(Object.getOwnPropertyNames(source));
+  for (let object = parentOf(source); object && parentOf(object); object = parentOf(object)) {
+    const described = Object.entries(Object.getOwnPropertyDescriptors(object));
+    for (const [name, property] of described) if ('get' in property || property.enumerable) names.add(name);
+  }
+  return names;
+}
+
+function parentOf(object: object): object | null {
+  return Object.getPrototypeOf(object) as object | null;
+}
+
+interface LiveSource {
+  /** The options of the application, which it may write to at any time. */
+  readonly read: () => object | undefined;
+  /** What they were when `options` was made from them. */
+  readonly first: Readonly<Record<string, unknown>>;
+  /** Options of the store's own, which stay as they are. */
+  readonly except: object;
+  /** A getter of the application has thrown. The last value goes on. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** Options that an application may add later. */
+const LATER = ['username', 'password', 'sentinelUsername', 'sentinelPassword'];
+
+/**
+ * Makes the options of a connection follow those of the application from now on: a value that changes there, such as a rotated
+ * password, is the one of the next attempt to connect. A value that does not change stays as the library has read it.
+ */
+export function keepLive(options: object, { read, first, except, onError }: LiveSource): void {
+  const values = options as Record<string, unknown>;
+  for (const name of new Set([...Object.keys(first), ...LATER])) {
+    if (name in except) continue;
+    let value = values[name];
+    let last = first[name];
+    Object.defineProperty(options, name, {
+      enumerable: true,
+      configurable: true,
+      get: () => {
+        try {
+          const now = (read() as Record<string, unknown> | undefined)?.[name];
+          if (now !== last) value = last = now;
+        } catch (error) {
+          onError(error);
+        }
+        return value;
+      },
+      set: (own: unknown) => {
+        value = own;
+      },
+    });
+  }
+}

@@ -1,0 +1,145 @@
+import type { ServerClock } from '../connection/server-clock.js';
+import { type AcquireRequest, isPlaceholder, type Notification } from '../port/lock-store.js';
+import { recheckAfter, SILENT_WAITER_MS } from '../port/timing.js';
+import { type Holder, isOver, remainingOf, type StoredWaiter, type TimedReading } from './document.js';
+import type { ActingClient } from './key-state.js';
+import type { Interest, Leases } from './timed-register.js';
+
+/** The owners of one client on one key, as this client knows them. A newer document tells what others did to them. */
+export class LaneOwners {
+  private readonly owners = new Map<string, OwnerOnLane>();
+
+  constructor(
+    private readonly key: string,
+    private readonly context: OwnersContext,
+  ) {}
+
+  get isEmpty(): boolean {
+    return this.owners.size === 0;
+  }
+
+  get waiting(): readonly string[] {
+    return [...this.owners].filter(([, { token }]) => token === undefined).map(([owner]) => owner);
+  }
+
+  get hasHolder(): boolean {
+    return this.waiting.length < this.owners.size;
+  }
+
+  holds(owner: string, token: number): boolean {
+    return this.owners.get(owner)?.token === token;
+  }
+
+  /** A grant may have been notified before, and is not forgotten. */
+  onNoteLeft({ owner, leaseMs, waitMs }: AcquireRequest): void {
+    if (!this.owners.has(owner)) this.onQueued(owner, leaseMs, waitMs);
+  }
+
+  onQueued(owner: string, leaseMs: number, waitMs: number): void {
+    this.owners.set(owner, { leaseMs });
+    this.context.leases?.start(this.key, owner, Math.min(waitMs, SILENT_WAITER_MS));
+  }
+
+  onGranted(owner: string, leaseMs: number, token: number): void {
+    this.owners.set(owner, { leaseMs, token });
+    this.context.leases?.start(this.key, owner, leaseMs);
+  }
+
+  onRenewed(owner: string, leaseMs: number): void {
+    if (this.owners.has(owner)) this.context.leases?.start(this.key, owner, leaseMs);
+  }
+
+  /** Forgets the owner, unless it holds under another token or waits again by now. */
+  onLost(owner: string, token: number): void {
+    if (this.owners.get(owner)?.token === token) this.onGone(owner);
+  }
+
+  onGone(owner: string): void {
+    this.owners.delete(owner);
+    this.context.leases?.end(owner);
+  }
+
+  /** Owners that hold have lost the lock. Owners that wait must enter the queue again. */
+  onSessionEnd(): readonly Notification[] {
+    const holding = [...this.owners].filter(([, { token }]) => token !== undefined);
+    return holding.map(([owner]) => {
+      this.onGone(owner);
+      return { kind: 'lost', owner };
+    });
+  }
+
+  /**
+   * How this client depends on the document. A register that polls reads it more often, the nearer one of these owners is to the
+   * head of the queue.
+   */
+  interestIn(queue: readonly StoredWaiter[]): Interest | undefined {
+    if (this.isEmpty) return undefined;
+    if (this.hasHolder) return 'held';
+    const { waiting } = this;
+    const first = queue.findIndex(({ owner }) => waiting.includes(owner));
+    return first < 0 ? queue.length : first;
+  }
+
+  /**
+   * Compares what this client knows with a newer document, and brings it up to date. A grant without the nonce of this client
+   * may be forged, so it is ignored, and the next recheck asks the back end. A grant that has expired is ignored, too: it may
+   * come from an earlier session of this client, and another owner may have the lock by now.
+   *
+   * @returns the notifications for the core
+   */
+  compare(timed: TimedReading, queue: readonly StoredWaiter[], now: () => number): readonly Notification[] {
+    const { holders } = timed.reading.document;
+    const notifications: Notification[] = [];
+    for (const [owner, { token, leaseMs }] of this.owners) {
+      const holder = holders.find((each) => each.owner === owner);
+      if (token === undefined) {
+        if (holder && holder.nonce === this.context.client.nonce && !isOver(holder.until, now())) {
+          this.onGranted(owner, leaseMs, holder.token);
+          notifications.push(grantTo(holder, this.validityOf(holder, leaseMs, timed), queue.length));
+        } else if (queue[0]?.owner === owner) {
+          const placeholder = holders.find((each) => isPlaceholder(each.owner));
+          if (placeholder)
+            notifications.push({
+              kind: 'recheck',
+              owner,
+              afterMs: recheckAfter(remainingOf(placeholder, now())),
+            });
+        }
+      } else if (holder?.token !== token) {
+        this.onGone(owner);
+        notifications.push({ kind: 'lost', owner });
+      } else {
+        if (holder.takeover) notifications.push({ kind: 'takeover', owner, ...holder.takeover });
+        if (queue.length > 0) notifications.push({ kind: 'contended', owner, waiting: queue.length });
+      }
+    }
+    return notifications;
+  }
+
+  /** Until when the owner of a grant by another client may believe in it. */
+  private validityOf(holder: Holder, leaseMs: number, timed: TimedReading): number {
+    const { leases, serverClock, client } = this.context;
+    if (leases) return leases.onGranted(holder, { key: this.key, leaseMs, timed });
+    if (holder.until === Infinity) return Infinity;
+    const grantedFor = holder.isUnconfirmed ? Math.min(leaseMs, client.initialLeaseMs) : leaseMs;
+    return serverClock.validityOf((holder.until as number) - grantedFor, grantedFor);
+  }
+}
+
+export interface OwnersContext {
+  readonly client: Pick<ActingClient, 'nonce' | 'initialLeaseMs'>;
+  readonly serverClock: ServerClock;
+  /** Absent where the back end ends leases. */
+  readonly leases: Leases | undefined;
+}
+
+interface OwnerOnLane {
+  readonly leaseMs: number;
+  /** The token of its grant; `undefined` while the owner waits. */
+  readonly token?: number;
+}
+
+function grantTo(holder: Holder, validUntil: number, waiting: number): Notification {
+  const { owner, token, lastToken } = holder;
+  return { kind: 'granted', owner, token, lastToken, validUntil, waiting, confirmed: !holder.isUnconfirmed };
+}

@@ -1,0 +1,139 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { follow } from '../../../../test/support/lock-world.js';
+import { LOCK } from '../port/lock-store.js';
+import type { AcquireRequest, Notification } from '../port/lock-store.js';
+import { LockStoreError } from '../port/lock.errors.js';
+import { ManualClock } from '../testing/manual-clock.js';
+import { MemoryDocuments, MemoryRegister } from '../memory/store.js';
+import { RELEASE_RETRY_MS } from '../connection/certain-releases.js';
+import { DocumentStore } from './store.js';
+import type { Swap, Take, WriteReply } from './timed-register.js';
+
+const KEY = 'k';
+const ROUND_TRIP_MS = 20;
+const COMMAND_TIMEOUT_MS = 100;
+const PERMITS = { kind: 'permits', permits: 2, weight: 1 } as const;
+
+/** A register at the other end of a network, on which other clients may always be first with a swap. */
+class FarRegister extends MemoryRegister {
+  override readonly commandTimeoutMs = COMMAND_TIMEOUT_MS as 1;
+  override readonly isRemote = true as false;
+  areOthersFirst = false;
+  readonly swapsAt: number[] = [];
+
+  constructor(
+    documents: MemoryDocuments,
+    id: string,
+    private readonly time: ManualClock,
+  ) {
+    super(documents, id, time);
+  }
+
+  override take(take: Take): Promise<WriteReply> {
+    take.notAfter();
+    return this.far(() => super.take(take));
+  }
+
+  override swap(swap: Swap): Promise<WriteReply> {
+    swap.notAfter();
+    this.swapsAt.push(this.time.now());
+    return this.far(async () =>
+      this.areOthersFirst ? { isDone: false, reading: await this.read(swap.name) } : super.swap(swap),
+    );
+  }
+
+  private async far<Reply>(request: () => Promise<Reply>): Promise<Reply> {
+    const pause = () => new Promise<void>((resolve) => this.time.after(ROUND_TRIP_MS / 2, resolve));
+    await pause();
+    const reply = await request();
+    await pause();
+    return reply;
+  }
+}
+
+describe('a lane whose writes lose to those of other clients', () => {
+  let clock: ManualClock;
+  let documents: MemoryDocuments;
+  let register: FarRegister;
+  let far: DocumentStore;
+  let near: DocumentStore;
+  let notifications: Notification[];
+
+  const request = (
+    store: DocumentStore,
+    number: number,
+    more: Partial<AcquireRequest> = {},
+  ): AcquireRequest => {
+    const owner = `${store.clientId}:${number}`;
+    return { key: KEY, owner, claim: LOCK, leaseMs: 30_000, waitMs: 0, ticket: 0, tokens: 1, ...more };
+  };
+  /** A task that must be written, and that is neither an acquire nor a release. */
+  const announce = (holder: string) =>
+    follow(far.announceTakeover({ key: KEY, owner: holder, graceMs: 1000, by: 'other' }));
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    documents = new MemoryDocuments(0);
+    const context = { clock, keyPrefix: '', watchdogTimeoutMs: 30_000 };
+    register = new FarRegister(documents, 'far', clock);
+    far = new DocumentStore({ name: 'far', clientId: 'far' }, register, context);
+    near = new DocumentStore(
+      { name: 'near', clientId: 'near' },
+      new MemoryRegister(documents, 'near', clock),
+      context,
+    );
+    notifications = [];
+    far.notifications$.subscribe((it) => notifications.push(it));
+  });
+
+  it('hears of the grant to an owner from its note on, while its reply is held up by other tasks', async () => {
+    await near.acquire(request(near, 1));
+    register.areOthersFirst = true;
+    // The two tasks that come meanwhile are one round.
+    follow(far.inspect(KEY));
+    announce('near:1');
+    const asked = follow(far.acquire(request(far, 1, { waitMs: 10_000 })));
+    // Two swaps are lost, so the owner leaves its note. The next swap is lost, too.
+    await clock.advance(4 * ROUND_TRIP_MS - 1);
+    await near.release(request(near, 1));
+    await clock.settle();
+    expect(asked.state).toBe('pending');
+    expect(notifications).toMatchObject([{ kind: 'granted', owner: 'far:1' }]);
+    register.areOthersFirst = false;
+    await clock.advance(1000);
+    expect(asked.value).toMatchObject({ kind: 'granted', confirmed: true });
+  });
+
+  it('fails what it has tried, and goes on with what came meanwhile', async () => {
+    await near.acquire(request(near, 1, { claim: PERMITS }));
+    register.areOthersFirst = true;
+    const askedAt = clock.now();
+    const tried = announce('near:1');
+    await clock.advance(COMMAND_TIMEOUT_MS);
+    const untried = follow(far.acquire(request(far, 1, { claim: PERMITS, waitMs: 10_000 })));
+    while (tried.state === 'pending') await clock.advance(1);
+    expect(tried.error).toBeInstanceOf(LockStoreError);
+    expect((tried.error as Error).message).toContain('other clients have written it first');
+    // The first reply, the time of a command, and the request that was under way then.
+    expect(clock.now() - askedAt).toBeLessThan(COMMAND_TIMEOUT_MS + 3 * ROUND_TRIP_MS);
+    register.areOthersFirst = false;
+    await clock.advance(3 * ROUND_TRIP_MS);
+    expect(untried.value).toMatchObject({ kind: 'granted' });
+  });
+
+  it('goes on with a release at once, for as long as it takes', async () => {
+    await near.acquire(request(near, 1, { claim: PERMITS }));
+    const holding = follow(far.acquire(request(far, 1, { claim: PERMITS })));
+    await clock.advance(5 * ROUND_TRIP_MS);
+    expect(holding.value.kind).toBe('granted');
+    register.areOthersFirst = true;
+    const released = follow(far.release({ ...request(far, 1, { claim: PERMITS }), flush: 'now' }));
+    await clock.advance(5 * COMMAND_TIMEOUT_MS);
+    expect(released.state).toBe('pending');
+    register.areOthersFirst = false;
+    await clock.advance(3 * ROUND_TRIP_MS);
+    expect(released.value).toBe('released');
+    const pauses = register.swapsAt.map((at, i) => at - (register.swapsAt[i - 1] ?? at));
+    expect(Math.max(...pauses)).toBeLessThan(RELEASE_RETRY_MS.least);
+  });
+});

@@ -1,0 +1,358 @@
+// Locks as documents, for memory, SQL, etcd and ZooKeeper alike. How they work: docs/document-stores.md
+import { Subject } from 'rxjs';
+import { Delays, systemChance } from '../common/clock.js';
+import { RebuiltMap } from '../common/collections.js';
+import { inBackground } from '../common/promises.js';
+import {
+  CertainReleases,
+  type ExecutedRelease,
+  type OwnerRequests,
+  RequestsByOwner,
+} from '../connection/certain-releases.js';
+import { ServerClock } from '../connection/server-clock.js';
+import {
+  type AcquireReply,
+  type AcquireRequest,
+  type Force,
+  type ForceReply,
+  type Introduction,
+  type KeyPage,
+  type ListRequest,
+  type LockSnapshot,
+  type LockStore,
+  type LockStoreContext,
+  type Notification,
+  placeholderOf,
+  type ReleaseReply,
+  type ReleaseRequest,
+  type Renewal,
+  type RenewalReply,
+  type TakeoverNotice,
+} from '../port/lock-store.js';
+import { LockStoreError } from '../port/lock.errors.js';
+import { leaseValidity, SILENT_WAITER_MS, snapshotsOf } from '../port/timing.js';
+import type { Reading } from './document.js';
+import type { AcquireOutcome, ActingClient } from './key-state.js';
+import { type Executed, Lane, type LaneContext } from './lane.js';
+import type { LeaseClient, Leases, Register } from './timed-register.js';
+import { TimedRegister } from './timed-register.js';
+
+/** How many held keys are read at a time after a gap. A process may hold so many that requests of its callers would wait behind them. */
+const READ_TOGETHER = 100;
+
+/** Locks in a register: one document for each key, one lane for each key that this client uses. */
+export class DocumentStore implements LockStore {
+  readonly name: string;
+  readonly clientId: string;
+  readonly attempted: Promise<void> | undefined;
+  readonly commandTimeoutMs: number;
+  readonly notifications$ = new Subject<Notification>();
+  private readonly lanes = new RebuiltMap<string, Lane>();
+  private readonly owners = new RequestsByOwner();
+  private readonly releases: CertainReleases;
+  private readonly delays: Delays;
+  private readonly timed: TimedRegister;
+  /** Absent where the back end ends leases. */
+  private readonly leases: Leases | undefined;
+  private readonly client: ActingClient & { minToken: number };
+  private readonly laneContext: LaneContext;
+  /** Lanes whose holders have not been read again since the last gap. */
+  private readonly unread = new Set<Lane>();
+  private isClosed = false;
+
+  constructor(
+    { name, clientId }: { readonly name: string; readonly clientId: string },
+    private readonly register: Register,
+    private readonly context: LockStoreContext,
+  ) {
+    const { clock, chance = systemChance } = context;
+    const { attempted, commandTimeoutMs, initialLeaseMs } = register;
+    this.name = name;
+    this.clientId = clientId;
+    this.attempted = attempted;
+    this.commandTimeoutMs = commandTimeoutMs;
+    const serverClock = new ServerClock(clock);
+    const { owners } = this;
+    this.releases = new CertainReleases(owners, { clock, chance, commandTimeoutMs });
+    const delays = (this.delays = new Delays(clock));
+    const leases = (this.leases = register.leasesOf?.(this.leaseClient()));
+    const client = (this.client = {
+      clientId,
+      minToken: 0,
+      nonce: chance.hex(8),
+      initialLeaseMs,
+      areRenewalsWritten: !leases,
+      isGone: (other: string) => register.isGone?.(other) ?? false,
+    });
+    this.timed = new TimedRegister({ register, client, owners, serverClock, clock });
+    const shared = { clock, chance, delays, client, serverClock, leases };
+    this.laneContext = {
+      ...shared,
+      register: this.timed,
+      notify: (notification) => this.notify(notification),
+      watch: (name, interest) => register.watch?.(name, interest),
+      onIdle: (name) => this.lanes.delete(name),
+    };
+    register.listen({
+      onReading: (name, reading) => this.onReading(name, reading),
+      onTime: (now, sentAt) => this.timed.onTime(now, sentAt),
+      onGap: () => this.onGap(),
+      onSessionEnd: () => {
+        for (const lane of this.lanes.values()) lane.onSessionEnd();
+        this.notify({ kind: 'recheck', afterMs: 0 });
+      },
+    });
+  }
+
+  get address(): string | undefined {
+    return this.register.address;
+  }
+
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const lane = this.laneOf(request.key);
+    const reply = lane.run(
+      (state) => {
+        this.leases?.extend(request.owner, Math.max(request.leaseMs, SILENT_WAITER_MS));
+        const outcome = state.acquire(request);
+        return (executed) => this.acquired(lane, { request, outcome, executed });
+      },
+      { request },
+    );
+    // A request may be refused after its owner has left a note, so the owner is released.
+    const undo = (error: unknown): void => {
+      if (isRefused(error)) inBackground(this.release(request), () => undefined);
+    };
+    if (request.waitMs > 0) inBackground(reply, undo);
+    return reply;
+  }
+
+  renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
+    return Promise.all(renewals.map((renewal) => this.renewOne(renewal)));
+  }
+
+  release(request: ReleaseRequest): Promise<ReleaseReply> {
+    const { key, owner } = request;
+    const released = this.releases.run(request, (state) => (onReply, onError) => {
+      this.releaseOnce(request, state).then(onReply, onError);
+    });
+    return released.catch((error: unknown) => {
+      // The lease and the ticket of the owner are over by now, or this client goes on to end them.
+      this.laneOf(key).forget(owner);
+      this.leases?.start(key, owner, 0);
+      throw error;
+    });
+  }
+
+  inspect(key: string): Promise<LockSnapshot | null> {
+    return this.laneOf(key).run((state) => {
+      const snapshot = state.snapshot(key);
+      return () => snapshot;
+    });
+  }
+
+  forceRelease(key: string, { owners }: Force = {}): Promise<ForceReply> {
+    return this.laneOf(key).run((state) => {
+      const reply = state.forceRelease(owners);
+      return () => reply;
+    });
+  }
+
+  announceTakeover(takeover: TakeoverNotice): Promise<'announced' | 'nobody to tell'> {
+    return this.laneOf(takeover.key).run((state) => {
+      const holds = state.announceTakeover(takeover);
+      return () => (holds ? 'announced' : 'nobody to tell');
+    });
+  }
+
+  introduce(introduction: Introduction): Promise<void> {
+    return this.register.introduce(introduction);
+  }
+
+  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    return this.register.readIntroductions(clientIds);
+  }
+
+  async list({ prefix, limit, cursor }: ListRequest): Promise<KeyPage> {
+    const request = { prefix: this.nameOf(prefix), after: cursor, most: limit };
+    const { names, after } = await this.register.list(request);
+    const { length } = this.context.keyPrefix;
+    const keys = names.map((name) => name.slice(length));
+    const found = await snapshotsOf(keys, (key) => this.inspect(key));
+    return { ...found, ...(after !== undefined && { cursor: after }) };
+  }
+
+  /** Owners that wait leave the queue first, because a closed client gets no notifications of grants. */
+  async close(): Promise<void> {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    const leaving = [...this.lanes.values()].flatMap((lane) =>
+      lane.owners.waiting.map((owner) =>
+        lane.run((state) => {
+          state.release({ owner });
+          return () => lane.owners.onGone(owner);
+        }),
+      ),
+    );
+    await Promise.race([Promise.allSettled(leaving), this.delays.wait(this.commandTimeoutMs)]);
+    const hasEntries = (await this.leases?.close()) ?? false;
+    this.releases.close();
+    this.delays.endAll();
+    await this.register.close(hasEntries);
+    this.notifications$.complete();
+  }
+
+  private releaseOnce(
+    request: ReleaseRequest,
+    { hasUnanswered: mayHaveNote }: OwnerRequests,
+  ): Promise<ExecutedRelease> {
+    const { key, holdUntil = 0, flush } = request;
+    const { clock } = this.context;
+    const lane = this.laneOf(key);
+    return lane.run(
+      (state) => {
+        const holdMs = holdUntil > 0 ? holdUntil - clock.now() : 0;
+        const wasHolder = state.release(request, { holdMs, mayHaveNote });
+        // The lease of the placeholder starts before the reply, which may be lost: a repeated release does not find the owner any more.
+        if (wasHolder && holdMs > 0) this.leases?.start(key, placeholderOf(request.owner), holdMs);
+        return ({ executedAt }) => {
+          this.onReleased(lane, request);
+          return { wasHolder, executedAt };
+        };
+      },
+      { mayWait: flush === undefined, isRelease: true },
+    );
+  }
+
+  private renewOne(renewal: Renewal): Promise<RenewalReply> {
+    const { key, owner, leaseMs, token } = renewal;
+    const lane = this.laneOf(key);
+    const reply = lane.run((state) => {
+      this.leases?.extend(owner, leaseMs);
+      const outcome = state.renew(renewal);
+      return ({ sentAt, waiting, validUntil }): RenewalReply => {
+        if (outcome === 'lost') {
+          lane.owners.onLost(owner, token);
+          return { kind: 'lost' };
+        }
+        lane.owners.onRenewed(owner, leaseMs);
+        const { lastToken } = outcome;
+        this.leases?.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
+        // The lease is in the document, but its validity is over. After `renewed` the core would renew at once, again and again.
+        if (validUntil <= this.context.clock.now()) return { kind: 'unknown', error: sessionInDoubt(key) };
+        return { kind: 'renewed', validUntil: Math.min(leaseValidity(sentAt, leaseMs), validUntil), waiting };
+      };
+    });
+    return reply.catch((error: LockStoreError) => ({ kind: 'unknown', error }));
+  }
+
+  private acquired(lane: Lane, { request, outcome, executed }: ExecutedAcquire): AcquireReply {
+    const { key, owner, leaseMs, waitMs } = request;
+    const { sentAt, waiting, validUntil: sessionUntil } = executed;
+    if (outcome.kind === 'queued') lane.owners.onQueued(owner, leaseMs, waitMs);
+    if (outcome.kind !== 'granted') return outcome;
+    const { kind, token, lastToken, confirmed } = outcome;
+    lane.owners.onGranted(owner, leaseMs, token);
+    this.leases?.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
+    this.onToken(lastToken);
+    const validUntil = Math.min(leaseValidity(sentAt, leaseMs), sessionUntil);
+    return { kind, token, lastToken, waiting, confirmed, validUntil };
+  }
+
+  private onToken(token: number): void {
+    if (!this.register.mayLoseWrites) return;
+    this.client.minToken = Math.max(this.client.minToken, token);
+  }
+
+  /** Tokens that come back may be given out again, so they count as unseen. */
+  private onReleased(lane: Lane, { owner, used }: ReleaseRequest): void {
+    lane.owners.onGone(owner);
+    if (used?.lastToken === this.client.minToken) this.client.minToken = used.token;
+  }
+
+  private leaseClient(): LeaseClient {
+    const { clock, watchdogTimeoutMs } = this.context;
+    const { clientId, commandTimeoutMs } = this;
+    return {
+      clientId,
+      clock,
+      commandTimeoutMs,
+      watchdogTimeoutMs,
+      holds: (key, owner, token) => this.lanes.get(this.nameOf(key))?.owners.holds(owner, token) ?? false,
+      end: ({ key, owner, isOver, onEnded }) => {
+        const ended = this.laneOf(key).run((state) => {
+          if (!isOver()) return () => undefined;
+          state.release({ owner });
+          return onEnded;
+        });
+        inBackground(ended, () => undefined);
+      },
+      notify: (notification) => this.notify(notification),
+    };
+  }
+
+  /** Another client has written this document. */
+  private onReading(name: string, reading: Reading): void {
+    const lane = this.lanes.get(name);
+    if (!lane) {
+      const key = name.slice(this.context.keyPrefix.length);
+      return this.leases?.onHolders(key, reading.document.holders);
+    }
+    lane.onReading(this.timed.arrived(reading));
+    lane.closeIfIdle();
+  }
+
+  /** Messages may have been lost. Owners that wait recheck, and those that hold learn from the document whether they still do. */
+  private onGap(): void {
+    this.notify({ kind: 'recheck', afterMs: 0 });
+    const isReading = this.unread.size > 0;
+    for (const lane of this.lanes.values()) if (lane.owners.hasHolder) this.unread.add(lane);
+    if (!isReading) inBackground(this.readHeldAgain(), () => undefined);
+  }
+
+  private async readHeldAgain(): Promise<void> {
+    while (this.unread.size > 0 && !this.isClosed) {
+      const part: Lane[] = [];
+      for (const lane of this.unread) {
+        part.push(lane);
+        // Before it is read, because a gap meanwhile makes it unread again.
+        this.unread.delete(lane);
+        if (part.length === READ_TOGETHER) break;
+      }
+      await Promise.all(part.filter(({ owners }) => owners.hasHolder).map((lane) => lane.readAgain()));
+    }
+  }
+
+  private laneOf(key: string): Lane {
+    const name = this.nameOf(key);
+    let lane = this.lanes.get(name);
+    if (!lane) {
+      this.lanes.set(name, (lane = new Lane(name, key, this.laneContext)));
+    }
+    return lane;
+  }
+
+  private nameOf(key: string): string {
+    return this.context.keyPrefix + key;
+  }
+
+  /** The listeners run later, as with a server, because a notification must not run inside the call of another client. */
+  private notify(notification: Notification): void {
+    if (notification.kind === 'granted') this.onToken(notification.lastToken);
+    queueMicrotask(() => this.notifications$.next(notification));
+  }
+}
+
+interface ExecutedAcquire {
+  readonly request: AcquireRequest;
+  readonly outcome: AcquireOutcome;
+  readonly executed: Executed;
+}
+
+function sessionInDoubt(key: string): LockStoreError {
+  const message = `Could not renew "${key}": it is held, but no keep-alive of this client's session was answered for so long that the session may end. The next one may be.`;
+  return new LockStoreError(message, key, 'unknown');
+}
+
+function isRefused(error: unknown): boolean {
+  return error instanceof LockStoreError && error.reason === 'refused';
+}

@@ -1,0 +1,265 @@
+import type { Socket } from 'node:net';
+import type { ChannelCredentials, Client, ClientDuplexStream, Metadata } from '@grpc/grpc-js';
+import { conceal } from '../common/redaction.js';
+import { type StoreFailure, textOf } from '../connection/connection-errors.js';
+import { closedUnanswered } from '../connection/kept-connection.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import type { CallName, Calls, EtcdGrpc, Method, WatchReply, WatchRequest } from './grpc.js';
+import { credentialsOf, type EtcdTls } from './target.js';
+
+const OPTIONS = {
+  // A connection of this store's own, which ends with it.
+  'grpc.use_local_subchannel_pool': 1,
+  'grpc.initial_reconnect_backoff_ms': 100,
+  'grpc.max_reconnect_backoff_ms': 500,
+  // etcd refuses clients that ping more often than every 5 s.
+  'grpc.keepalive_time_ms': 10_000,
+  'grpc.keepalive_timeout_ms': 5000,
+  'grpc.max_receive_message_length': -1,
+  'grpc.max_send_message_length': -1,
+  'grpc.service_config_disable_resolution': 1,
+  'grpc.enable_channelz': 0,
+};
+
+/** A connection to one member of the cluster. */
+export class EtcdMember {
+  private readonly client: Client;
+  private readonly sockets: ReadonlySet<Socket>;
+  private readonly exchanges = new Set<() => void>();
+  private token: string | undefined;
+
+  constructor(
+    readonly address: string,
+    private readonly etcd: EtcdGrpc,
+    tls: EtcdTls | undefined,
+  ) {
+    conceal(this, 'client', 'token');
+    const credentials = credentialsOf(etcd.grpc, tls);
+    this.sockets = socketsOf(credentials);
+    const name = tls?.servername;
+    const options = { ...OPTIONS, ...(name !== undefined && { 'grpc.ssl_target_name_override': name }) };
+    this.client = new etcd.grpc.Client(address, credentials, options);
+  }
+
+  setToken(token: string | undefined): void {
+    this.token = token;
+  }
+
+  /** Sends one request. Rejects with the error of gRPC. */
+  call<Name extends CallName>(name: Name, request: Calls[Name]['request']): Exchange<Calls[Name]['reply']> {
+    const method = this.etcd.methods[name];
+    let cancel = (): void => undefined;
+    const reply = new Promise<Calls[Name]['reply']>((resolve, reject) => {
+      if (method.requestStream) {
+        const stream = this.stream(method);
+        stream
+          .on('data', resolve)
+          .on('error', reject)
+          .on('end', () => reject(new Error('etcd sent no reply')));
+        stream.write(request);
+        stream.end();
+        cancel = () => stream.cancel();
+        return;
+      }
+      const call = this.client.makeUnaryRequest(
+        method.path,
+        method.requestSerialize,
+        method.responseDeserialize,
+        request,
+        this.metadata(),
+        (error, value) => (error ? reject(error) : resolve(value as Calls[Name]['reply'])),
+      );
+      cancel = () => call.cancel();
+    });
+    this.exchanges.add(cancel);
+    const forget = (): void => {
+      this.exchanges.delete(cancel);
+    };
+    reply.then(forget, forget);
+    return { reply, cancel };
+  }
+
+  /** A stream of watches. It fails with errors of gRPC. */
+  watch(): WatchStream {
+    const stream = this.stream(this.etcd.methods.Watch) as WatchStream;
+    const cancel = (): void => stream.cancel();
+    this.exchanges.add(cancel);
+    stream.on('close', () => this.exchanges.delete(cancel));
+    return stream;
+  }
+
+  /** Ends at once, whatever the member does. */
+  destroy(): void {
+    for (const cancel of this.exchanges) cancel();
+    this.client.close();
+    for (const socket of this.sockets) socket.destroy();
+  }
+
+  private stream(method: Method): ClientDuplexStream<object, object> {
+    const { path, requestSerialize, responseDeserialize } = method;
+    return this.client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, this.metadata());
+  }
+
+  /** A member that has lost its leader says so at once, instead of keeping silent. */
+  private metadata(): Metadata {
+    const metadata = new this.etcd.grpc.Metadata();
+    metadata.set('hasleader', 'true');
+    if (this.token !== undefined) metadata.set('token', this.token);
+    return metadata;
+  }
+}
+
+/** A request under way. `cancel` rejects its reply. */
+interface Exchange<Reply> {
+  readonly reply: Promise<Reply>;
+  readonly cancel: () => void;
+}
+
+export type WatchStream = ClientDuplexStream<WatchRequest, WatchReply>;
+
+/**
+ * The sockets that a client of gRPC opens with these credentials, which must be its own.
+ *
+ * A client that closes forgets the connection that it is making. While the server takes connections and is silent, as a process
+ * that is stopped, each attempt would leave a socket behind.
+ */
+function socketsOf(credentials: ChannelCredentials): ReadonlySet<Socket> {
+  const sockets = new Set<Socket>();
+  const create = credentials._createSecureConnector.bind(credentials);
+  credentials._createSecureConnector = (...args) => {
+    const connector = create(...args);
+    const connect = connector.connect.bind(connector);
+    connector.connect = (socket) => {
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+      return connect(socket);
+    };
+    return connector;
+  };
+  return sockets;
+}
+
+/** The meaning of an error of etcd or of gRPC for the request that failed. */
+export interface EtcdFailure extends StoreFailure {
+  /** This member is of no use now: requests go to the next one. */
+  readonly isOfMember?: boolean;
+  /** The batch was too large: its requests are sent again one by one. */
+  readonly isTooLarge?: boolean;
+  readonly needsToken?: boolean;
+  readonly isLeaseGone?: boolean;
+}
+
+const ETCD = { server: 'etcd', tls: 'the endpoint begins with https:' };
+
+/** Codes of gRPC. */
+const CANCELLED = 1;
+const UNKNOWN = 2;
+const PERMISSION_DENIED = 7;
+const FAILED_PRECONDITION = 9;
+const UNIMPLEMENTED = 12;
+const UNAVAILABLE = 14;
+
+/** Codes with which etcd has executed nothing. With any other code it may have begun with the request. */
+const REFUSALS: readonly number[] = [3, 5, 6, 7, 8, 9, 11, 12, 16];
+
+/** The words of gRPC for a request that it has not sent. A request that fails with other words counts as sent. */
+const NOT_SENT = /^(No connection established|Name resolution failed|Channel closed before call started)/;
+
+const FULL =
+  'its database is as large as its quota (NOSPACE). Compact it, run etcdctl defrag, and then etcdctl alarm disarm. Each lock makes two revisions: set --auto-compaction-retention, or raise --quota-backend-bytes';
+
+/** How errors of etcd itself begin, and the error of gRPC for a reply that it refuses to receive. */
+const OWN = /^(etcdserver|auth|grpc(?=: received message larger)): /;
+
+/** Errors of etcd, after "etcdserver: ". The first match counts, so a longer text stands before its part. Without words of ours etcd's own are told. */
+const OWN_WORDS: readonly (readonly [said: RegExp, failure: EtcdFailure])[] = [
+  // The request that raises the alarm is executed, and those after it are not.
+  [/database space exceeded/, { reason: 'unknown', isAnswered: true, detail: FULL }],
+  [/too many requests/, unready('it has too many requests under way. Its disk or its network is too slow')],
+  [/no leader/, unready('it has no leader', { isOfMember: true })],
+  [/not supported for learner|not capable|unhealthy cluster|corrupt/, unready('', { isOfMember: true })],
+  [/requested lease not found/, unready('the lease of this client is over', { isLeaseGone: true })],
+  [
+    /invalid auth token|revision of auth store is old/,
+    unready('the token of the user is not valid any more', { needsToken: true }),
+  ],
+  [/invalid user ID or password/, refused('user or password is wrong')],
+  [/user name (is empty|not found)/, refused('it asks for a user. Give etcdStore the option auth')],
+  [
+    /permission denied/,
+    refused(
+      'its user lacks rights on the keys of the locks. Run etcdctl role grant-permission <role> readwrite --prefix=true <root>',
+    ),
+  ],
+  [
+    /too many operations/,
+    refused(
+      'a transaction has too many operations. Acquire fewer keys together, or raise --max-txn-ops, which is 128 by default',
+    ),
+  ],
+  [
+    /request is too large|message larger than max/,
+    { ...refused('a request is too large. Raise --max-request-bytes'), isTooLarge: true },
+  ],
+  // Any part of the request may have been executed by then.
+  [/request timed out|leader changed|stopped/, { reason: 'unknown', detail: '', isOfMember: true }],
+];
+
+export function etcdFailure(error: unknown): EtcdFailure {
+  if (error instanceof LockConfigurationError) return refused(error.message);
+  const { code, details } = error as { readonly code?: unknown; readonly details?: unknown };
+  if (typeof code !== 'number' || typeof details !== 'string') {
+    return { reason: 'unknown', detail: textOf(error), isOfMember: true };
+  }
+  if (OWN.test(details)) return failureIn(details, code);
+  if (NOT_SENT.test(details)) return { reason: 'unreachable', detail: shortened(details), isOfMember: true };
+  if (code === CANCELLED)
+    return { reason: 'unknown', detail: 'the connection was given up', isOfMember: true };
+  if (code === UNIMPLEMENTED) {
+    return { ...refused(`${details}. Is it an etcd of version 3.4 or later?`), isOfMember: true };
+  }
+  if (code === PERMISSION_DENIED) return refused(details);
+  const isConnection = code === UNAVAILABLE || code === UNKNOWN;
+  const detail = isConnection ? details : `${details} (gRPC ${code})`;
+  return { reason: 'unknown', detail, isOfMember: true };
+}
+
+/** The error of a watch that etcd has ended. @param reason "rpc error: code = PermissionDenied desc = etcdserver: …" */
+export function watchError(reason: string): Error {
+  const [, name, details = reason] = /^rpc error: code = (\w+) desc = (.*)$/s.exec(reason) ?? [];
+  const isRefusal = name !== undefined && !['Unavailable', 'Unknown'].includes(name);
+  return Object.assign(new Error(details), { code: isRefusal ? FAILED_PRECONDITION : UNAVAILABLE, details });
+}
+
+function failureIn(details: string, code: number): EtcdFailure {
+  const said = details.replace(/^\w+: /, '');
+  const [, known] = OWN_WORDS.find(([pattern]) => pattern.test(said)) ?? [];
+  if (!known && !REFUSALS.includes(code)) return { reason: 'unknown', detail: said, isOfMember: true };
+  if (!known) return refused(said);
+  return known.detail === '' ? { ...known, detail: said } : known;
+}
+
+/** The text of an error of gRPC without its notes on how it resolved the name. */
+function shortened(details: string): string {
+  const last = /Last error: (?:null|(.*?))\. Resolution note:/s.exec(details)?.[1];
+  const said = last ? last.replace(/^Error: /, '') : details.replace(/\. Resolution note:.*$/, '');
+  return explained(said);
+}
+
+/** gRPC hides what has answered. */
+function explained(said: string): string {
+  const [noHttp2] = /^(Protocol error|Parse Error|Failed to connect)/.exec(said) ?? [];
+  if (noHttp2 !== undefined) {
+    return `${noHttp2}: no etcd answers there, or it speaks TLS and the endpoint does not begin with https:`;
+  }
+  if (said.startsWith('read ECONNRESET')) return `${said}: ${closedUnanswered(ETCD)}`;
+  return textOf({ message: said });
+}
+
+function unready(detail: string, flags: Partial<EtcdFailure> = {}): EtcdFailure {
+  return { reason: 'unready', detail, ...flags };
+}
+
+function refused(detail: string): EtcdFailure {
+  return { reason: 'refused', detail };
+}

@@ -1,0 +1,186 @@
+import { RequestPipe, WaitingRequests } from '../connection/request-pipe.js';
+import type { EtcdOutbox } from './batch.js';
+import { Batch, type EtcdRequest } from './batch.js';
+import type { EtcdContext } from './client.js';
+import type { Compare, RequestOp, TxnReply, TxnRequest } from './grpc.js';
+import { etcdFailure, type EtcdFailure } from './member.js';
+import type { EtcdMember } from './member.js';
+import { epochText, type EtcdSession } from './sessions.js';
+
+/**
+ * The transactions of this client. One is in flight at a time, and the requests that come meanwhile go together in the next one.
+ *
+ * The fence: each transaction that writes compares the epoch of its session. One that was not answered may be executed at any
+ * time later. So the next transaction raises the epoch. Once that transaction is executed, etcd refuses the earlier one.
+ */
+export class EtcdPipe {
+  private readonly waiting = new WaitingRequests<EtcdRequest>();
+  private readonly pipe: RequestPipe<EtcdRequest>;
+  private onSilence: (error: Error) => void = () => undefined;
+  /** The revision of the last reply. */
+  private revision = 0;
+
+  constructor(private readonly options: PipeOptions) {
+    const { client, commandTimeoutMs } = options;
+    const { errors } = client;
+    this.pipe = new RequestPipe({
+      ...options,
+      waiting: this.waiting,
+      sendBatch: () => this.sendBatch(),
+      onSilence: (error) => this.onSilence(error),
+      lateError: ({ key }) => errors.unsent(`no connection within ${commandTimeoutMs} ms`, key),
+      closedError: (key, reason) => errors.closed(key, reason),
+    });
+  }
+
+  /** @throws LockStoreError, with the reason `unknown` if etcd may have executed the request */
+  run<Reply>(request: NewRequest<Reply>): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      this.pipe.add({ ...request, since: this.options.clock.now(), resolve, reject } as EtcdRequest);
+    });
+  }
+
+  /** A member is open, so that requests can be sent. */
+  schedule(): void {
+    this.pipe.onOpen();
+  }
+
+  /** etcd refuses this client: the requests need not wait for their deadlines. */
+  refuseWaiting(): void {
+    const { errors } = this.options.client;
+    for (const request of this.waiting.take()) request.reject(errors.unsent('no connection', request.key));
+  }
+
+  close(): void {
+    this.pipe.close();
+  }
+
+  private sendBatch(): void {
+    const { client, session: sessionNow } = this.options;
+    const { member } = client;
+    if (!member) return;
+    const session = sessionNow();
+    this.refuseThoseOfOtherSessions(session);
+    if (this.waiting.size === 0) return;
+    const batch = new Batch();
+    this.waiting.take((request) => batch.add(request));
+    const epoch = session?.needsFence ? session.epoch + 1 : undefined;
+    const isWrite = epoch !== undefined || batch.requests.some((request) => request.session);
+    const { request, answersIn } = this.requestFor(batch, session, { epoch, isWrite });
+    const { reply, cancel } = member.call('Txn', request);
+    const newest = Math.max(this.revision, this.options.newestRevision());
+    const sent: Sent = { batch, member, session, isWrite, newest, epoch, answersIn };
+    // Noted before the reply, because a transaction without a reply may have raised the epoch.
+    if (session && epoch !== undefined) session.epoch = epoch;
+    const onFailure = (error: unknown): void => this.onFailure(sent, error);
+    this.onSilence = (error) => {
+      cancel();
+      onFailure(error);
+    };
+    this.pipe.send(batch.requests, reply, { onReply: (txn) => this.onReply(sent, txn), onFailure });
+  }
+
+  private requestFor(
+    batch: Batch,
+    session: EtcdSession | undefined,
+    { epoch, isWrite }: Pick<Sent, 'epoch' | 'isWrite'>,
+  ): { readonly request: TxnRequest; readonly answersIn: Sent['answersIn'] } {
+    const { operations, answersIn } = batch.toTxn(this.options.keys, isWrite);
+    if (!session) return { request: { success: operations }, answersIn };
+    const key = this.options.keys.session(session.id);
+    const failure: RequestOp[] = [{ requestRange: { key, countOnly: true } }];
+    const value = epochText(epoch ?? session.epoch);
+    const compare: Compare[] = [
+      { key, target: 'VALUE', result: epoch === undefined ? 'EQUAL' : 'LESS', value },
+    ];
+    const fence: RequestOp[] = epoch === undefined ? [] : [{ requestPut: { key, value, ignoreLease: true } }];
+    return { request: { compare, success: [...operations, ...fence], failure }, answersIn };
+  }
+
+  private onReply(sent: Sent, { header, succeeded, responses }: TxnReply): void {
+    this.revision = header?.revision ?? 0;
+    if (header && header.revision < sent.newest) this.options.onRestored(header.revision);
+    const { batch, session, epoch } = sent;
+    if (!succeeded && session) {
+      // etcd executed nothing of the transaction. If even the fence found another epoch, somebody else has written the presence.
+      const isGone = responses[0]?.responseRange?.count === 0 || epoch !== undefined;
+      if (isGone) this.options.onSessionGone(session);
+      else session.needsFence = true;
+      return this.waiting.putBack(batch.requests);
+    }
+    if (session && epoch !== undefined) session.needsFence = false;
+    const { revision } = this;
+    const { outbox } = this.options;
+    const answers = sent.answersIn(responses);
+    for (const [i, request] of batch.requests.entries()) {
+      try {
+        const { reply, told } = answers[i] as (typeof answers)[number];
+        request.resolve(request.toReply(reply, revision));
+        if (request.messages && reply.succeeded) outbox.tell(request.messages, told, revision);
+      } catch (error) {
+        request.reject(error);
+      }
+    }
+  }
+
+  private refuseThoseOfOtherSessions(session: EtcdSession | undefined): void {
+    const { errors } = this.options.client;
+    const isOld = (request: EtcdRequest): boolean =>
+      request.session !== undefined && request.session !== session;
+    for (const request of this.waiting.take(isOld)) {
+      const detail = `the session ${request.session?.id} of this client is over`;
+      request.reject(errors.of({ reason: 'unready', detail }, request.key));
+    }
+  }
+
+  private onFailure({ batch, member, session, isWrite }: Sent, error: unknown): void {
+    this.pipe.takeInFlight();
+    const { clock, commandTimeoutMs, client, onSessionGone } = this.options;
+    const failure = etcdFailure(error);
+    const now = clock.now();
+    if (failure.reason === 'unknown') {
+      if (session && isWrite && !failure.isAnswered) session.needsFence = true;
+      this.rejectAll(batch.requests, isWrite ? failure : { ...failure, reason: 'unready' }, error);
+    } else {
+      if (failure.isLeaseGone && session) onSessionGone(session);
+      const isTogether = failure.isTooLarge && batch.requests.length > 1;
+      const mayRepeat = isTogether || failure.isOfMember || failure.needsToken || failure.isLeaseGone;
+      const again = mayRepeat ? batch.requests.filter(({ since }) => now < since + commandTimeoutMs) : [];
+      const failed = batch.requests.filter((request) => !again.includes(request));
+      this.rejectAll(failed, failure, error);
+      this.waiting.putBack(again.map((request) => (isTogether ? { ...request, isAlone: true } : request)));
+    }
+    client.onFailure(member, failure, error);
+    this.pipe.sendNext();
+  }
+
+  private rejectAll(requests: readonly EtcdRequest[], failure: EtcdFailure, cause: unknown): void {
+    const { errors } = this.options.client;
+    for (const request of requests) request.reject(errors.of(failure, request.key, cause));
+  }
+}
+
+interface PipeOptions extends EtcdContext {
+  /** Sends the messages that the transaction of their write had no room for. */
+  readonly outbox: EtcdOutbox;
+  readonly session: () => EtcdSession | undefined;
+  /** The newest revision of etcd that the mailbox has seen. */
+  readonly newestRevision: () => number;
+  /** The revision is lower than an earlier one, so etcd was restored from a snapshot. */
+  readonly onRestored: (revision: number) => void;
+  readonly onSessionGone: (session: EtcdSession) => void;
+}
+
+type NewRequest<Reply> = Omit<EtcdRequest<Reply>, 'since' | 'resolve' | 'reject'>;
+
+interface Sent {
+  readonly batch: Batch;
+  readonly member: EtcdMember;
+  readonly session: EtcdSession | undefined;
+  readonly isWrite: boolean;
+  readonly answersIn: ReturnType<Batch['toTxn']>['answersIn'];
+  /** The newest revision that this client knew when it sent the transaction. The reply has at least this one. */
+  readonly newest: number;
+  /** The epoch that the transaction writes, if it raises the epoch. */
+  readonly epoch: number | undefined;
+}

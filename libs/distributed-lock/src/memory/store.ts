@@ -1,0 +1,222 @@
+import type { Clock } from '../common/clock.js';
+import { systemChance, timeOfDay } from '../common/clock.js';
+import {
+  clientsOf,
+  FREE,
+  isFree,
+  isOver,
+  type LockDocument,
+  type Note,
+  type Reading,
+  resolveAll,
+  type StoredNote,
+} from '../document/document.js';
+import { DocumentStore } from '../document/store.js';
+import type {
+  NamePage,
+  NameRequest,
+  Register,
+  RegisterListener,
+  Swap,
+  Take,
+  WriteReply,
+} from '../document/timed-register.js';
+import type { Introduction, LockStoreFactory } from '../port/lock-store.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { describeGiven } from '../port/option-checks.js';
+
+const NO_ENTRY: Entry = { version: 0, document: FREE, notes: [], lastToken: 0 };
+const MIN_SWEEP = 256;
+
+/** The documents that all clients of one memory store share. Free documents are deleted. */
+export class MemoryDocuments {
+  /** By client. One that has closed has none. */
+  readonly listeners = new Map<string, RegisterListener>();
+  readonly introductions = new Map<string, { readonly text: string; readonly until: number }>();
+  private readonly entries = new Map<string, Entry>();
+  /** The last fencing token of all names, because documents that are free are deleted. */
+  private lastToken: number;
+  private lastVersion = 0;
+  private lastNoteAt = 0;
+  private nextSweep = MIN_SWEEP;
+
+  /** @param startedAt wall-clock ms: tokens start from it, so that they grow across restarts of the process */
+  constructor(startedAt: number) {
+    this.lastToken = startedAt * 1000;
+  }
+
+  /** In the order of names. */
+  namesAfter({ prefix, after }: NameRequest): readonly string[] {
+    const isNext = (name: string) => name.startsWith(prefix) && (after === undefined || name > after);
+    return [...this.entries.keys()].filter(isNext).sort();
+  }
+
+  read(name: string, now: number): Reading {
+    const { version, document, notes, lastToken } = this.entries.get(name) ?? NO_ENTRY;
+    return {
+      version,
+      order: this.lastVersion,
+      document,
+      notes,
+      notesRead: notes.length,
+      lastToken,
+      ticks: this.lastToken,
+      nextTicket: Math.floor(now * 1000),
+      now,
+    };
+  }
+
+  write(name: string, entry: Omit<Entry, 'version'>, now: number): Reading {
+    const { lastToken: before } = this.entries.get(name) ?? NO_ENTRY;
+    const isGivenBack = before === this.lastToken && entry.lastToken < before;
+    this.lastToken = isGivenBack ? entry.lastToken : Math.max(this.lastToken, entry.lastToken);
+    this.lastVersion += 1;
+    if (isFree(entry.document) && entry.notes.length === 0) this.entries.delete(name);
+    else this.entries.set(name, { ...entry, version: this.lastVersion });
+    if (this.entries.size > this.nextSweep) this.sweep(now);
+    return this.read(name, now);
+  }
+
+  addNotes(name: string, added: readonly Note[], now: number): void {
+    const entry = this.entries.get(name) ?? NO_ENTRY;
+    const stored = added.map((note) => ({ ...note, at: this.noteAt(now) }));
+    this.entries.set(name, { ...entry, notes: [...entry.notes, ...stored] });
+  }
+
+  tell(name: string, clients: readonly string[], now: number): void {
+    for (const client of clients) this.listeners.get(client)?.onReading(name, this.read(name, now));
+  }
+
+  /** Deletes documents whose leases are all over, because no later call may ever ask for them. */
+  private sweep(now: number): void {
+    for (const [name, { document, notes }] of this.entries) {
+      const isUsed = [...document.holders, ...document.queue].some(({ until }) => !isOver(until, now));
+      if (!isUsed && notes.length === 0) this.entries.delete(name);
+    }
+    this.nextSweep = 2 * this.entries.size + MIN_SWEEP;
+  }
+
+  /** The time in µs. Each call returns a larger number than the one before. */
+  private noteAt(now: number): number {
+    return (this.lastNoteAt = Math.max(this.lastNoteAt + 1, Math.floor(now * 1000)));
+  }
+}
+
+/** A register in the memory of this process. It loses no notification, and knows which clients are closed. */
+export class MemoryRegister implements Register {
+  readonly commandTimeoutMs = 1;
+  readonly initialLeaseMs = Infinity;
+  readonly mayLoseWrites = true;
+  readonly isRemote = false;
+
+  constructor(
+    private readonly documents: MemoryDocuments,
+    private readonly clientId: string,
+    private readonly clock: Clock,
+  ) {}
+
+  listen(listener: RegisterListener): void {
+    this.documents.listeners.set(this.clientId, listener);
+  }
+
+  isGone(clientId: string): boolean {
+    return !this.documents.listeners.has(clientId);
+  }
+
+  async take(take: Take): Promise<WriteReply> {
+    const now = this.clock.now();
+    const before = this.documents.read(take.name, now);
+    if (isFree(before.document)) return { isDone: true, reading: this.grant(take, before) };
+    if (take.notes.length > 0) {
+      this.documents.addNotes(take.name, take.notes, now);
+      this.documents.tell(take.name, clientsOf(before.document.holders), now);
+    }
+    return { isDone: false, reading: this.documents.read(take.name, now) };
+  }
+
+  async swap({ name, expected, next, lastToken, isExact, notified }: Swap): Promise<WriteReply> {
+    const now = this.clock.now();
+    const { version, notes } = this.documents.read(name, now);
+    const isDone = version === expected.version && (!isExact || notes.length === expected.notesRead);
+    if (isDone) {
+      const document = resolveAll(next, now);
+      this.documents.write(name, { document, notes: notes.slice(expected.notesRead), lastToken }, now);
+      this.documents.tell(name, notified, now);
+    }
+    return { isDone, reading: this.documents.read(name, now) };
+  }
+
+  async read(name: string): Promise<Reading> {
+    return this.documents.read(name, this.clock.now());
+  }
+
+  async introduce({ clientId, text, leaseMs }: Introduction): Promise<void> {
+    const { introductions } = this.documents;
+    const now = this.clock.now();
+    for (const [id, { until }] of introductions) if (until <= now) introductions.delete(id);
+    introductions.set(clientId, { text, until: now + leaseMs });
+  }
+
+  async readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    const found = clientIds.map((id) => this.documents.introductions.get(id));
+    return found.map((each) => (each && each.until > this.clock.now() ? each.text : undefined));
+  }
+
+  async list(request: NameRequest): Promise<NamePage> {
+    const all = this.documents.namesAfter(request);
+    const names = all.slice(0, request.most);
+    return { names, after: names.length < all.length ? names.at(-1) : undefined };
+  }
+
+  async close(): Promise<void> {
+    this.documents.listeners.delete(this.clientId);
+  }
+
+  private grant({ name, request, minToken }: Take, { lastToken: last, ticks, now }: Reading): Reading {
+    const { owner, claim, leaseMs, tokens } = request;
+    const token = Math.max(last, ticks, minToken) + 1;
+    const lastToken = token + tokens - 1;
+    const document = { holders: [{ owner, claim, token, lastToken, until: now + leaseMs }], queue: [] };
+    return this.documents.write(name, { document, notes: [], lastToken }, now);
+  }
+}
+
+interface Entry {
+  readonly version: number;
+  readonly document: LockDocument;
+  readonly notes: readonly StoredNote[];
+  readonly lastToken: number;
+}
+
+/**
+ * Locks in the memory of this process, one thread of it: the embedded default, and all that tests need.
+ *
+ * Excludes callers of this thread only: worker threads, as those of Piscina, share no memory, and so no locks. Registrations and
+ * applications that are given the result of the same call share their locks. The results of two calls share nothing. Order,
+ * tokens and expiry are those of Redis.
+ *
+ * @example
+ * ```ts
+ * import { DistributedLockModule, memoryStore } from 'nestjs-distributed-lock';
+ *
+ * DistributedLockModule.forRoot({ store: memoryStore() });
+ * ```
+ */
+export function memoryStore(): LockStoreFactory;
+export function memoryStore(given?: unknown): LockStoreFactory {
+  if (given !== undefined) {
+    throw new LockConfigurationError(
+      `memoryStore takes nothing; it was given ${describeGiven(given)}. For locks in Redis write redisStore(…).`,
+    );
+  }
+  let documents: MemoryDocuments | undefined;
+  return {
+    create(context) {
+      const { clock, chance = systemChance } = context;
+      const clientId = chance.uuid();
+      documents ??= new MemoryDocuments(timeOfDay(clock));
+      const register = new MemoryRegister(documents, clientId, clock);
+      return new DocumentStore({ name: 'memory', clientId }, register, context);
+    },
+  };
+}

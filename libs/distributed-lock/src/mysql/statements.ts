@@ -1,0 +1,155 @@
+import { documentText, noteText, takenText } from '../document/text.js';
+import { FREE_FOR_MS, UNWRITTEN_FOR_MS } from '../sql/database.js';
+import type { Swap, Take } from '../document/timed-register.js';
+
+const sinceEpoch = (time: string) => `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ${time})`;
+/**
+ * When the statement began, in microseconds since 1970. `NOW` and `UNIX_TIMESTAMP` are ambiguous for an hour of each autumn.
+ */
+const NOW = sinceEpoch('UTC_TIMESTAMP(6)');
+/** When the expression is evaluated. That may be later, because the statement has waited for a row. */
+const HERE = sinceEpoch('SYSDATE(6)');
+
+export const MARIADB_NO_WAIT: NoWait = {
+  prefix: 'SET STATEMENT innodb_lock_wait_timeout = 0 FOR ',
+  condition: () => 'TRUE',
+};
+export const MYSQL_NO_WAIT: NoWait = {
+  prefix: '',
+  // The derived table is read before anything is written.
+  condition: (table, names) =>
+    `(SELECT locked FROM (SELECT COUNT(*) AS locked FROM ${table} WHERE name IN (${names}) FOR UPDATE NOWAIT) AS l) >= 0`,
+};
+
+const COLUMNS = 'name, writer, version, state, last, at, notes';
+
+/**
+ * The statements of the lock table. A write replies with no row, so each write has a random mark, and the reading after it
+ * tells by the mark who has written.
+ */
+export class MysqlStatements {
+  /** @param table quoted */
+  constructor(
+    private readonly table: string,
+    private readonly noWait: NoWait,
+  ) {}
+
+  /**
+   * MySQL assigns from left to right, and each assignment sees the columns that are assigned already. `writer` comes first
+   * because the others depend on its new value, and `state` last because `writer` depends on its old one.
+   */
+  take({ name, request, minToken, notes, notAfter }: Take, mark: number): MysqlStatement {
+    const state = takenText(request);
+    const isInTime = this.isInTime(notAfter);
+    const isMine = `writer = ${mark}`;
+    const added = notes.map(() => `?, ${NOW}, '],'`).join(', ');
+    const noted = notes.length > 0 ? `IF(${isInTime}, CONCAT(notes, ${added}), notes)` : 'notes';
+    const lastAfter = (last: string) => `GREATEST(${last}, ${NOW}) + ${request.tokens}`;
+    return {
+      sql:
+        `${this.noWait.prefix}INSERT INTO ${this.table} (${COLUMNS}) ` +
+        `SELECT ${nameText(name)}, ${mark}, ${NOW}, ?, ${lastAfter(`${minToken}`)}, ${NOW}, '' FROM DUAL ` +
+        `WHERE ${isInTime} AND ${this.isUnlocked([name])} ` +
+        `ON DUPLICATE KEY UPDATE writer = IF(state IS NULL AND ${isInTime}, ${mark}, writer), ` +
+        `version = IF(${isMine}, GREATEST(version + 1, ${NOW}), version), ` +
+        `last = IF(${isMine}, ${lastAfter(`last, ${minToken}`)}, last), at = IF(${isMine}, ${NOW}, at), ` +
+        `notes = IF(${isMine}, notes, ${noted}), state = IF(${isMine}, ?, state)`,
+      parameters: [state, ...notes.map(noteText), state],
+    };
+  }
+
+  swap({ name, expected, next, lastToken, isExact, notAfter }: Swap, mark: number): MysqlStatement {
+    const state = documentText(next);
+    return {
+      sql:
+        `${this.noWait.prefix}UPDATE ${this.table} SET writer = ${mark}, version = GREATEST(version + 1, ${NOW}), ` +
+        `state = ${state === null ? 'NULL' : '?'}, last = ${lastToken}, at = ${NOW}, ` +
+        `notes = SUBSTRING(notes, ${expected.notesRead + 1}) ` +
+        `WHERE name = ${nameText(name)} AND version = ${expected.version} AND ${this.isInTime(notAfter)} AND ${this.isUnlocked([name])}` +
+        (isExact ? ` AND CHAR_LENGTH(notes) = ${expected.notesRead}` : ''),
+      parameters: state === null ? [] : [state],
+    };
+  }
+
+  /** Replies with one row at least, which tells the time. */
+  read(names: readonly string[]): MysqlStatement {
+    const columns = 'HEX(t.name) AS name, t.writer, t.version, t.state, t.last, t.at, t.notes, c.now';
+    return plain(
+      `SELECT ${columns} FROM (SELECT ${NOW} AS now) AS c ` +
+        `LEFT JOIN ${this.table} AS t ON t.name IN (${names.map(nameText).join(', ')})`,
+    );
+  }
+
+  scan(after: string, most: number): MysqlStatement {
+    const unwritten = `state IS NOT NULL AND ${this.isOlderThan(UNWRITTEN_FOR_MS)}`;
+    return plain(
+      `SELECT HEX(name) AS name, state IS NOT NULL AS held, ${this.isFreeForLong()} AS free, ${unwritten} AS unwritten ` +
+        `FROM ${this.table} WHERE name > ${nameText(after)} ORDER BY name LIMIT ${most}`,
+    );
+  }
+
+  deleteFree(names: readonly string[]): MysqlStatement {
+    const isNamed = `name IN (${names.map(nameText).join(', ')})`;
+    return plain(`DELETE FROM ${this.table} WHERE ${isNamed} AND ${this.isFreeForLong()}`);
+  }
+
+  private isFreeForLong(): string {
+    return `state IS NULL AND ${this.isOlderThan(FREE_FOR_MS)}`;
+  }
+
+  private isOlderThan(ms: number): string {
+    return `at < ${NOW} - ${ms * 1000}`;
+  }
+
+  private isUnlocked(names: readonly string[]): string {
+    return this.noWait.condition(this.table, names.map(nameText).join(', '));
+  }
+
+  private isInTime(notAfter: () => number): string {
+    return `${HERE} <= ${notAfter() * 1000}`;
+  }
+
+  time(): MysqlStatement {
+    return plain(`SELECT ${NOW} AS now`);
+  }
+
+  /** Fail as later statements would: if the table is missing or another one, a right is missing, or the server is read-only. */
+  probes(): readonly MysqlStatement[] {
+    const { table } = this;
+    return [
+      plain(`INSERT INTO ${table} (${COLUMNS}) SELECT ${COLUMNS} FROM ${table} WHERE name = ''`),
+      plain(`UPDATE ${table} SET version = 0 WHERE name = ''`),
+      plain(`DELETE FROM ${table} WHERE name = ''`),
+    ];
+  }
+}
+
+/** `?` stands for each parameter, in order. */
+export interface MysqlStatement {
+  readonly sql: string;
+  readonly parameters: readonly string[];
+}
+
+/**
+ * How a statement fails at once on a row that another transaction has locked, because requests on other keys wait behind
+ * it. The least timeout of MySQL is a second.
+ */
+interface NoWait {
+  /** The text in front of each write. */
+  readonly prefix: string;
+  /** A condition of each write: it fails at once if one of the rows is locked, and is always true otherwise. */
+  condition(table: string, names: string): string;
+}
+
+export function plain(sql: string): MysqlStatement {
+  return { sql, parameters: [] };
+}
+
+/** As `HEX(name)` replies with it. */
+export function hexNameOf(name: string): string {
+  return Buffer.from(name).toString('hex').toUpperCase();
+}
+
+function nameText(name: string): string {
+  return `x'${hexNameOf(name)}'`;
+}

@@ -1,0 +1,167 @@
+import type { Connection, ConnectionOptions, Pool } from 'mysql2';
+import { assertObject } from '../connection/checks.js';
+import {
+  ANY_TEXT,
+  decoded,
+  readOptions,
+  readParameters,
+  refused,
+  refuseOtherTlsNames,
+  TLS_PARAMETERS,
+  TRUE_OR_FALSE,
+  type UrlParameter,
+  type UrlParameters,
+  WHOLE_NUMBER,
+} from '../connection/url-parameters.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { describeGiven, overlay } from '../port/option-checks.js';
+
+/** A URL, mysql2 options, or a mysql2 pool, whose options are copied and that stays yours. */
+export type MysqlTarget = string | ConnectionOptions | Pool | PoolOfMysql2;
+
+/** The part of a pool of mysql2, with promises or without, that is read. */
+interface PoolOfMysql2 {
+  readonly pool?: PoolOfMysql2;
+  readonly config?: { readonly connectionConfig?: ConnectionOptions };
+  listeners?(event: 'connection'): readonly ((connection: Connection) => unknown)[];
+}
+
+const NEEDED = 'mysqlStore takes a URL, mysql2 options or a mysql2 pool';
+
+/**
+ * The options of a connection to the target. Messages do not repeat what was given, because there may be a password in it.
+ *
+ * @throws LockConfigurationError for a target that mysql2 would take for localhost, or for another database
+ */
+export function connectionOptions(target: unknown): ConnectionOptions {
+  if (typeof target === 'string') return optionsOfUrl(target);
+  assertObject(NEEDED, target);
+  const ofPool = poolOf(target)?.config?.connectionConfig;
+  if (ofPool) return withoutComputed(ofPool);
+  const { query, getConnection } = target as Readonly<Record<string, unknown>>;
+  if (typeof query === 'function' || typeof getConnection === 'function') {
+    throw new LockConfigurationError(
+      `${NEEDED}; it was given ${describeGiven(target)}. Locks have a connection of their own: give the URL or the options that this one was made with.`,
+    );
+  }
+  const { uri, ...options } = readOptions(target) as ConnectionOptions;
+  refuseOtherTlsNames('mysqlStore', options, {
+    known: ['ssl'],
+    instead: 'For TLS give the option ssl: {}, or ssl: { ca }.',
+  });
+  const ofUrl: ConnectionOptions = uri === undefined ? {} : optionsOfUrl(uri);
+  if (ofUrl.ssl && !options.ssl && options.ssl !== undefined) {
+    throw new LockConfigurationError('mysqlStore was given a URL with TLS, and an option ssl that is none.');
+  }
+  const all: ConnectionOptions = overlay(ofUrl, options);
+  if (!all.host && !all.socketPath && !all.stream) {
+    throw new LockConfigurationError(
+      `${NEEDED}; the options name no server: give host, socketPath or uri. Without them mysql2 would use localhost.`,
+    );
+  }
+  return all;
+}
+
+/** The pool itself, where the target is one, with promises or without. */
+export function poolOf(target: unknown): PoolOfMysql2 | undefined {
+  if (typeof target !== 'object' || target === null) return undefined;
+  const { pool, config } = target as PoolOfMysql2;
+  if (config?.connectionConfig) return target;
+  return pool?.config?.connectionConfig ? pool : undefined;
+}
+
+/** The address of the server, without user and password. */
+export function mysqlAddressOf({ host, port = 3306, socketPath, database = '' }: ConnectionOptions): string {
+  return `${socketPath ?? `${host}:${port}`}/${database}`;
+}
+
+/** A pool adds computed values to its options. mysql2 warns of these values when they are given as options. */
+function withoutComputed(options: ConnectionOptions): ConnectionOptions {
+  const { clientFlags: _flags, maxPacketSize: _size, ...given } = readOptions(options);
+  return given;
+}
+
+function optionsOfUrl(url: string): ConnectionOptions {
+  const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(url) ?? [];
+  if (scheme !== undefined && !/^(mysqlx?|mariadb)$/i.test(scheme)) {
+    throw new LockConfigurationError(
+      `${NEEDED}; the scheme of the URL is ${scheme}:, not mysql: or mariadb:.${scheme.startsWith('postgres') ? ' For PostgreSQL write postgresStore(…).' : ''}`,
+    );
+  }
+  const parsed = scheme !== undefined && URL.canParse(url) ? new URL(url) : undefined;
+  // A password that holds a "?" or a "#" ends the host there.
+  if (!parsed?.hostname || parsed.hash !== '' || parsed.search.includes('@')) {
+    throw new LockConfigurationError(
+      `${NEEDED}; the text it was given is no URL with a host. A password in it must be written by encodeURIComponent.`,
+    );
+  }
+  return optionsIn(parsed);
+}
+
+/** The options with a name for the connection, which `performance_schema` shows, unless they have one. */
+export function withProgramName(options: ConnectionOptions, connectionName: string): ConnectionOptions {
+  const attributes = { program_name: connectionName, ...options.connectAttributes };
+  return { ...options, connectAttributes: attributes } as ConnectionOptions;
+}
+
+const STORE = 'mysqlStore';
+const TLS_ADVICE = 'For TLS write ?ssl=true, or give the option ssl: { ca }.';
+const OWN = 'Leave it out: mysqlStore sets up its connection itself.';
+const TIMEOUT = 'Leave it out, and give mysqlStore the option commandTimeoutMs.';
+const POOL = 'Leave it out: mysqlStore has one connection of its own.';
+const PLACE = 'Write it in the URL: mysql://user:password@host:port/database.';
+
+/** `true` stands for TLS with the authorities that Node trusts. mysql2 itself takes options in JSON, or the name of a profile. */
+const SSL: UrlParameter = {
+  takes: 'true, false, options of TLS in JSON as {"rejectUnauthorized":true}, or Amazon RDS',
+  read: (text) => {
+    const words = { true: {}, 1: {}, false: false, 0: false, 'Amazon RDS': 'Amazon RDS' };
+    return Object.hasOwn(words, text) ? words[text as keyof typeof words] : jsonObject(text);
+  },
+};
+const ATTRIBUTES: UrlParameter = { takes: 'an object in JSON', read: jsonObject };
+
+/** What a URL may ask for. mysql2 prints other parameters and goes on without them. */
+export const MYSQL_PARAMETERS: UrlParameters = {
+  ...refused(TLS_ADVICE, ...TLS_PARAMETERS),
+  ...refused(OWN, 'multipleStatements', 'namedPlaceholders', 'queryFormat', 'typeCast', 'trace', 'debug'),
+  ...refused(OWN, 'rowsAsArray', 'nestTables', 'dateStrings', 'decimalNumbers', 'bigNumberStrings'),
+  ...refused(OWN, 'supportBigNumbers', 'timezone', 'charset', 'charsetNumber', 'flags'),
+  ...refused(OWN, 'enableKeepAlive', 'keepAliveInitialDelay'),
+  ...refused(TIMEOUT, 'connectTimeout', 'connect_timeout', 'socket_timeout', 'timeout', 'acquireTimeout'),
+  ...refused(POOL, 'connectionLimit', 'connection_limit', 'pool_timeout', 'waitForConnections', 'queueLimit'),
+  ...refused(PLACE, 'host', 'port', 'user', 'password', 'database', 'db', 'schema'),
+  ssl: SSL,
+  socketPath: ANY_TEXT,
+  localAddress: ANY_TEXT,
+  compress: TRUE_OR_FALSE,
+  insecureAuth: TRUE_OR_FALSE,
+  enableCleartextPlugin: TRUE_OR_FALSE,
+  password2: ANY_TEXT,
+  password3: ANY_TEXT,
+  passwordSha1: ANY_TEXT,
+  connectAttributes: ATTRIBUTES,
+  maxPreparedStatements: WHOLE_NUMBER,
+};
+
+/** @throws LockConfigurationError for a part that cannot be followed */
+function optionsIn(url: URL): ConnectionOptions {
+  const { hostname, port, pathname, username, password, search } = url;
+  return {
+    host: decoded(STORE, hostname.replace(/^\[(.*)\]$/, '$1')),
+    ...(port !== '' && { port: Number(port) }),
+    user: decoded(STORE, username),
+    password: decoded(STORE, password),
+    database: decoded(STORE, pathname.slice(1)),
+    ...(readParameters(STORE, search, MYSQL_PARAMETERS) as ConnectionOptions),
+  };
+}
+
+function jsonObject(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,175 @@
+import { isPromiseLike } from '../common/promises.js';
+import { LockConfigurationError } from './lock.errors.js';
+
+/** All names of the options `T`. A missing name does not compile. */
+export type OptionNames<T> = Readonly<Record<keyof T, true>>;
+
+/**
+ * Refuses options that are no object, and unknown names, which a configuration without types lets through. An option
+ * that is `undefined` counts as left out, whatever its name.
+ *
+ * @param of the function, class or option that these options are for, for the message
+ * @throws LockConfigurationError with the nearest known name, without values, which may be secret
+ */
+export function checkOptionNames(
+  of: string,
+  options: unknown,
+  names: Readonly<Record<string, unknown>>,
+): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new LockConfigurationError(
+      `The options of ${of} must be an object; it was given ${describeGiven(options)}.`,
+    );
+  }
+  for (const name in options) {
+    if (Object.hasOwn(names, name) || (options as Readonly<Record<string, unknown>>)[name] === undefined)
+      continue;
+    const known = Object.keys(names);
+    const nearest = nearestName(name, known);
+    const instead = nearest ? `did you mean ${nearest}?` : `there are: ${known.join(', ')}.`;
+    throw new LockConfigurationError(`${of} has no option "${name}"; ${instead}`);
+  }
+}
+
+/** What the value of an option must be; `true` for an option whose value is checked elsewhere. */
+export type OptionRules<T> = Readonly<Record<keyof T, true | OptionRule>>;
+
+/** A test of the value, and how the message ends that begins with `… must be`. */
+export type OptionRule = readonly [
+  isRight: (value: unknown) => boolean,
+  words: string,
+  describe?: (value: unknown) => string,
+];
+
+export const TEXT_OPTION: OptionRule = [(value) => typeof value === 'string', 'a text'];
+export const BOOLEAN_OPTION: OptionRule = [(value) => typeof value === 'boolean', 'true or false'];
+export const REGISTRATION_NAME: OptionRule = [
+  (value) => typeof value === 'string' && value !== '',
+  'the name of a registration',
+];
+
+/** The values are no secrets, and neither is a misspelt one. */
+export function oneOf(...values: readonly string[]): OptionRule {
+  const words = values.map((value) => `'${value}'`).join(', ');
+  return [
+    (value) => values.includes(value as string),
+    words.replace(/, ([^,]*)$/, ' or $1'),
+    (value) => (typeof value === 'string' ? value : describeGiven(value)),
+  ];
+}
+
+/** Checks the names as `checkOptionNames` does, and the values that are given. @throws LockConfigurationError */
+export function checkOptions<T extends object>(of: string, options: T, rules: OptionRules<T>): void {
+  checkOptionNames(of, options, rules);
+  for (const [name, rule] of Object.entries<true | OptionRule>(rules)) {
+    const value: unknown = options[name as keyof T];
+    if (rule === true || value === undefined) continue;
+    const [isRight, words, describe = describeGiven] = rule;
+    if (isRight(value)) continue;
+    throw new LockConfigurationError(`${of}: ${name} must be ${words}; it is ${describe(value)}.`);
+  }
+}
+
+/**
+ * @param must what the option must be, for the message: `a whole number from 1 to 1000`
+ * @param describe describes the wrong value without repeating what may be secret
+ * @throws LockConfigurationError unless `isRight`
+ */
+export function checkOption<T>(
+  isRight: boolean,
+  name: string,
+  must: string,
+  value: T,
+  describe: (value: T) => string = describeGiven,
+): void {
+  if (!isRight) throw new LockConfigurationError(`${name} must be ${must}; it is ${describe(value)}.`);
+}
+
+/** `options` over `defaults`. An option that is `undefined` counts as left out. */
+export function overlay<D extends object, O extends object>(defaults: D, options: O): D & O {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  return { ...defaults, ...(Object.fromEntries(given) as O) };
+}
+
+/** The names of our options in other libraries. If a name stands for several, the first one that exists is suggested. */
+const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
+  leaseMs: ['ttl', 'duration', 'expire', 'expires', 'expiry', 'expiration', 'leaseTime'],
+  watchdogTimeoutMs: ['ttl', 'lockTtl', 'leaseMs', 'leaseTime'],
+  waitMs: [
+    'timeout',
+    'acquireTimeout',
+    'waitTime',
+    'waitTimeout',
+    'retry',
+    'retries',
+    'retryCount',
+    'maxRetries',
+  ],
+  permits: ['limit', 'max', 'concurrency'],
+  keyPrefix: ['prefix', 'namespace'],
+  store: ['redis', 'client', 'driver', 'connection'],
+};
+
+/** The name that `written` is probably a misspelling of, or another word for; `undefined` if there is none. */
+export function nearestName(written: string, names: readonly string[]): string | undefined {
+  const word = written.toLowerCase().replace(/ms$/, '');
+  const meant = names.find((name) =>
+    ELSEWHERE[name]?.some((other) => [word, `${word}ms`].includes(other.toLowerCase())),
+  );
+  if (meant !== undefined) return meant;
+  const [best] = names
+    .map((name) => ({ name, distance: distanceOf(written.toLowerCase(), name.toLowerCase()) }))
+    .sort((a, b) => a.distance - b.distance);
+  return best && best.distance <= (written.length > 3 ? Math.max(2, best.name.length / 3) : 1)
+    ? best.name
+    : undefined;
+}
+
+/** The number of letters to add, leave out or replace; 1 if one name begins with the other. */
+function distanceOf(a: string, b: string): number {
+  if (a.length >= 3 && (a.startsWith(b) || b.startsWith(a))) return a === b ? 0 : 1;
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}
+
+/** Describes what stands where a number should. A number is no secret; a text may be one. */
+export function describeNumber(value: unknown): string {
+  if (typeof value === 'number') return String(value);
+  const isNumeric = typeof value === 'string' && value.trim() !== '' && !Number.isNaN(Number(value));
+  return isNumeric ? 'a string, which Number(…) converts' : describeGiven(value);
+}
+
+const MS_PER = { ms: 1, s: 1000, sec: 1000, m: 60_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Describes what stands where a number of ms should. Other libraries write `'10s'`, which is no secret. */
+export function describeMs(value: unknown): string {
+  const [, amount, unit] =
+    (typeof value === 'string' && /^\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*$/i.exec(value)) || [];
+  const ms = Number(amount) * (MS_PER[unit?.toLowerCase() as keyof typeof MS_PER] ?? NaN);
+  return Number.isNaN(ms) ? describeNumber(value) : `'${String(value)}': write ${Math.round(ms)}`;
+}
+
+/** Describes a value for messages without repeating it, because it may be secret. */
+export function describeGiven(value: unknown): string {
+  if (value === undefined || value === null) return String(value);
+  if (value === '') return 'an empty string';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value !== 'object') return `a ${typeof value}`;
+  if (isPromiseLike(value)) return 'a promise, which must be awaited';
+  const { name = '' } = (Object.getPrototypeOf(value) as object | null)?.constructor ?? {};
+  return name === '' || name === 'Object' ? 'an object' : `an object of class ${name}`;
+}
+
+/** Describes what stands where the address of a server should, for the stores. */
+export function describeServer(value: unknown): string {
+  const isMissing = value === undefined || value === '';
+  return `${describeGiven(value)}${isMissing ? ': is its environment variable set?' : '.'}`;
+}

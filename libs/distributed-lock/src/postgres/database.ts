@@ -1,0 +1,148 @@
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { noTable, quoted } from '../sql/lock-table.js';
+import type { SqlAccess, SqlDatabaseOptions } from '../sql/lock-table.js';
+import type { SqlDatabase, SqlFailure, SqlLink } from '../sql/database.js';
+import { checkPostgresTable, createTable } from './table.js';
+import { postgresFailure } from './failures.js';
+import { statementsFor, type PostgresStatements } from './statements.js';
+
+/** The parameter stands here once, because some tools number parameters anew. */
+const HELLO = `
+SELECT pg_is_in_recovery()::int AS replica, current_setting('transaction_read_only') AS readonly,
+  (extract(epoch FROM clock_timestamp()) * 1e6)::bigint AS now,
+  pg_backend_pid() AS pid, current_setting('server_version_num')::int AS server, (
+    SELECT string_agg(attname || ' ' || format_type(atttypid, NULL), ',')
+    FROM pg_attribute WHERE attrelid = own AND attnum > 0 AND NOT attisdropped
+  ) AS columns, (
+    SELECT nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = own
+  ) AS schema, (
+    SELECT string_agg(nspname, ',' ORDER BY nspname)
+    FROM pg_class AS c JOIN pg_class AS other ON other.relname = c.relname AND other.oid <> c.oid
+      JOIN pg_namespace AS n ON n.oid = other.relnamespace
+    WHERE c.oid = own AND 7 = (
+      SELECT count(*) FROM pg_attribute WHERE attrelid = other.oid
+        AND attname IN ('name', 'version', 'state', 'last', 'at', 'clients', 'notes'))
+  ) AS others
+FROM (SELECT to_regclass($1) AS own OFFSET 0) AS t`;
+const MIN_SERVER = 130000;
+const REPLICA =
+  'postgresStore was given a read replica (pg_is_in_recovery() is true), which takes no locks. Give the address of the primary.';
+const READ_ONLY =
+  'The transactions of the user of postgresStore are read-only: default_transaction_read_only is on for this user, this database or the whole server. Every lock is a write: ALTER ROLE … SET default_transaction_read_only = off, or give another user.';
+
+export abstract class PostgresDatabase implements SqlDatabase {
+  readonly server = 'PostgreSQL';
+  readonly access: SqlAccess;
+  protected readonly statements: PostgresStatements;
+  /** How long a statement waits for a locked row, in ms. Short, because requests on other keys wait behind the statement. */
+  protected readonly lockTimeoutMs: number;
+  private tookWrites = false;
+  private schema: string | undefined;
+
+  constructor(protected readonly options: DatabaseOptions) {
+    this.access = options.access;
+    this.lockTimeoutMs = Math.ceil(options.commandTimeoutMs / 10);
+    this.statements = statementsFor(quoted(options.table, '"'), this.lockTimeoutMs);
+  }
+
+  /** The lock table, with its schema once that is known. */
+  get location(): string {
+    const { table } = this.options;
+    return this.schema === undefined || table.includes('.') ? table : `${this.schema}.${table}`;
+  }
+
+  abstract open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink>;
+
+  failureOf(error: unknown): SqlFailure {
+    return postgresFailure(error);
+  }
+
+  /**
+   * Learns what this server is, and makes the table if it is missing.
+   *
+   * @throws LockConfigurationError for a server or a table that can keep no locks, and for a missing table that it may not make
+   */
+  protected async greet(query: Query): Promise<Hello & { readonly sentAt: number }> {
+    const { clock, table } = this.options;
+    const sentAt = clock.now();
+    const hello = await this.ask(query);
+    this.checkServer(hello);
+    if (hello.columns === null) {
+      if (this.access !== 'create') throw noTable({ store: 'postgresStore', table });
+      await createTable((sql) => query(this.givenUpSoon(sql), []), table);
+      this.onTable(await this.ask(query));
+    } else {
+      await checkPostgresTable(query, table);
+      this.onTable(hello);
+    }
+    return { ...hello, sentAt };
+  }
+
+  /**
+   * Fails soon if another transaction keeps the table locked. A statement sets its `lock_timeout` only once it has the table. So
+   * where the connection has none, as behind a pooler, the server would wait for ever, with one connection for each attempt.
+   */
+  protected async checkUnlocked(query: Query): Promise<void> {
+    const mode = this.access === 'read' ? 'ACCESS SHARE' : 'ROW EXCLUSIVE';
+    const lock = `LOCK TABLE ${quoted(this.options.table, '"')} IN ${mode} MODE`;
+    await query(this.givenUpSoon(lock), []);
+  }
+
+  private async ask(query: Query): Promise<Hello> {
+    const [hello] = (await query(HELLO, [quoted(this.options.table, '"')])) as readonly Hello[];
+    if (!hello) throw new LockConfigurationError('The query function of postgresStore returned no row.');
+    return hello;
+  }
+
+  /** Makes a statement wait for locks of other transactions no longer than statements wait for rows. */
+  private givenUpSoon(sql: string): string {
+    return `DO $do$ BEGIN PERFORM set_config('lock_timeout', '${this.lockTimeoutMs}', true); ${sql}; END $do$`;
+  }
+
+  /** Warns of a lock table in another schema: two roles that each have a schema of their own name would use two tables. */
+  private onTable({ schema, others }: Hello): void {
+    const { table, onWarning } = this.options;
+    const isFirst = this.schema === undefined;
+    this.schema = schema ?? undefined;
+    if (!isFirst || others === null || table.includes('.')) return;
+    const elsewhere = others.split(',').map((other) => `${other}.${table}`);
+    onWarning?.(
+      `The locks of this process are in the table ${this.location}, and this database has other lock tables: ${elsewhere.join(', ')}. A process whose role finds one of those is not excluded. Give postgresStore of all processes the same table with its schema, as { table: '${this.location}' }.`,
+    );
+  }
+
+  /** Refuses a server that takes no writes as wrong configuration, unless one has taken writes before, as in a failover. */
+  private checkServer({ replica, readonly, server }: Hello): void {
+    if (Number(server) < MIN_SERVER) {
+      throw new LockConfigurationError(
+        `postgresStore needs PostgreSQL 13 or later; this server is of version ${Math.floor(Number(server) / 10000)}.`,
+      );
+    }
+    if (this.access === 'read') return;
+    const isReplica = Number(replica) === 1;
+    const takesWrites = !isReplica && readonly !== 'on';
+    if (takesWrites) this.tookWrites = true;
+    else if (this.tookWrites) throw Object.assign(new Error('it takes no writes now'), { code: '25006' });
+    else throw new LockConfigurationError(isReplica ? REPLICA : READ_ONLY);
+  }
+}
+
+export interface DatabaseOptions extends SqlDatabaseOptions {
+  readonly onWarning?: ((message: string) => void) | undefined;
+  readonly commandTimeoutMs: number;
+}
+
+export type Query = (sql: string, parameters: unknown[]) => Promise<readonly object[]>;
+
+interface Hello {
+  readonly replica: number | string;
+  /** `on` if the transactions of this user are read-only by default, else `off`. */
+  readonly readonly: string;
+  readonly now: number | string | bigint;
+  readonly pid: number | string;
+  readonly server: number | string;
+  readonly columns: string | null;
+  readonly schema: string | null;
+  /** Other schemas with a lock table of the same name. */
+  readonly others: string | null;
+}

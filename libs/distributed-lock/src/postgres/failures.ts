@@ -1,0 +1,66 @@
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { textOf } from '../connection/connection-errors.js';
+import { nestedErrors } from '../sql/database.js';
+import type { SqlFailure } from '../sql/database.js';
+
+/** Five characters with a digit among them. Node's own codes, as EPIPE, have none; Prisma's begin with P and no 0. */
+const SQL_STATE = /^(?!P[1-9])(?=.*\d)[0-9A-Z]{5}$/;
+/** The SQLSTATE of an error, or of the one that an ORM has wrapped; `undefined` when the server did not send it. */
+export function sqlStateOf(error: unknown): string | undefined {
+  return nestedErrors(error)
+    .flatMap(({ code, originalCode }) => [code, originalCode])
+    .find((code): code is string => typeof code === 'string' && SQL_STATE.test(code));
+}
+
+const OWN_WORDS: Readonly<Record<string, SqlFailure>> = {
+  '25006': unready(
+    'it takes no writes now (25006): a read replica, a primary that is being replaced, or default_transaction_read_only is on',
+    { isFatal: true },
+  ),
+  '53300': unready('it has no connection left (53300). Raise max_connections', { isFatal: true }),
+  '57014': unready('the statement was cancelled, mostly by a timeout (57014)'),
+  '55P03': unready('another transaction holds the row of the lock, or the lock table, for too long (55P03)', {
+    mayBeOne: true,
+    mayRepeat: true,
+    isBlocked: true,
+  }),
+  // The next connection makes it again.
+  '42P01': unready('the lock table was dropped (42P01)', { mayRepeat: true, isFatal: true }),
+  '28P01': { reason: 'refused', detail: 'user or password is wrong (28P01)', isFatal: true },
+  '42501': {
+    reason: 'refused',
+    detail: 'its user lacks SELECT, INSERT, UPDATE or DELETE on the lock table (42501)',
+  },
+  '40001': unready('other transactions came first, again and again (40001)', { mayRepeat: true }),
+  '40P01': unready('other transactions came first, again and again (40P01)', { mayRepeat: true }),
+};
+
+function unready(detail: string, flags: Partial<SqlFailure> = {}): SqlFailure {
+  return { reason: 'unready', detail, ...flags };
+}
+
+/** The server lets this user in with TLS, and the connection has none. */
+const NO_TLS = /no encryption|SSL off/;
+/** The server does not let the client in: its user, or a database that does not exist. The message names it. */
+const NOT_LET_IN = /^(28|3D)/;
+/** The server ended the connection, or has failed: the statement may have been committed before. */
+const ENDED = /^(08|40003|57P0[12]|58|XX)/;
+/** Resources that are used up, and a server that starts or stops: the statement was not executed. */
+const NOT_NOW = /^(53|57|72)/;
+
+export function postgresFailure(error: unknown): SqlFailure {
+  if (error instanceof LockConfigurationError) return { reason: 'refused', detail: error.message };
+  const state = sqlStateOf(error);
+  const message = textOf(error);
+  if (state === undefined) return { reason: 'unknown', detail: message, isFatal: true };
+  const known = OWN_WORDS[state];
+  if (known) return known;
+  const advice = NO_TLS.test(message)
+    ? '. Connect with TLS: add ?sslmode=verify-full to the URL, or give the option ssl'
+    : '';
+  const detail = `${message} (${state})${advice}`;
+  if (ENDED.test(state)) return { reason: 'unknown', detail, isFatal: true };
+  if (NOT_NOW.test(state)) return { reason: 'unready', detail, isFatal: true };
+  if (NOT_LET_IN.test(state)) return { reason: 'refused', detail, isFatal: true };
+  return { reason: 'refused', detail, mayBeOne: true };
+}

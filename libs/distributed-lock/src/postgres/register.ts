@@ -1,0 +1,233 @@
+import type { Client } from 'pg';
+import type { Chance, Clock } from '../common/clock.js';
+import { Delays, within } from '../common/clock.js';
+import { inBackground } from '../common/promises.js';
+import { conceal } from '../common/redaction.js';
+import { KeptConnection } from '../connection/kept-connection.js';
+import { connectWithinMs } from '../connection/timing.js';
+import type { Reading } from '../document/document.js';
+import type { Take, WriteReply } from '../document/timed-register.js';
+import type { SqlDatabase } from '../sql/database.js';
+import { readingOf } from '../sql/database.js';
+import { SqlRegister, type SqlRegisterOptions } from '../sql/register.js';
+import { connectOwn, destroy, type OwnTarget } from './own-client.js';
+import { channelOf, notifiedBy } from './statements.js';
+import type { Listen } from './target.js';
+
+/** Documents in the rows of a PostgreSQL table, with the notifications of that server. */
+export class PostgresRegister extends SqlRegister {
+  readonly attempted: Promise<void>;
+  private readonly channel: string;
+  private readonly listening: { check?(): void; close(): void } | undefined;
+
+  constructor(
+    /** `location`: the lock table, with its schema once that is known. */
+    private readonly database: SqlDatabase & { readonly location: string },
+    source: NotificationSource | undefined,
+    options: PostgresRegisterOptions,
+  ) {
+    super(database, options);
+    conceal(this, 'database');
+    this.attempted = this.connection.attempted;
+    this.channel = channelOf(options.clientId);
+    this.listening = source && this.listenTo(source, options);
+  }
+
+  /** The address names the schema of the table once it is known, because two schemas are two sets of locks. */
+  override get address(): string {
+    const table = `table ${this.database.location}`;
+    return super.address === undefined ? table : `${super.address}, ${table}`;
+  }
+
+  /** Checks the connection for notifications, because a waiter that rechecks has had none for a while. */
+  override take(take: Take): Promise<WriteReply> {
+    if (take.request.ticket !== 0) this.listening?.check?.();
+    return super.take(take);
+  }
+
+  override async close(): Promise<void> {
+    this.listening?.close();
+    await super.close();
+  }
+
+  protected override checkConnections(): void {
+    super.checkConnections();
+    this.listening?.check?.();
+  }
+
+  private listenTo(
+    source: NotificationSource,
+    { clock, chance, commandTimeoutMs }: PostgresRegisterOptions,
+  ): { close(): void } {
+    const { channel } = this;
+    if (typeof source === 'function') return this.listenBy(source);
+    return new PostgresListener(source, {
+      clock,
+      chance,
+      commandTimeoutMs,
+      channel,
+      probe: () => this.connection.runAlone((link) => link.ping(channel)),
+      onPayload: (payload) => this.onPayload(payload),
+      onListening: (isListening) => this.onListening(isListening),
+    });
+  }
+
+  private listenBy(listen: Listen): { close(): void } {
+    const started = listen(this.channel, (payload) => this.onPayload(payload));
+    inBackground(
+      started.then(() => this.onListening(true)),
+      () => undefined,
+    );
+    return {
+      close: () =>
+        inBackground(
+          started.then((stop) => stop()),
+          () => undefined,
+        ),
+    };
+  }
+
+  /** Notifications from before are lost. While none arrive, the store polls. */
+  private onListening(isListening: boolean): void {
+    this.poller.setActive(!isListening);
+    if (isListening) this.listener?.onGap();
+  }
+
+  /** Any client may notify, so a payload that no statement of ours would write is ignored. */
+  private onPayload(payload: string): void {
+    const notified = notifiedBy(payload);
+    if (!notified) return;
+    const { name } = notified;
+    if (!('row' in notified)) {
+      const told = this.read(name).then((reading) => this.listener?.onReading(name, reading));
+      return inBackground(told, () => undefined);
+    }
+    let reading: Reading;
+    try {
+      reading = readingOf(name, notified.row);
+    } catch {
+      return;
+    }
+    this.listener?.onReading(name, reading);
+  }
+}
+
+/** Where notifications come from: a connection of this store's own, or a function. */
+export type NotificationSource = OwnTarget | Listen;
+
+interface PostgresRegisterOptions extends SqlRegisterOptions {
+  readonly chance: Chance;
+  readonly clientId: string;
+}
+
+/** Switches off the idle timeout of a session on which notifications have arrived. A pooler would not have delivered them, so no other client shares the session. */
+const STAY = `
+SELECT set_config('idle_session_timeout', '0', false) WHERE current_setting('server_version_num')::int >= 140000`;
+
+/**
+ * The store's connection for notifications.
+ *
+ * A pooler that gives each transaction another connection takes LISTEN and delivers nothing, silently. So the store
+ * notifies itself over its other connection first. If that does not arrive the listener gives up, and the store polls.
+ */
+class PostgresListener {
+  private readonly delays: Delays;
+  private readonly kept: KeptConnection<Listening>;
+  /** The connection that listens, while no statement of its own is in flight. */
+  private idle: Listening | undefined;
+  private onProbe = (): void => undefined;
+
+  constructor(
+    private readonly target: OwnTarget,
+    private readonly options: ListenerOptions,
+  ) {
+    conceal(this, 'target', 'kept', 'idle');
+    this.delays = new Delays(options.clock);
+    const withinMs = connectWithinMs(options.commandTimeoutMs);
+    this.kept = new KeptConnection({
+      ...options,
+      attempt: () => ({
+        withinMs,
+        lateError: new Error(`no connection for notifications within ${withinMs} ms`),
+        open: (signal, onLost) => this.open(signal, onLost),
+      }),
+      onOpen: (connection) => this.orLose(connection, this.probe(connection)),
+      onDown: () => {
+        this.idle = undefined;
+        options.onListening(false);
+      },
+    });
+    this.kept.start();
+  }
+
+  /** Finds out whether the connection still exists, since nothing is written on it otherwise. */
+  check(): void {
+    const { idle } = this;
+    if (!idle) return;
+    this.idle = undefined;
+    this.orLose(
+      idle,
+      this.ask(idle).then(() => {
+        if (this.kept.current === idle) this.idle = idle;
+      }),
+    );
+  }
+
+  close(): void {
+    this.kept.close();
+    this.delays.endAll();
+  }
+
+  private open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<Listening> {
+    return connectOwn(this.target, { signal, onLost }, async (client) => {
+      client.on('notification', ({ payload = '' }) =>
+        payload === '' ? this.onProbe() : this.options.onPayload(payload),
+      );
+      await client.query(`LISTEN ${this.options.channel}`);
+      return { client, destroy: () => destroy(client) };
+    });
+  }
+
+  private async probe(connection: Listening): Promise<void> {
+    const { options } = this;
+    const arrived = new Promise<boolean>((resolve) => (this.onProbe = () => resolve(true)));
+    await options.probe(options.channel);
+    const silent = this.delays.wait(options.commandTimeoutMs).then(() => false);
+    const arrives = await Promise.race([arrived, silent]);
+    if (arrives) await connection.client.query(STAY);
+    // A dead connection makes `ask` throw, and is replaced. One that replies only brings no notifications.
+    else await this.ask(connection);
+    if (this.kept.current !== connection) return;
+    if (!arrives) return this.close();
+    this.idle = connection;
+    options.onListening(true);
+  }
+
+  /** @throws when no reply comes in time */
+  private async ask({ client }: Listening): Promise<void> {
+    const { clock, commandTimeoutMs } = this.options;
+    const reply = await within(clock, commandTimeoutMs, client.query('SELECT 1'), 'late');
+    if (reply === 'late') throw new Error('no reply in time');
+  }
+
+  private orLose(connection: Listening, work: Promise<void>): void {
+    inBackground(work, (error) => this.kept.lose(connection, error));
+  }
+}
+
+interface ListenerOptions {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly commandTimeoutMs: number;
+  readonly channel: string;
+  /** Notifies the channel over the other connection of this store. */
+  probe(channel: string): Promise<unknown>;
+  onPayload(payload: string): void;
+  /** Whether notifications arrive from now on. Before the first call they do not. */
+  onListening(isListening: boolean): void;
+}
+
+interface Listening {
+  readonly client: Client;
+  destroy(): void;
+}

@@ -1,0 +1,322 @@
+import { clientOf, clientsOf } from '../document/document.js';
+import { documentText, noteText, takenText } from '../document/text.js';
+import type { Swap, Take } from '../document/timed-register.js';
+import { FREE_FOR_MS, UNWRITTEN_FOR_MS } from '../sql/database.js';
+import type { LockRow } from '../sql/database.js';
+
+/** Parts that the statements share. */
+
+/** When the server got the statement, in microseconds: the same in all of it, and before its reading of the rows. */
+const NOW = `(extract(epoch FROM statement_timestamp()) * 1e6)::bigint`;
+
+/**
+ * 1 for a request that is executed in time, also when it has waited for its row. Otherwise an error rolls back the statement
+ * (22012).
+ */
+const inTime = (until: string): string =>
+  `1 / CASE WHEN (extract(epoch FROM clock_timestamp()) * 1e6)::bigint <= ${until} THEN 1 ELSE 0 END`;
+
+/**
+ * Settings of this statement's own transaction, made before it locks a row. Behind a pooler no session of the store's own
+ * could have them.
+ *
+ * The statement waits `lockTimeoutMs` at most for a row that another transaction keeps locked. The server would go on waiting
+ * after the client has left, with one connection for each attempt. A grant is on disk when it is answered, whatever the role or
+ * the database have for `synchronous_commit`. `remote_apply` is stronger and stays.
+ *
+ * @param mayBeForgotten a condition: a crash of the server may undo what is written
+ * @returns a condition that is always true, and evaluated once
+ */
+const settings = (lockTimeoutMs: number, mayBeForgotten = 'false'): string => `(SELECT
+    set_config('lock_timeout', '${lockTimeoutMs}', true) || set_config('synchronous_commit', CASE
+      WHEN ${mayBeForgotten} THEN 'off'
+      WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply'
+      ELSE 'on' END, true)) <> ''`;
+
+const ROW = 'version, state, last, at, notes';
+
+const rowOf = (alias: string): string => ROW.replaceAll(/\w+/g, (column) => `${alias}.${column}`);
+
+/** A row with its name and the server's time, as JSON: in replies and in notifications. `namedRowIn` reads it. */
+const rowText = (row: string, name = `${row}.name`): string =>
+  `json_build_array(${name}, ${rowOf(row)}, ${NOW})::text`;
+
+const isFreeRow = (row: string): string => `${row}.state IS NULL AND ${row}.notes = ''`;
+
+/**
+ * Tells clients of a row that was written: the row itself, or only its name if it is too long for a notification. A name of
+ * control characters may be too long itself, as JSON; its waiters find their grants by rechecks.
+ *
+ * @param clients a text with commas @returns the number of clients notified
+ */
+const notify = (row: string, clients: string, condition = 'true'): string => `(
+    SELECT count(pg_notify('nest_lock_' || client, CASE WHEN octet_length(whole) < 8000 THEN whole ELSE short END))
+    FROM (
+      SELECT client, ${rowText(row)} AS whole, json_build_array(${row}.name)::text AS short
+      FROM unnest(string_to_array(${clients}, ',')) AS client WHERE ${condition} OFFSET 0
+    ) AS notified
+    WHERE octet_length(short) < 8000)`;
+
+/** A statement, and the name under which a connection prepares it. */
+export interface PostgresStatement {
+  readonly name: string;
+  readonly text: string;
+}
+
+export type PostgresStatements = ReturnType<typeof statementsFor>;
+
+/** @param table quoted @param lockTimeoutMs how long a statement waits for a row that another transaction keeps locked */
+export function statementsFor(table: string, lockTimeoutMs: number) {
+  const named = (name: string, text: string): PostgresStatement => ({ name: `nest_lock_${name}`, text });
+  return {
+    takeOne: named('take_one', takeOne(table, lockTimeoutMs)),
+    takeMany: named('take_many', takeMany(table, lockTimeoutMs)),
+    swapOne: named('swap_one', swapOne(table, lockTimeoutMs)),
+    swapMany: named('swap_many', swapMany(table, lockTimeoutMs)),
+    read: named('read', read(table)),
+    scan: named('scan', scan(table)),
+    deleteFree: named('delete_free', deleteFree(table, lockTimeoutMs)),
+    ping: named('ping', 'SELECT 1'),
+    notify: named('notify', `SELECT pg_notify($1, '')`),
+  };
+}
+
+/** Rows by names in one JSON parameter. */
+function read(table: string): string {
+  return `
+SELECT 0 AS done, ${rowText('h', 'g.name')} AS row
+FROM json_array_elements_text($1::text::json) AS g (name) LEFT JOIN ${table} AS h ON h.name = g.name`;
+}
+
+const isOld = (row: string, ms: number) => `${row}.at < ${NOW} - ${ms * 1000}`;
+const isOldAndFree = `${isFreeRow('l')} AND ${isOld('l', FREE_FOR_MS)}`;
+
+/** Parameters: the name after which to begin, and the number of rows. */
+function scan(table: string): string {
+  return `
+SELECT l.name, (NOT (${isFreeRow('l')}))::int AS held, (${isOldAndFree})::int AS free,
+  (l.state IS NOT NULL AND ${isOld('l', UNWRITTEN_FOR_MS)})::int AS unwritten
+FROM ${table} AS l WHERE l.name > $1::text ORDER BY l.name LIMIT $2::int`;
+}
+
+/** Parameter: the names as JSON. */
+function deleteFree(table: string, lockTimeoutMs: number): string {
+  return `
+WITH old AS (
+  SELECT l.name FROM ${table} AS l
+  WHERE l.name IN (SELECT json_array_elements_text($1::text::json)) AND ${isOldAndFree} AND ${settings(lockTimeoutMs, 'true')}
+  FOR UPDATE SKIP LOCKED
+)
+DELETE FROM ${table} AS l USING old WHERE l.name = old.name`;
+}
+
+/**
+ * A swap writes a row that still has its version, and keeps the notes that were not read. It replies nothing where another
+ * client was first.
+ *
+ * Parameters: name, version, state, last token, clients of the holders, length of the notes read, whether it is exact,
+ * not-after, clients to tell, whether a crash of the server may undo it.
+ */
+function swapOne(table: string, lockTimeoutMs: number): string {
+  return `
+UPDATE ${table} AS l SET version = greatest(l.version + 1, ${NOW}), state = $3::text, last = $4::bigint, at = ${NOW},
+  notes = substr(l.notes, $6::int + 1), clients = $5::text
+WHERE name = $1::text AND version = $2::bigint AND ${NOW} <= $8::bigint
+  AND ($7::int = 0 OR length(l.notes) = $6::int) AND ${settings(lockTimeoutMs, '$10::int = 1')}
+RETURNING ${inTime('$8::bigint')} AS done, ${rowText('l')} AS row,
+  CASE WHEN $9::text <> '' THEN ${notify('l', '$9::text')} END AS notified`;
+}
+
+/**
+ * Several swaps, as one JSON parameter, and whether a crash of the server may undo them all. The rows are locked in order of
+ * their names first, so that two statements with the same names do not wait for each other.
+ */
+function swapMany(table: string, lockTimeoutMs: number): string {
+  return `
+WITH g AS MATERIALIZED (
+  SELECT * FROM json_to_recordset($1::text::json) AS g (
+    name text, version bigint, state text, last bigint, clients text, read int, exact int, until bigint, notified text)
+  WHERE ${settings(lockTimeoutMs, '$2::int = 1')}
+),
+k AS MATERIALIZED (
+  SELECT l.name, ${rowOf('l')} FROM ${table} AS l WHERE l.name IN (SELECT name FROM g) ORDER BY l.name FOR UPDATE
+),
+t AS (
+  UPDATE ${table} AS l SET version = greatest(l.version + 1, ${NOW}), state = g.state, last = g.last, at = ${NOW},
+    notes = substr(l.notes, g.read + 1), clients = g.clients
+  FROM k JOIN g ON g.name = k.name
+  WHERE l.name = k.name AND k.version = g.version AND ${NOW} <= g.until AND (g.exact = 0 OR length(k.notes) = g.read)
+  RETURNING l.name, ${rowOf('l')}, g.notified, ${inTime('g.until')} AS in_time
+)
+SELECT in_time AS done, ${rowText('t')} AS row, CASE WHEN notified <> '' THEN ${notify('t', 't.notified')} END AS notified
+FROM t
+UNION ALL
+SELECT 0, ${rowText('k', 'g.name')}, 0 FROM g LEFT JOIN k ON k.name = g.name
+WHERE g.name NOT IN (SELECT name FROM t)`;
+}
+
+/**
+ * A take inserts the row, or writes over a free one. Beside a row that is not free it leaves the notes, if there are any,
+ * and tells the clients of the holders. Without notes it writes nothing: such a row is not even locked.
+ *
+ * Parameters: name, state, smallest token, number of tokens, client, not-after, notes, as `takeParameters` orders them.
+ */
+function takeOne(table: string, lockTimeoutMs: number): string {
+  const free = isFreeRow('l');
+  const ifFree = (then: string, otherwise: string) => `CASE WHEN ${free} THEN ${then} ELSE ${otherwise} END`;
+  return `
+WITH t AS (
+  INSERT INTO ${table} AS l (name, ${ROW}, clients)
+  SELECT $1::text, ${NOW}, $2::text, greatest(${NOW}, $3::bigint) + $4::bigint, ${NOW}, '', $5::text
+  WHERE ${settings(lockTimeoutMs)} AND ${NOW} <= $6::bigint
+    AND ($7::text <> '' OR NOT EXISTS (SELECT FROM ${table} AS h WHERE h.name = $1::text AND NOT (${isFreeRow('h')})))
+  ON CONFLICT (name) DO UPDATE SET
+    version = ${ifFree('greatest(l.version + 1, excluded.version)', 'l.version')},
+    state = ${ifFree('excluded.state', 'l.state')},
+    last = ${ifFree('greatest(l.last + $4::bigint, excluded.last)', 'l.last')},
+    at = ${ifFree('excluded.at', 'l.at')},
+    notes = ${ifFree(`''`, `l.notes || replace($7::text, chr(10), excluded.at || '],')`)},
+    clients = ${ifFree('excluded.clients', 'l.clients')}
+  WHERE ${free} OR $7::text <> ''
+  RETURNING l.name, ${rowOf('l')}, l.clients, ${inTime('$6::bigint')} AS in_time
+)
+SELECT CASE WHEN notes = '' THEN in_time ELSE 0 END AS done, ${rowText('t')} AS row,
+  CASE WHEN notes <> '' THEN ${notify('t', 't.clients', 'client <> $5::text')} END AS notified
+FROM t
+UNION ALL
+SELECT 0, ${rowText('h')}, 0 FROM ${table} AS h WHERE h.name = $1::text AND NOT EXISTS (SELECT FROM t)`;
+}
+
+/**
+ * Several takes, as one JSON parameter. Rows that exist are locked in order of their names before anything is written, so
+ * that two statements with the same names do not wait for each other.
+ */
+function takeMany(table: string, lockTimeoutMs: number): string {
+  const ifFree = (then: string, otherwise: string) =>
+    `CASE WHEN k.is_free THEN ${then} ELSE ${otherwise} END`;
+  return `
+WITH g AS MATERIALIZED (
+  SELECT * FROM json_to_recordset($1::text::json) AS g (
+    name text, state text, floor bigint, tokens bigint, client text, until bigint, notes text)
+  WHERE ${settings(lockTimeoutMs)}
+),
+k AS MATERIALIZED (
+  SELECT l.name, ${isFreeRow('l')} AS is_free FROM g JOIN ${table} AS l ON l.name = g.name
+  WHERE (${isFreeRow('l')} OR g.notes <> '') AND ${NOW} <= g.until
+  ORDER BY l.name FOR UPDATE OF l
+),
+u AS (
+  UPDATE ${table} AS l SET
+    version = ${ifFree(`greatest(l.version + 1, ${NOW})`, 'l.version')},
+    state = ${ifFree('g.state', 'l.state')},
+    last = ${ifFree(`greatest(l.last, g.floor, ${NOW}) + g.tokens`, 'l.last')},
+    at = ${ifFree(NOW, 'l.at')},
+    notes = ${ifFree(`''`, `l.notes || replace(g.notes, chr(10), ${NOW} || '],')`)},
+    clients = ${ifFree('g.client', 'l.clients')}
+  FROM k JOIN g ON g.name = k.name WHERE l.name = k.name
+  RETURNING l.name, ${rowOf('l')}, l.clients, g.client AS own, ${inTime('g.until')} AS in_time
+),
+i AS (
+  INSERT INTO ${table} AS l (name, ${ROW}, clients)
+  SELECT g.name, ${NOW}, g.state, greatest(g.floor, ${NOW}) + g.tokens, ${NOW}, '', g.client FROM g
+  WHERE NOT EXISTS (SELECT FROM ${table} AS h WHERE h.name = g.name) AND ${NOW} <= g.until
+  ORDER BY g.name COLLATE "C"
+  ON CONFLICT (name) DO NOTHING
+  RETURNING l.name, ${rowOf('l')}, l.clients, '' AS own, ${inTime('(SELECT min(g.until) FROM g)')} AS in_time
+),
+t AS (SELECT * FROM u UNION ALL SELECT * FROM i)
+SELECT CASE WHEN notes = '' THEN in_time ELSE 0 END AS done, ${rowText('t')} AS row,
+  CASE WHEN notes <> '' THEN ${notify('t', 't.clients', 'client <> t.own')} END AS notified
+FROM t
+UNION ALL
+SELECT 0, ${rowText('h', 'g.name')}, 0 FROM g LEFT JOIN ${table} AS h ON h.name = g.name
+WHERE g.name NOT IN (SELECT name FROM t)`;
+}
+
+/**
+ * Client ids are random, so that only a client that may read the table can forge a notification. PGlite does not quote the
+ * name of a channel, so the name has no dashes.
+ */
+export function channelOf(clientId: string): string {
+  return `nest_lock_${channelId(clientId)}`;
+}
+
+/** The id of a client as the column `clients` and the name of its channel have it. */
+function channelId(clientId: string): string {
+  return clientId.replaceAll('-', '');
+}
+
+/** A row as `rowText` has written it. */
+interface NamedRow {
+  readonly name: string;
+  readonly row: LockRow;
+}
+
+export function namedRowIn(text: string): NamedRow {
+  return namedRow(JSON.parse(text) as RowText);
+}
+
+/**
+ * The row of which a statement notifies, or only its name if the row is too long.
+ *
+ * @returns `undefined` for what no statement of ours writes: any client may notify
+ */
+export function notifiedBy(payload: string): NamedRow | Pick<NamedRow, 'name'> | undefined {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(payload);
+  } catch {
+    return undefined;
+  }
+  if (!Array.isArray(parsed) || typeof parsed[0] !== 'string') return undefined;
+  const [name, version, state, last, at, notes, now] = parsed as [string, ...unknown[]];
+  if (parsed.length === 1) return { name };
+  const isRow =
+    [version, last, at, now].every(Number.isSafeInteger) &&
+    (state === null || typeof state === 'string') &&
+    typeof notes === 'string';
+  return isRow ? namedRow(parsed as unknown as RowText) : undefined;
+}
+
+type RowText = readonly [name: string, ...row: (number | string | null)[]];
+
+function namedRow([name, version, state, last, at, notes, now]: RowText): NamedRow {
+  return { name, row: { version, state, last, at, notes, now } as LockRow };
+}
+
+/** The parameters of the statement for a take, in their order. */
+export function takeParameters({ name, request, minToken, notes, notAfter }: Take) {
+  return {
+    name,
+    state: takenText(request),
+    floor: minToken,
+    tokens: request.tokens,
+    client: channelId(clientOf(request.owner)),
+    until: micros(notAfter()),
+    // The statement replaces each line break by its time and `],`.
+    notes: notes.map((note) => `${noteText(note)}\n`).join(''),
+  };
+}
+
+/** The parameters of the statement for a swap, in their order. */
+export function swapParameters({ name, expected, next, lastToken, isExact, notified, notAfter }: Swap) {
+  return {
+    name,
+    version: expected.version,
+    state: documentText(next),
+    last: lastToken,
+    clients: channelIds(clientsOf(next.holders)),
+    read: expected.notesRead,
+    exact: isExact ? 1 : 0,
+    until: micros(notAfter()),
+    notified: channelIds(notified),
+  };
+}
+
+function channelIds(clients: readonly string[]): string {
+  return clients.map(channelId).join(',');
+}
+
+function micros(ms: number): number {
+  return Math.floor(ms * 1000);
+}

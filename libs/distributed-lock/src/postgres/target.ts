@@ -1,0 +1,239 @@
+import { assertObject, isEmpty, refusedTarget } from '../connection/checks.js';
+import {
+  ANY_TEXT,
+  decoded,
+  oneOfTexts,
+  readParameters,
+  refused,
+  refuseOtherTlsNames,
+  TLS_PARAMETERS,
+  type UrlParameters,
+} from '../connection/url-parameters.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+
+/** A URL, options of `pg`, a pool of `pg` whose options are copied, a PGlite instance, or a statement function of your own. */
+export type PostgresTarget = string | PostgresConfig | PostgresPool | PGliteDatabase | PostgresHandle;
+
+/** The options of `pg` for one connection. Options of its pool do nothing here. */
+export interface PostgresConfig {
+  readonly connectionString?: string | undefined;
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+  readonly user?: string | undefined;
+  readonly password?: string | ((...args: never[]) => string | Promise<string>) | undefined;
+  readonly database?: string | undefined;
+  readonly ssl?: unknown;
+  readonly application_name?: string | undefined;
+  readonly [option: string]: unknown;
+}
+
+/** A `Pool` of `pg`. Its options are read for each connection, and its connections are never used. */
+export interface PostgresPool {
+  readonly options: object;
+  connect(...args: never[]): unknown;
+  listeners?(event: 'connect'): readonly unknown[];
+  readonly totalCount: number;
+}
+
+/** Gets each notification on a channel. @returns a function that stops listening */
+export type Listen = (
+  channel: string,
+  onNotification: (payload: string) => void,
+) => Promise<(...args: never[]) => Promise<void>>;
+
+/** An embedded PostgreSQL of one process: `@electric-sql/pglite`. */
+export interface PGliteDatabase {
+  query(sql: string, parameters?: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
+  readonly listen: Listen;
+  readonly waitReady: Promise<void>;
+}
+
+/** A statement function of your own, as `SqlQuery` of the guard. Without `listen` the store polls. */
+export interface PostgresHandle {
+  query(
+    sql: string,
+    parameters: unknown[],
+  ): Promise<readonly object[] | { readonly rows: readonly object[]; readonly changed?: number }>;
+  readonly listen?: Listen | undefined;
+}
+
+const NEEDED = 'postgresStore takes a URL, pg options, a pg Pool, a PGlite instance or { query }';
+
+/**
+ * Refuses targets that pg would take for localhost, and clients of other libraries. Says what was given, and never the
+ * values of it: there may be a password among them.
+ *
+ * @throws LockConfigurationError
+ */
+export function checkPostgresTarget(target: unknown): asserts target is PostgresTarget {
+  if (typeof target === 'string') return checkUrl(target);
+  assertObject(NEEDED, target);
+  if (isPool(target) || isPGlite(target)) return;
+  if (isClient(target)) {
+    throw new LockConfigurationError(
+      `${NEEDED}; it was given a connected client of pg. Locks need connections of their own: give the URL or the options that this one was made with.`,
+    );
+  }
+  if (isHandle(target)) return;
+  const { connectionString, host } = target as PostgresConfig;
+  if (typeof connectionString === 'string') checkUrl(connectionString);
+  else if (isEmpty(host) && isEmpty(process.env['PGHOST'])) {
+    throw new LockConfigurationError(
+      `${NEEDED}; the options name no server: give host or connectionString. Without them pg would use localhost.`,
+    );
+  }
+  checkPostgresOptions(target);
+}
+
+// Not by instanceof: the application may have another copy of pg than this package sees.
+export function isPool(target: object): target is PostgresPool {
+  return 'totalCount' in target && 'options' in target && 'connect' in target;
+}
+
+export function isPGlite(target: object): target is PGliteDatabase {
+  return 'waitReady' in target && 'query' in target && 'listen' in target;
+}
+
+export function isHandle(target: object): target is PostgresHandle {
+  return 'query' in target && typeof target.query === 'function';
+}
+
+/** Host, port and database for messages, without user and password. */
+export function postgresAddressOf(target: PostgresTarget): string | undefined {
+  if (typeof target === 'string') return addressIn(target);
+  if (isPGlite(target)) return 'PGlite';
+  const config = (isPool(target) ? target.options : target) as PostgresConfig;
+  if (isHandle(config)) return undefined;
+  const {
+    connectionString,
+    host = process.env['PGHOST'],
+    port = process.env['PGPORT'] ?? 5432,
+    database,
+  } = config;
+  if (typeof connectionString === 'string') return addressIn(connectionString);
+  return `${host}:${port}/${database ?? ''}`;
+}
+
+function addressIn(url: string): string {
+  const { hostname, port, pathname, searchParams } = new URL(url);
+  return `${hostname || (searchParams.get('host') ?? '')}:${port || 5432}${pathname}`;
+}
+
+function isClient(target: object): boolean {
+  return 'connectionParameters' in target;
+}
+
+function checkUrl(url: string): void {
+  if (url.trim() === '') throw refusedTarget(NEEDED, url);
+  const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(url) ?? [];
+  if (scheme === undefined || !URL.canParse(url)) {
+    throw new LockConfigurationError(
+      `${NEEDED}; the text it was given is no URL as postgres://user@host/database. A password in it must be written by encodeURIComponent.`,
+    );
+  }
+  if (/^postgres(ql)?$/i.test(scheme)) return checkPostgresUrl(url);
+  const instead = /^(mysql|mariadb)/.test(scheme) ? ' For MySQL and MariaDB there is mysqlStore.' : '';
+  throw new LockConfigurationError(
+    `${NEEDED}; the scheme of the URL is ${scheme}:, not postgres: or postgresql:.${instead}`,
+  );
+}
+
+const STORE = 'postgresStore';
+const TLS =
+  'For TLS write ?sslmode=verify-full, with sslrootcert, sslcert or sslkey where they are needed, or give the option ssl.';
+const SCHEMA = "Give postgresStore the table with its schema: { table: 'app.nest_lock' }.";
+const TIMEOUT = 'Leave it out, and give postgresStore the option commandTimeoutMs.';
+const POOL = 'Leave it out: postgresStore opens two connections of its own, and finds a pooler by itself.';
+const PATH = 'Write it as the path of the URL: postgres://user@host/database.';
+const OWN = 'Leave it out: postgresStore sets up its connections itself.';
+
+/** What a URL may ask for. pg takes most other parameters without a word. */
+export const POSTGRES_PARAMETERS: UrlParameters = {
+  ...refused(TLS, ...TLS_PARAMETERS),
+  ...refused(SCHEMA, 'schema', 'currentSchema', 'search_path', 'searchPath'),
+  ...refused(TIMEOUT, 'statement_timeout', 'query_timeout', 'lock_timeout', 'socket_timeout'),
+  ...refused(TIMEOUT, 'connect_timeout', 'connectTimeout', 'connectionTimeoutMillis'),
+  ...refused(TIMEOUT, 'idle_in_transaction_session_timeout'),
+  ...refused(POOL, 'pgbouncer', 'connection_limit', 'pool_timeout', 'pool_size', 'max'),
+  ...refused(POOL, 'statement_cache_size'),
+  ...refused(PATH, 'dbname', 'database', 'db'),
+  ...refused(OWN, 'binary', 'types', 'replication', 'keepAlive', 'keepalives', 'keepalives_idle', 'pipeline'),
+  ...refused('Locks need the primary: give its address.', 'target_session_attrs', 'load_balance_hosts'),
+  user: ANY_TEXT,
+  password: ANY_TEXT,
+  host: ANY_TEXT,
+  port: { takes: 'a port', read: (text) => (/^\d{1,5}$/.test(text) ? text : undefined) },
+  application_name: ANY_TEXT,
+  fallback_application_name: ANY_TEXT,
+  options: ANY_TEXT,
+  client_encoding: oneOfTexts({ utf8: 'utf8', UTF8: 'UTF8', 'utf-8': 'utf-8', 'UTF-8': 'UTF-8' }),
+  ssl: sameTextOf('true', '1', 'false', '0', 'no-verify'),
+  sslmode: sameTextOf('disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'),
+  sslrootcert: file('sslrootcert'),
+  sslcert: file('sslcert'),
+  sslkey: file('sslkey'),
+  sslnegotiation: sameTextOf('postgres', 'direct'),
+  uselibpqcompat: sameTextOf('true', 'false'),
+};
+
+/** The names in options by which pg asks for TLS. */
+const READ_BY_PG = ['ssl', 'sslnegotiation', 'key', 'cert', 'ca'];
+
+/**
+ * Refuses what pg would ignore, and what would be a connection in plain text where TLS is asked for.
+ *
+ * @throws LockConfigurationError
+ */
+function checkPostgresUrl(url: string): void {
+  const [whole] = url.split('#', 1) as [string];
+  if (whole !== url) throw contradiction('it has a #, which a password must have as %23');
+  const [place = '', query = ''] = splitOnce(url, '?');
+  decoded(STORE, place);
+  const { ssl, sslmode, sslrootcert, sslcert, sslkey } = readParameters(STORE, query, POSTGRES_PARAMETERS);
+  if (ssl !== undefined && sslmode !== undefined) {
+    throw contradiction('it has both ssl and sslmode. Write sslmode alone');
+  }
+  const isPlain = sslmode === 'disable' || ssl === 'false' || ssl === '0';
+  if (isPlain && (sslrootcert ?? sslcert ?? sslkey) !== undefined) {
+    throw contradiction('it has a certificate for TLS, and switches TLS off');
+  }
+}
+
+/** @throws LockConfigurationError for options that pg would ignore, and for a URL and options that contradict each other */
+function checkPostgresOptions(options: object): void {
+  refuseOtherTlsNames(STORE, options, {
+    known: READ_BY_PG,
+    instead: 'For TLS give the option ssl: true, or ssl: { ca }.',
+  });
+  const given = options as Readonly<Record<string, unknown>>;
+  for (const name of ['schema', 'currentSchema', 'search_path', 'searchPath']) {
+    if (given[name] !== undefined) {
+      throw new LockConfigurationError(`${STORE} cannot follow the option "${name}". ${SCHEMA}`);
+    }
+  }
+  const { connectionString, ssl } = given;
+  if (typeof connectionString !== 'string') return;
+  checkPostgresUrl(connectionString);
+  if (ssl && /[?&]ssl/.test(connectionString)) {
+    throw contradiction('pg takes its parameters for TLS in preference to the option ssl. Give one of them');
+  }
+}
+
+/** pg reads the text itself. */
+function sameTextOf(...texts: readonly string[]) {
+  return oneOfTexts(Object.fromEntries(texts.map((text) => [text, text])));
+}
+
+function file(name: string) {
+  const takes = `the path of a file${name === 'sslrootcert' ? '. For the authorities that Node trusts leave it out' : ''}`;
+  return { takes, read: (text: string) => (text === '' || text === 'system' ? undefined : text) };
+}
+
+function splitOnce(text: string, mark: string): readonly string[] {
+  const at = text.indexOf(mark);
+  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+function contradiction(why: string): LockConfigurationError {
+  return new LockConfigurationError(`${STORE} cannot follow its URL: ${why}.`);
+}

@@ -1,0 +1,302 @@
+import { randomMs } from '../common/clock.js';
+import { minOf } from '../common/collections.js';
+import { inBackground } from '../common/promises.js';
+import type {
+  AcquireReply,
+  AcquireRequest,
+  Busy,
+  Grant,
+  Queued,
+  Renewal,
+  RenewalReply,
+} from '../port/lock-store.js';
+import { recheckAfter } from '../port/timing.js';
+import {
+  answersOf,
+  count,
+  gather,
+  haveAnswered,
+  noMajority,
+  type Outcomes,
+  ownerHasLeft,
+  tokensTooFarApart,
+} from './context.js';
+import { ownerOf, SPARE_TOKENS } from './node-owner.js';
+import type { NodeOwner, QuorumOwner } from './node-owner.js';
+import { giveBackSoon, releaseAll, SPLIT_MS } from './release.js';
+
+/** When to ask again after an attempt that no majority answered. */
+const FAILED_RECHECK_MS = 50;
+
+/**
+ * Acquires as Redlock does, with the nodes' queues in place of polling:
+ *
+ * 1. The owner asks all nodes at once.
+ * 2. With node leases of a majority it holds. Each lease is valid from the moment of asking, less the clock drift.
+ * 3. With fewer, an owner that waits stays in the nodes' queues. Each owner has one ticket for all nodes, so all queues have the
+ *    same order, and a release grants the same owner at every node. The first node's notification starts the next attempt.
+ * 4. With fewer, an owner that asks once, or that too many nodes refuse for `maxWaiting`, gives back its node leases. If owners
+ *    have split the nodes, an owner that asks once tries again after a random pause.
+ *
+ * @throws LockStoreError when fewer than a majority answer; then the owner has left all nodes
+ */
+export function acquire(owner: QuorumOwner, request: AcquireRequest): Promise<AcquireReply> {
+  owner.request = request;
+  owner.deadline = owner.context.clock.now() + request.waitMs;
+  const { leases } = owner;
+  const wasHeld = leases.isHeld();
+  // An attempt that a notification has begun may be granted the lock before the turn of this one, and its caller may have downgraded it
+  // by then: the nodes would refuse a request for what it was, and the owner would lose its leases.
+  return inTurn(owner, async () =>
+    leases.isHeld() && !wasHeld ? leases.grant() : attemptUntilClear(owner, request),
+  );
+}
+
+/** Asks all nodes again: one node has granted because the holder has released, so the other nodes may grant as well. */
+export function attemptAgain(owner: QuorumOwner): void {
+  const { context, name } = owner;
+  if (owner.isAttemptDue) return;
+  owner.isAttemptDue = true;
+  const attempted = inTurn(owner, async () => {
+    owner.isAttemptDue = false;
+    const { request, deadline, leases } = owner;
+    if (!request || owner.hasLeft || leases.isHeld()) return;
+    const waitMs = Math.max(1, deadline - context.clock.now());
+    // The owner waits already, so a node that has refused it for `maxWaiting` before takes it into its queue now.
+    const { maxWaiting: _, ...unlimited } = request;
+    const reply = await attemptUntilClear(owner, { ...unlimited, waitMs });
+    if (reply.kind === 'granted') context.notify({ ...reply, owner: name });
+  });
+  inBackground(attempted, () => context.notify({ kind: 'recheck', owner: name, afterMs: FAILED_RECHECK_MS }));
+}
+
+async function inTurn<T>(owner: QuorumOwner, step: () => Promise<T>): Promise<T> {
+  try {
+    return await owner.attempts.run(step);
+  } finally {
+    settleLeases(owner);
+  }
+}
+
+/** After the last attempt the node leases count for the lock that is held, if need be by a confirmation, or are given back. */
+function settleLeases(owner: QuorumOwner): void {
+  const { attempts, leases, nodes } = owner;
+  if (!attempts.isIdle) return;
+  if (leases.isHeld()) {
+    leases.join();
+    confirmSoon(owner);
+  } else if (nodes.some(({ lease }) => lease)) giveBackSoon(owner);
+}
+
+async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): Promise<AcquireReply> {
+  const { clock, chance, nodeTimeoutMs, majority, nodes } = owner.context;
+  const startedAt = clock.now();
+  for (;;) {
+    const sentAt = clock.now();
+    const outcomes = await attempt(owner, request);
+    const now = clock.now();
+    // A lease of an earlier attempt counts, too, so that a holder keeps its lock while some nodes do not answer.
+    const valid = owner.nodes.filter(({ lease }) => lease && lease.validUntil > now);
+    const mayRetry = request.waitMs === 0 && now - startedAt < nodeTimeoutMs;
+    // Also counts grants that arrived after their leases had ended, so that the caller learns that its lease is too short.
+    const late = mayRetry ? [] : grantedBy(owner, outcomes);
+    const granted = valid.length >= majority ? valid : late;
+    if (granted.length >= majority) {
+      return hold(owner, granted, request);
+    }
+    owner.leases.drop();
+    const replies = answersOf(outcomes);
+    const mayWait = request.waitMs > 0 && count(replies, 'busy') <= nodes.length - majority;
+    if (mayWait && replies.length >= majority) return queuedReply(replies, owner.ticket, majority);
+    const released = releaseAll(owner, request);
+    if (replies.length < majority) throw noMajority(nodes, outcomes, request.key);
+    // Several owners have split the nodes, or this one does not wait and its grants came too late to be valid.
+    const isSplit = count(replies, 'granted') > 0 && !holderOf(replies, majority);
+    if (!isSplit || !mayRetry) return busyReply(replies, majority);
+    await Promise.all([released, owner.pauses.wait(clock.now() - sentAt + randomMs(chance, SPLIT_MS))]);
+  }
+}
+
+/** The nodes that have granted in this attempt, whether or not their leases are over by now. */
+function grantedBy({ nodes }: QuorumOwner, outcomes: Outcomes<AcquireReply>): readonly NodeOwner[] {
+  return nodes.filter((node, i) => {
+    const outcome = outcomes[i];
+    return node.lease && outcome?.status === 'fulfilled' && outcome.value.kind === 'granted';
+  });
+}
+
+/** Asks all nodes at once. Waits until the answers decide who holds. */
+async function attempt(owner: QuorumOwner, request: AcquireRequest): Promise<Outcomes<AcquireReply>> {
+  const { context } = owner;
+  const { majority, nodes } = context;
+  if (owner.hasLeft) throw ownerHasLeft(request.key);
+  owner.ticket ||= request.ticket || context.nextTicket();
+  const tokens = request.tokens + SPARE_TOKENS;
+  const asked = owner.nodes.map((node) => askNode(owner, node, { ...request, ticket: owner.ticket, tokens }));
+  const wasHeld = owner.leases.isHeld();
+  const outcomes = await gather(asked, (so) => {
+    if (haveAnswered(context, so)) return true;
+    // A holder waits for all nodes, because only together do they decide whether its grant is still the same.
+    if (wasHeld) return false;
+    const replies = answersOf(so);
+    const granted = count(replies, 'granted');
+    const isHopeless = replies.length - granted > nodes.length - majority;
+    return granted >= majority || (isHopeless && holderOf(replies, majority) !== undefined);
+  });
+  if (owner.hasLeft) throw ownerHasLeft(request.key);
+  return outcomes;
+}
+
+/** Asks one node, whose reply may come after the attempt that asked for it. */
+async function askNode(owner: QuorumOwner, node: NodeOwner, request: AcquireRequest): Promise<AcquireReply> {
+  const reply = await node.acquire(request);
+  settleLeases(owner);
+  return reply;
+}
+
+/**
+ * Keeps the present grant if a majority has leases of it, also from earlier attempts. Otherwise the owner holds under a token
+ * that a majority has reserved.
+ */
+async function hold(
+  owner: QuorumOwner,
+  granted: readonly NodeOwner[],
+  request: AcquireRequest,
+): Promise<Grant> {
+  const { leases, ticket, context } = owner;
+  const { key, tokens } = request;
+  const token = leases.nextToken(granted);
+  const validUntil = leases.validUntil(granted);
+  if (!leases.isConfirmedBy(granted) && !leases.hold(granted, token, tokens)) {
+    // The nodes' counters are further apart than the spare tokens, so the nodes that are behind reserve up to the largest token.
+    const asked = granted.map((node) => {
+      const further = token - (node.lease?.token ?? token);
+      return node.acquire({ ...request, ticket, tokens: tokens + further });
+    });
+    await gather(asked, (so) => answersOf(so).length >= context.majority);
+    if (owner.hasLeft) throw ownerHasLeft(key);
+    if (!leases.hold(granted, token, tokens)) {
+      inBackground(releaseAll(owner, request), () => undefined);
+      // The second round came too late for the leases of the first. The caller learns that its lease is too short.
+      if (validUntil <= context.clock.now()) {
+        return { kind: 'granted', token, lastToken: token, validUntil, waiting: 0, confirmed: true };
+      }
+      throw tokensTooFarApart(key);
+    }
+  }
+  return leases.grant();
+}
+
+/** The holder that a majority of nodes names. With fewer, owners have split the nodes. */
+function holderOf(replies: readonly AcquireReply[], majority: number): string | undefined {
+  const named = holdersIn(replies);
+  return named.find((owner) => named.filter((other) => other === owner).length >= majority);
+}
+
+/** The key is free again as soon as enough of the refusing nodes are free for a majority. */
+function busyReply(replies: readonly AcquireReply[], majority: number): Busy {
+  const refusals = replies.filter((reply) => reply.kind !== 'granted');
+  const remaining = refusals.map((reply) => reply.remainingMs).toSorted((a, b) => a - b);
+  const needed = majority - (replies.length - refusals.length);
+  const holder = holderOf(replies, majority) ?? holdersIn(replies)[0];
+  return { kind: 'busy', holder, remainingMs: remaining[needed - 1] ?? 0, ...waitingIn(refusals, majority) };
+}
+
+function queuedReply(replies: readonly AcquireReply[], ticket: number, majority: number): Queued {
+  const { holder, remainingMs, waiting } = busyReply(replies, majority);
+  const rechecks = replies.flatMap((reply) => (reply.kind === 'queued' ? [reply.recheckAfterMs] : []));
+  const recheckAfterMs = Math.min(recheckAfter(remainingMs), minOf(rechecks));
+  const counted = waiting !== undefined && { waiting };
+  return { kind: 'queued', ticket, holder, remainingMs, recheckAfterMs, ...counted };
+}
+
+/** How many others wait at each node of a majority, at least. */
+function waitingIn(refusals: readonly (Busy | Queued)[], majority: number): Pick<Busy, 'waiting'> {
+  const counts = refusals.flatMap(({ waiting }) => (waiting === undefined ? [] : [waiting]));
+  if (counts.length === 0) return {};
+  return { waiting: counts.toSorted((a, b) => b - a)[majority - 1] ?? 0 };
+}
+
+function holdersIn(replies: readonly AcquireReply[]): string[] {
+  return replies.flatMap((reply) =>
+    reply.kind === 'granted' || reply.holder === undefined ? [] : [ownerOf(reply.holder)],
+  );
+}
+
+/**
+ * When the leases of a lock are renewed for newcomers to count. Most locks are released before, and so cost nothing. Until then
+ * the lock does not survive the failure of a node of its first majority.
+ */
+const CONFIRM_MS = 100;
+
+/**
+ * Renews all node leases, and counts the newcomers among them if a majority of the others is renewed.
+ *
+ * @returns one outcome for each node, `undefined` for those whose lease does not count
+ */
+async function renewNodes(owner: QuorumOwner, renewal: Renewal): Promise<Outcomes<RenewalReply>> {
+  const { leases, context } = owner;
+  const { majority } = context;
+  const asked = leases.counted();
+  const newcomers = leases.newcomers();
+  const renewed = asked.map((node) => node.renew(renewal));
+  for (const node of newcomers.keys()) context.inBackground(node.renew(renewal));
+  owner.renewalsUnderWay += 1;
+  const outcomes = await gather(renewed, (so) => {
+    const replies = answersOf(so);
+    return count(replies, 'renewed') >= majority || count(replies, 'lost') > asked.length - majority;
+  });
+  owner.renewalsUnderWay -= 1;
+  const isConfirmed = count(answersOf(outcomes), 'renewed') >= majority;
+  if (isConfirmed && leases.isHeld(renewal.token)) leases.confirm(newcomers);
+  return owner.nodes.map((node) => outcomes[asked.indexOf(node)]);
+}
+
+/**
+ * Lets newcomers count soon, and not only at the next renewal, which may be 10 s away. The node leases become as long as for any
+ * renewal, as one to less could undo a renewal that is under way: so a lease that nobody renews may block the key for `CONFIRM_MS`
+ * more.
+ *
+ * While another renewal is under way, it waits for its outcome: with a later renewal in flight, the answer to an earlier one no longer
+ * prolongs a node lease, so that an `extend` would resolve and leave the old end.
+ */
+function confirmSoon(owner: QuorumOwner): void {
+  const { context, leases } = owner;
+  if (owner.cancelConfirming || owner.hasLeft || leases.newcomers().size === 0) return;
+  owner.cancelConfirming = context.clock.after(CONFIRM_MS, () => {
+    owner.cancelConfirming = undefined;
+    if (owner.renewalsUnderWay > 0) return confirmSoon(owner);
+    if (owner.request && leases.isHeld() && leases.newcomers().size > 0) {
+      const { key, claim, leaseMs } = owner.request;
+      const { token, lastToken } = leases.grant();
+      context.inBackground(renewNodes(owner, { key, claim, leaseMs, owner: owner.name, token, lastToken }));
+    }
+  });
+}
+
+/** Renews if a majority of the nodes renews. The lock is lost when no majority of the node leases is left. */
+export async function renew(owner: QuorumOwner, renewal: Renewal): Promise<RenewalReply> {
+  const { leases, request } = owner;
+  const { majority, nodes } = owner.context;
+  const { key, claim, leaseMs, token } = renewal;
+  if (!request || !leases.isHeld(token)) return { kind: 'lost' };
+  owner.request = { ...request, claim, leaseMs };
+  const outcomes = await renewNodes(owner, renewal);
+  if (!leases.isHeld(token)) {
+    // Under another token the owner has another grant by now, of which this renewal says nothing.
+    if (!leases.isHeld()) leases.drop();
+    return { kind: 'lost' };
+  }
+  if (count(answersOf(outcomes), 'renewed') < majority) {
+    return { kind: 'unknown', error: noMajority(nodes, outcomes, key) };
+  }
+  for (const node of owner.nodes) if (!node.lease) invite(owner, node);
+  const { validUntil, waiting } = leases.grant();
+  return { kind: 'renewed', validUntil, waiting };
+}
+
+/** Asks one more node for its node lease while the lock is held, so that the lock survives the failure of another node. */
+export function invite(owner: QuorumOwner, node: NodeOwner): void {
+  const request: AcquireRequest = { ...(owner.request as AcquireRequest), waitMs: 0, tokens: 1 };
+  askNode(owner, node, request).catch(() => undefined);
+}

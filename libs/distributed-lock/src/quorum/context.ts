@@ -1,0 +1,188 @@
+import type { Chance, Clock } from '../common/clock.js';
+import type { LockStore, Notification } from '../port/lock-store.js';
+import { LockStoreError } from '../port/lock.errors.js';
+import type { QuorumNodeState } from './store.js';
+
+/** The state that the owners of one quorum store share. */
+export interface QuorumContext {
+  readonly nodes: readonly QuorumNode[];
+  readonly majority: number;
+  readonly clock: Clock;
+  readonly chance: Chance;
+  /** The longest time in ms that the slowest node takes for one command. */
+  readonly nodeTimeoutMs: number;
+  /** The largest fencing token that this process knows to be used. */
+  minToken: number;
+  nextAttempt(): number;
+  /** One ticket for all nodes, so that their queues have the same order. If the clocks of processes differ, the order is less fair. */
+  nextTicket(): number;
+  notify(notification: Notification): void;
+  /** Runs work whose outcome no caller awaits. `close` waits for its end. */
+  inBackground(work: Promise<unknown>): void;
+}
+
+/** True when a majority has answered, and each node that has not is known to be down. */
+export function haveAnswered({ nodes, majority }: QuorumContext, outcomes: Outcomes<unknown>): boolean {
+  const isSettled = nodes.every((node, i) => outcomes[i] !== undefined || node.isDown);
+  return isSettled && answersOf(outcomes).length >= majority;
+}
+
+/**
+ * Sends a command about a key to all nodes and collects the answers.
+ *
+ * @throws LockStoreError when fewer than a majority answer
+ */
+export async function askNodes<T>(
+  context: QuorumContext,
+  key: string,
+  command: (store: LockStore) => Promise<T>,
+): Promise<T[]> {
+  return answersOf(await outcomesOf(context, key, (node) => node.watch(command(node.store))));
+}
+
+/**
+ * Asks all nodes, and waits for those that are not known to be down.
+ *
+ * @throws LockStoreError when fewer than a majority answer
+ */
+export async function outcomesOf<T>(
+  context: QuorumContext,
+  key: string | undefined,
+  ask: (node: QuorumNode, i: number) => Promise<T>,
+): Promise<Outcomes<T>> {
+  const { nodes, majority } = context;
+  const outcomes = await gather(nodes.map(ask), (so) => haveAnswered(context, so));
+  if (answersOf(outcomes).length < majority) throw noMajority(nodes, outcomes, key);
+  return outcomes;
+}
+
+/** One of the stores, and whether it answers. */
+export class QuorumNode {
+  /** True after a failure. The quorum does not wait for such a node once a majority has answered. */
+  isDown = false;
+
+  constructor(
+    readonly store: LockStore,
+    readonly number: number,
+    private readonly onState: (state: QuorumNodeState) => void,
+  ) {}
+
+  /** Settles as the command does, and notes whether the node has answered. */
+  async watch<T>(command: Promise<T>): Promise<T> {
+    try {
+      const reply = await command;
+      if (this.isDown) this.onState({ node: this.number, isUp: true });
+      this.isDown = false;
+      return reply;
+    } catch (error) {
+      // A refusal is an answer about one key.
+      if (error instanceof LockStoreError && error.reason !== 'refused') {
+        if (!this.isDown) this.onState({ node: this.number, isUp: false, error });
+        this.isDown = true;
+      }
+      throw error;
+    }
+  }
+}
+
+/** One outcome for each node, in their order. `undefined` where the node has not answered yet. */
+export type Outcomes<T> = readonly (PromiseSettledResult<T> | undefined)[];
+
+/** How many of `nodes` are a majority: any two majorities have a node in common. */
+export function majorityOf(nodes: number): number {
+  return Math.floor(nodes / 2) + 1;
+}
+
+/**
+ * Collects outcomes until they are enough, or all are there. Never rejects.
+ *
+ * @param timeout after which `isEnough` is asked once more, with `isLate`; by default never
+ */
+export function gather<T>(
+  asked: readonly Promise<T>[],
+  isEnough: (outcomes: Outcomes<T>, isLate: boolean) => boolean,
+  timeout?: { readonly clock: Clock; readonly ms: number },
+): Promise<Outcomes<T>> {
+  return new Promise((resolve) => {
+    const outcomes: (PromiseSettledResult<T> | undefined)[] = asked.map(() => undefined);
+    let isLate = false;
+    const check = (): void => {
+      if (outcomes.includes(undefined) && !isEnough(outcomes, isLate)) return;
+      cancel?.();
+      resolve([...outcomes]);
+    };
+    const cancel = timeout?.clock.after(timeout.ms, () => {
+      isLate = true;
+      check();
+    });
+    for (const [i, promise] of asked.entries()) {
+      const note = (outcome: PromiseSettledResult<T>): void => {
+        outcomes[i] = outcome;
+        check();
+      };
+      promise.then(
+        (value) => note({ status: 'fulfilled', value }),
+        (reason: unknown) => note({ status: 'rejected', reason }),
+      );
+    }
+  });
+}
+
+export function answersOf<T>(outcomes: Outcomes<T>): T[] {
+  return outcomes.flatMap((outcome) => (outcome?.status === 'fulfilled' ? [outcome.value] : []));
+}
+
+export function count<Kind>(replies: readonly { readonly kind: Kind }[], kind: NoInfer<Kind>): number {
+  return replies.filter((reply) => reply.kind === kind).length;
+}
+
+/** The largest number that at least `least` of the values reach. `values` has that many. */
+export function reachedBy(least: number, values: readonly number[]): number {
+  return values.toSorted((a, b) => b - a)[least - 1] as number;
+}
+
+/** Fewer nodes than a majority have answered. The message says which did not, and why. */
+export function noMajority(
+  nodes: readonly QuorumNode[],
+  outcomes: Outcomes<unknown>,
+  key: string | undefined,
+): LockStoreError {
+  const failures = outcomes.flatMap((outcome, i) =>
+    outcome?.status === 'rejected'
+      ? [{ node: nodes[i] as QuorumNode, error: outcome.reason as unknown }]
+      : [],
+  );
+  const answered = `${answersOf(outcomes).length} of ${nodes.length} nodes answered, ${majorityOf(nodes.length)} are needed`;
+  const why = failures.map(({ node, error }) => `node ${node.number} (${node.store.name}): ${text(error)}`);
+  const errors = failures.map(({ error }) => error);
+  const cause = new AggregateError(errors, answered);
+  return new LockStoreError([answered, why.join('; ')].filter(Boolean).join('. '), key, reasonOf(errors), {
+    cause,
+  });
+}
+
+/** Three nodes with two permits each have six. An owner needs one at two nodes, so three owners could hold where two may. */
+export function noPermits(key: string): LockStoreError {
+  const message = `A quorum cannot count permits: a majority of its nodes would let more in than there are. Take permits of "${key}" from a single store.`;
+  return new LockStoreError(message, key, 'refused');
+}
+
+export function ownerHasLeft(key: string): LockStoreError {
+  return new LockStoreError('Its caller has left', key, 'unknown');
+}
+
+export function tokensTooFarApart(key: string): LockStoreError {
+  const message = 'The nodes count too differently for a common fencing token';
+  return new LockStoreError(message, key, 'unready');
+}
+
+/** The reason for the caller. One node that may have acted makes the outcome unknown. */
+function reasonOf(errors: readonly unknown[]): LockStoreError['reason'] {
+  const reasons = errors.map((error) => (error instanceof LockStoreError ? error.reason : 'refused'));
+  if (reasons.every((reason) => reason === 'refused')) return 'refused';
+  return (['unknown', 'unready'] as const).find((reason) => reasons.includes(reason)) ?? 'unreachable';
+}
+
+function text(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,2 @@
+export type { QuorumNodeState, QuorumStoreOptions } from './store.js';
+export { quorumStore } from './store.js';

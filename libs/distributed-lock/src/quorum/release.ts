@@ -1,0 +1,231 @@
+import { randomMs } from '../common/clock.js';
+import { minOf } from '../common/collections.js';
+import type {
+  Force,
+  ForceReply,
+  KeyPage,
+  ListRequest,
+  LockSnapshot,
+  LockStore,
+  ReleaseReply,
+  ReleaseRequest,
+  TakeoverNotice,
+} from '../port/lock-store.js';
+import { LockConfigurationError, LockStoreError } from '../port/lock.errors.js';
+import { snapshotsOf, storeThatCan } from '../port/timing.js';
+import {
+  answersOf,
+  askNodes,
+  gather,
+  haveAnswered,
+  noMajority,
+  type Outcomes,
+  outcomesOf,
+  type QuorumContext,
+  reachedBy,
+} from './context.js';
+import type { QuorumNode } from './context.js';
+import type { NodeOwner, NodeRelease, QuorumOwner } from './node-owner.js';
+import { ownerOf } from './node-owner.js';
+
+/**
+ * How long an owner without a majority keeps its node leases, and how long it pauses before it asks again: at random, so that one
+ * of several owners that split the nodes wins.
+ */
+export const SPLIT_MS = { least: 10, spread: 30 };
+
+/**
+ * Resolves once a majority is certain to be without the owner. The stores of nodes that are down go on repeating the release.
+ *
+ * @throws LockStoreError when a majority cannot be had until the lease is over
+ */
+export async function releaseAtNodes(owner: QuorumOwner, request: ReleaseRequest): Promise<ReleaseReply> {
+  const { nodes, majority } = owner.context;
+  owner.leases.onReleased(request.used);
+  owner.leave();
+  const outcomes = await releaseAll(owner, request, majority);
+  const replies = answersOf(outcomes);
+  if (replies.length < majority) throw noMajority(nodes, outcomes, request.key);
+  const countOf = (wanted: ReleaseReply): number => replies.filter((reply) => reply === wanted).length;
+  if (countOf('released') >= majority) return 'released';
+  return countOf('not held') > nodes.length - majority ? 'not held' : 'unknown';
+}
+
+/** Takes the lock at all nodes from its holders, or from those that `force` names. */
+export async function forceRelease(
+  context: QuorumContext,
+  key: string,
+  { owners, ...force }: Force = {},
+): Promise<ForceReply> {
+  const replies = await askNodes(context, key, async (node) => {
+    const store = storeThatCan(node, 'force');
+    if (!owners) return store.forceRelease(key, force);
+    // An attempt is never used again, so a node frees nobody who got the lock after this reading.
+    return store.forceRelease(key, { ...force, owners: await attemptsAt(store, key, owners) });
+  });
+  const isOfMajority = (wanted: ForceReply): boolean =>
+    replies.filter((reply) => reply === wanted).length >= context.majority;
+  if (isOfMajority('released')) return 'released';
+  return isOfMajority('held by another') ? 'held by another' : 'not held';
+}
+
+/** Asks each node to notify the holder, because one notification is enough and any of them may be lost. */
+export async function announceTakeover(
+  context: QuorumContext,
+  takeover: TakeoverNotice,
+): Promise<'announced' | 'nobody to tell'> {
+  const { key, owner } = takeover;
+  const replies = await askNodes(context, key, async (node) => {
+    const store = storeThatCan(node, 'takeover');
+    const [attempt] = await attemptsAt(store, key, [owner]);
+    return attempt === undefined ? 'nobody to tell' : store.announceTakeover({ ...takeover, owner: attempt });
+  });
+  return replies.includes('announced') ? 'announced' : 'nobody to tell';
+}
+
+/** @returns the ids under which the node knows these holders */
+async function attemptsAt(store: LockStore, key: string, owners: readonly string[]): Promise<string[]> {
+  const named = new Set(owners);
+  const snapshot = await store.inspect(key);
+  return snapshot?.holders.filter((attempt) => named.has(ownerOf(attempt))) ?? [];
+}
+
+/** @param needed how many answers are enough once the nodes have had their time */
+export function releaseAll(
+  owner: QuorumOwner,
+  request: NodeRelease,
+  needed = 0,
+): Promise<Outcomes<ReleaseReply>> {
+  const { context } = owner;
+  const asked = owner.nodes.map((node) => releaseNode(owner, node, request));
+  const timeout = { clock: context.clock, ms: context.nodeTimeoutMs };
+  return gather(
+    asked,
+    (so, isLate) => haveAnswered(context, so) || (isLate && answersOf(so).length >= needed),
+    timeout,
+  );
+}
+
+/** The node's store repeats the release, also after the caller has stopped waiting for it. */
+function releaseNode(
+  { leases, context }: QuorumOwner,
+  node: NodeOwner,
+  request: NodeRelease,
+): Promise<ReleaseReply> {
+  const released = node.release(request, leases.lastUsed);
+  context.inBackground(released);
+  return released;
+}
+
+/** Gives back node leases short of a majority after a moment, as they are in the way of others. The owner keeps its ticket. */
+export function giveBackSoon(owner: QuorumOwner): void {
+  if (owner.cancelGivingBack || owner.hasLeft) return;
+  const { clock, chance } = owner.context;
+  owner.cancelGivingBack = clock.after(randomMs(chance, SPLIT_MS), () => {
+    owner.cancelGivingBack = undefined;
+    if (owner.attempts.isIdle) giveBack(owner);
+    else giveBackSoon(owner);
+  });
+}
+
+function giveBack(owner: QuorumOwner): void {
+  const { nodes, request, leases, context, name } = owner;
+  const granted = nodes.filter(({ lease }) => lease);
+  if (!request || granted.length === 0 || leases.isHeld()) return;
+  for (const node of granted) context.inBackground(releaseNode(owner, node, request));
+  context.notify({ kind: 'recheck', owner: name, afterMs: randomMs(context.chance, SPLIT_MS) });
+}
+
+/**
+ * Joins one page of each node. A key may be on several pages, because each node has an order of its own.
+ *
+ * A majority of the nodes must be listed to the end, so that each key that a majority names is on a page of one of them.
+ *
+ * @throws LockStoreError when fewer than a majority of the nodes have answered for this page and each page before
+ */
+export async function list(context: QuorumContext, { prefix, limit, cursor }: ListRequest): Promise<KeyPage> {
+  const places = placesIn(cursor, context.nodes.length);
+  const request = { prefix, limit: Math.ceil(limit / context.nodes.length) };
+  const outcomes = await outcomesOf(context, undefined, (node, i) => pageAt(node, places[i], request));
+  const pages = answersOf(outcomes);
+  const keys = new Set(
+    pages.flatMap(({ entries, unreadable }) => [...entries, ...unreadable].map(({ key }) => key)),
+  );
+  const found = await snapshotsOf([...keys].sort(), (key) => inspect(context, key));
+  const next = outcomes.map((outcome): Place =>
+    outcome?.status === 'fulfilled' ? (outcome.value.cursor ?? null) : false,
+  );
+  const hasNext = next.some((place) => typeof place === 'string');
+  return {
+    ...found,
+    ...(hasNext && { cursor: JSON.stringify(next) }),
+  };
+}
+
+/** The cursor of the next page of a node; `undefined`: its first page; `null`: it has no further one; `false`: it did not answer. */
+type Place = string | undefined | null | false;
+
+/** A node without a further page counts as answered. A node that did not answer for an earlier page counts as failed. */
+async function pageAt(
+  node: QuorumNode,
+  place: Place,
+  request: Omit<ListRequest, 'cursor'>,
+): Promise<KeyPage> {
+  if (place === null) return { entries: [], unreadable: [] };
+  if (place === false)
+    throw new LockStoreError('it did not answer for a page before', undefined, 'unreachable');
+  const cursor = place === undefined ? {} : { cursor: place };
+  return node.watch(storeThatCan(node.store, 'list').list({ ...request, ...cursor }));
+}
+
+function placesIn(cursor: string | undefined, nodes: number): readonly Place[] {
+  if (cursor === undefined) return [];
+  const isPlace = (it: unknown): boolean => typeof it === 'string' || it === null || it === false;
+  try {
+    const places: unknown = JSON.parse(cursor);
+    if (Array.isArray(places) && places.length === nodes && places.every(isPlace)) return places as Place[];
+  } catch {
+    // No cursor of ours.
+  }
+  throw new LockConfigurationError(
+    `cursor must be the cursor of a page of this quorum of ${nodes} nodes. Begin again without one.`,
+  );
+}
+
+/**
+ * Merges what the nodes know of a key. An owner that a majority names holds it. An owner with fewer node leases still waits.
+ *
+ * The snapshot has no fencing token, because nodes have reserved more than the holder was given.
+ */
+export async function inspect(context: QuorumContext, key: string): Promise<LockSnapshot | null> {
+  const { majority } = context;
+  const told = await askNodes(context, key, (store) => store.inspect(key));
+  const snapshots = told.filter((snapshot) => snapshot !== null);
+  const heldBy = (owner: string): LockSnapshot[] =>
+    snapshots.filter(({ holders }) => holders.map(ownerOf).includes(owner));
+  // The longest queue is the most complete one. An owner with a node lease is missing from the queue of that node.
+  const byQueue = snapshots.toSorted((a, b) => b.pending.length - a.pending.length);
+  const ids = [...byQueue.flatMap(({ pending }) => pending), ...byQueue.flatMap(({ holders }) => holders)];
+  const owners = [...new Set(ids.map(ownerOf))];
+  if (owners.length === 0) return null;
+  const holders = owners.filter((owner) => heldBy(owner).length >= majority);
+  const remaining = holders.map((owner) =>
+    reachedBy(
+      majority,
+      heldBy(owner).map(({ remainingMs }) => remainingMs),
+    ),
+  );
+  return {
+    key,
+    mode: modeOf(holders.slice(0, 1).flatMap(heldBy)),
+    holders,
+    remainingMs: holders.length === 0 ? 0 : minOf(remaining),
+    pending: owners.filter((owner) => !holders.includes(owner)),
+    fencingToken: undefined,
+  };
+}
+
+/** A node that the renewal of a downgrade has not reached still names the mode from before. */
+function modeOf(snapshots: readonly LockSnapshot[]): LockSnapshot['mode'] {
+  return snapshots.find(({ mode }) => mode === 'shared')?.mode ?? snapshots[0]?.mode;
+}

@@ -1,0 +1,298 @@
+import { AsyncResource } from 'node:async_hooks';
+import { Subject } from 'rxjs';
+import { nextMicros, systemChance } from '../common/clock.js';
+import { maxOf } from '../common/collections.js';
+import { inBackground, promiseOf } from '../common/promises.js';
+import type {
+  AcquireReply,
+  AcquireRequest,
+  Force,
+  ForceReply,
+  Introduction,
+  LockSnapshot,
+  LockStore,
+  LockStoreContext,
+  LockStoreFactory,
+  Notification,
+  ReleaseReply,
+  ReleaseRequest,
+  Renewal,
+  RenewalReply,
+  StoreState,
+  TakeoverNotice,
+} from '../port/lock-store.js';
+import { LockConfigurationError, type LockStoreError } from '../port/lock.errors.js';
+import { checkOptionNames, describeGiven, type OptionNames } from '../port/option-checks.js';
+import { acquire, attemptAgain, invite, renew } from './acquire.js';
+import { answersOf, gather, majorityOf, noPermits, QuorumNode } from './context.js';
+import type { QuorumContext } from './context.js';
+import { newQuorumId, numberOfAttempt, ownerNumberOf, QuorumOwner } from './node-owner.js';
+import type { NodeOwner } from './node-owner.js';
+import { announceTakeover, forceRelease, inspect, list, releaseAtNodes } from './release.js';
+
+/**
+ * One store made of several independent ones (Redlock). An owner holds a lock if a majority of the stores has granted it.
+ *
+ * @param nodes three or five stores that fail independently of each other, none a replica of another; each keeps its own
+ * deadline per command, best far below that of a single store
+ * @throws LockConfigurationError for fewer than three stores, for one given twice, and for wrong options
+ * @see https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/ for the algorithm
+ * @example
+ * ```ts
+ * import { DistributedLockModule } from 'nestjs-distributed-lock';
+ * import { quorumStore } from 'nestjs-distributed-lock/quorum';
+ * import { redisStore } from 'nestjs-distributed-lock/redis';
+ *
+ * const nodes = ['redis://a:6379', 'redis://b:6379', 'redis://c:6379'].map((url) => redisStore(url));
+ * DistributedLockModule.forRoot({ store: quorumStore(nodes) });
+ * ```
+ */
+export function quorumStore(
+  nodes: readonly LockStoreFactory[],
+  options: QuorumStoreOptions = {},
+): LockStoreFactory {
+  checkNodes(nodes);
+  checkQuorumOptions(options);
+  const listener = new AsyncResource('nestjs-distributed-lock.onNode');
+  const tell = (state: QuorumNodeState) => listener.runInAsyncScope(() => options.onNode?.(state));
+  // A listener that throws must not hurt a lock.
+  const onNode = (state: QuorumNodeState) =>
+    inBackground(
+      promiseOf(() => tell(state)),
+      () => undefined,
+    );
+  return { create: (context) => new QuorumStore(nodes, context, onNode) };
+}
+
+class QuorumStore implements LockStore {
+  readonly name = 'quorum';
+  readonly clientId: string;
+  readonly commandTimeoutMs: number;
+  readonly notifications$ = new Subject<Notification>();
+  private readonly context: QuorumContext;
+  /** Owners by the number that the ids of their attempts have in common. */
+  private readonly owners = new Map<string, QuorumOwner>();
+  private readonly background = new Set<Promise<unknown>>();
+  private isClosed = false;
+  /** Absent where one of the nodes cannot list its keys. */
+  readonly list?: NonNullable<LockStore['list']>;
+
+  constructor(
+    factories: readonly LockStoreFactory[],
+    context: LockStoreContext,
+    onNode: (state: QuorumNodeState) => void,
+  ) {
+    const { clock, chance = systemChance } = context;
+    this.clientId = newQuorumId(chance);
+    const onState = (state: QuorumNodeState): void => {
+      if (!this.isClosed) onNode(state);
+    };
+    const nodes = openAll(factories, context).map((store, i) => new QuorumNode(store, i + 1, onState));
+    const nodeTimeoutMs = maxOf(nodes.map(({ store }) => store.commandTimeoutMs));
+    // An acquire that does not wait may be attempted again for as long as one node takes.
+    this.commandTimeoutMs = 2 * nodeTimeoutMs;
+    let attempts = 0;
+    this.context = {
+      nodes,
+      majority: majorityOf(nodes.length),
+      clock,
+      chance,
+      nodeTimeoutMs,
+      minToken: 0,
+      nextAttempt: () => ++attempts,
+      nextTicket: () => nextMicros(clock, chance),
+      notify: (notification) => this.notifications$.next(notification),
+      inBackground: (work) => this.inBackground(work),
+    };
+    if (nodes.every(({ store }) => store.list !== undefined))
+      this.list = (request) => list(this.context, request);
+    for (const node of nodes)
+      node.store.notifications$.subscribe((notification) => this.onNotification(node, notification));
+  }
+
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+    if (request.claim.kind === 'permits') throw noPermits(request.key);
+    const number = ownerNumberOf(request.owner);
+    const owner = this.owners.get(number) ?? new QuorumOwner(request.owner, this.context);
+    this.owners.set(number, owner);
+    try {
+      return await acquire(owner, request);
+    } finally {
+      if (owner.isIdle) this.owners.delete(number);
+    }
+  }
+
+  renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
+    const renewed = renewals.map(async (renewal): Promise<RenewalReply> => {
+      const owner = this.owners.get(ownerNumberOf(renewal.owner));
+      return owner ? renew(owner, renewal) : { kind: 'lost' };
+    });
+    return Promise.all(renewed);
+  }
+
+  async release(request: ReleaseRequest): Promise<ReleaseReply> {
+    const number = ownerNumberOf(request.owner);
+    const owner = this.owners.get(number);
+    this.owners.delete(number);
+    return owner ? releaseAtNodes(owner, request) : 'not held';
+  }
+
+  inspect(key: string): Promise<LockSnapshot | null> {
+    return inspect(this.context, key);
+  }
+
+  /** Tells all nodes who this client is. @throws the error of a node when none has taken it */
+  async introduce(introduction: Introduction): Promise<void> {
+    const told = await Promise.allSettled(this.stores.map(async (store) => store.introduce?.(introduction)));
+    const [failed] = told.filter((outcome) => outcome.status === 'rejected');
+    if (failed && told.every(({ status }) => status === 'rejected')) throw failed.reason;
+  }
+
+  /** The introduction of each client that any of the nodes has. */
+  async readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    const told = await Promise.allSettled(
+      this.stores.map(async (store) => store.readIntroductions?.(clientIds)),
+    );
+    const known = answersOf(told);
+    return clientIds.map((_, i) => known.map((texts) => texts?.[i]).find((text) => text !== undefined));
+  }
+
+  forceRelease(key: string, force?: Force): Promise<ForceReply> {
+    return forceRelease(this.context, key, force);
+  }
+
+  announceTakeover(takeover: TakeoverNotice): Promise<'announced' | 'nobody to tell'> {
+    return announceTakeover(this.context, takeover);
+  }
+
+  private get stores(): readonly LockStore[] {
+    return this.context.nodes.map(({ store }) => store);
+  }
+
+  async close(): Promise<void> {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    const { clock, nodes } = this.context;
+    for (const owner of this.owners.values()) owner.leave();
+    const timeout = { clock, ms: this.commandTimeoutMs };
+    await gather([Promise.allSettled(this.background)], (_, isLate) => isLate, timeout);
+    await Promise.all(nodes.map(({ store }) => store.close()));
+    this.notifications$.complete();
+  }
+
+  private onNotification(node: QuorumNode, notification: Notification): void {
+    if (notification.owner === undefined) return this.notifications$.next(notification);
+    const { owner } = notification;
+    const receiver = this.owners.get(numberOfAttempt(owner));
+    if (receiver) onNotification(receiver, node, { ...notification, owner });
+  }
+
+  private inBackground(work: Promise<unknown>): void {
+    const noted: Promise<unknown> = work.catch(() => undefined).then(() => this.background.delete(noted));
+    this.background.add(noted);
+  }
+}
+
+/** Opens the stores of all nodes. If a node refuses its options, closes those that are open and opens no further ones. */
+function openAll(factories: readonly LockStoreFactory[], context: LockStoreContext): LockStore[] {
+  const stores: LockStore[] = [];
+  try {
+    for (const factory of factories) {
+      const node = stores.length + 1;
+      const onState = (state: StoreState) => context.onState?.({ ...state, node });
+      stores.push(factory.create({ ...context, onState }));
+    }
+    return stores;
+  } catch (error) {
+    for (const store of stores) inBackground(store.close(), () => undefined);
+    throw error;
+  }
+}
+
+/** Acts on a notification of one node for an attempt of this owner. A notification for an earlier attempt is ignored. */
+function onNotification(
+  owner: QuorumOwner,
+  from: QuorumNode,
+  notification: Notification & { readonly owner: string },
+): void {
+  const { leases, context, name } = owner;
+  const node = owner.nodes.find((each) => each.node === from);
+  if (!node?.isNamed(notification.owner) || owner.hasLeft) return;
+  switch (notification.kind) {
+    case 'granted':
+      if (leases.isHeld()) invite(owner, node);
+      else attemptAgain(owner);
+      return;
+    case 'contended':
+    case 'takeover':
+      if (leases.isHeld()) context.notify({ ...notification, owner: name });
+      return;
+    case 'lost':
+      return onForced(owner, node, notification);
+    case 'recheck':
+      return context.notify({ ...notification, owner: name });
+    default:
+      notification satisfies never;
+  }
+}
+
+function onForced({ leases, context, name }: QuorumOwner, node: NodeOwner, lost: Lost): void {
+  const wasHeld = leases.isHeld();
+  node.lease = undefined;
+  if (!wasHeld || leases.isHeld()) return;
+  leases.drop();
+  context.notify({ ...lost, owner: name });
+}
+
+type Lost = Extract<Notification, { readonly kind: 'lost' }>;
+
+/** Options of `quorumStore`. */
+export interface QuorumStoreOptions {
+  /**
+   * Called when a node stops answering, and when it answers again. While a majority answers, no lock notices the difference.
+   * Runs during hand-offs, in the async context of `quorumStore(…)`, so be quick. An error that it throws is ignored.
+   */
+  readonly onNode?: (state: QuorumNodeState) => void;
+}
+
+/** Whether one node of a quorum can be reached. */
+export interface QuorumNodeState {
+  /** 1 for the first store of the list. */
+  readonly node: number;
+  readonly isUp: boolean;
+  /** Why it is not up. */
+  readonly error?: LockStoreError;
+}
+
+const FEWEST_NODES = 3;
+const OPTION_NAMES: OptionNames<QuorumStoreOptions> = { onNode: true };
+
+function checkQuorumOptions(options: QuorumStoreOptions): void {
+  checkOptionNames('quorumStore', options, OPTION_NAMES);
+  if (options.onNode === undefined || typeof options.onNode === 'function') return;
+  throw new LockConfigurationError(
+    `onNode must be a function; it was given ${describeGiven(options.onNode)}.`,
+  );
+}
+
+function checkNodes(nodes: readonly LockStoreFactory[]): void {
+  const isStore = (node: LockStoreFactory | undefined): boolean => typeof node?.create === 'function';
+  if (!Array.isArray(nodes) || !nodes.every(isStore)) {
+    const given = Array.isArray(nodes)
+      ? `a list with ${describeGiven(nodes.find((node: LockStoreFactory) => !isStore(node)))} in it`
+      : describeGiven(nodes);
+    throw new LockConfigurationError(
+      `quorumStore takes a list of stores such as [redisStore(a), redisStore(b), redisStore(c)]; it was given ${given}.`,
+    );
+  }
+  if (nodes.length < FEWEST_NODES) {
+    throw new LockConfigurationError(
+      `A quorum takes ${FEWEST_NODES} nodes or more, an odd number of them; it was given ${nodes.length}. For one back end use its store as it is.`,
+    );
+  }
+  if (new Set(nodes).size < nodes.length) {
+    throw new LockConfigurationError(
+      'A quorum was given one store twice: a node that grants twice would count double.',
+    );
+  }
+}

@@ -1,0 +1,161 @@
+// What the store needs of a Redis library. The rest of the store knows no library: docs/decisions/0005-own-connections.md
+import type { EventEmitter } from 'node:events';
+import type { Chance, Clock } from '../common/clock.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+
+/**
+ * A client of a Redis library with connections of its own. It queues no command while it is disconnected, and sends none twice.
+ * Only a `Cluster` of ioredis repeats the commands of a connection that ended. Implemented by `IoredisClient`,
+ * `NodeRedisSingle` and `NodeRedisClusterClient`.
+ */
+export interface RedisClient extends Omit<RedisNode, 'askBeside'>, EventEmitter<ClientEvents> {
+  readonly isCluster: boolean;
+  /** Whether a command leaves in the turn of the event loop in which it is sent, whatever that turn does next. */
+  readonly writesAtOnce: boolean;
+  readonly user: string;
+  /** The database for the locks. Each connection begins in database 0. */
+  readonly database: TargetDatabase;
+  /** Connects, and connects again whenever the connection is lost, until it is closed. */
+  open(): void;
+  /** Quits in order if the server replies within `withinMs`, and then disconnects in any case. */
+  close(withinMs: number): Promise<void>;
+  /** The masters of a cluster, connected or not; the only server if there is no cluster. */
+  masters(): readonly RedisNode[];
+  /** The master of a slot, as far as this client knows the cluster. Absent where there is no cluster. */
+  ownerOf?(slot: number): RedisNode | undefined;
+  /** Learns soon which master has which slots. Absent where there is no cluster. */
+  refreshSlots?(): void;
+  evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown>;
+  /**
+   * The commands that follow may share a system call with others of this turn of the event loop, until `writeNow`. Absent where
+   * the library decides that.
+   */
+  writeTogether?(): void;
+  writeNow?(): void;
+  /**
+   * Runs `task` once the connection has brought nothing for `ms`. Absent on a cluster, whose client watches its nodes.
+   *
+   * @returns a function that cancels it
+   */
+  afterSilence?(ms: number, task: () => void): () => void;
+  subscribe(channels: readonly string[]): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
+  /** To a sharded channel of a cluster. Servers before Redis 7 refuse it. */
+  subscribeSharded(channel: string): Promise<unknown>;
+  unsubscribeSharded(channel: string): Promise<unknown>;
+  /** A round trip on the connection that is subscribed to `channel`. */
+  pingSubscriber(channel: string): Promise<unknown>;
+}
+
+export type Arguments = readonly (string | number)[];
+
+/** The events of a client, for each connection in this order: ready, messages, close. */
+export interface ClientEvents {
+  /** The client is connected: commands are sent from now on. */
+  ready: [];
+  /** The connection is lost, or none could be opened. A reply that is missing never comes. */
+  close: [];
+  /** The error of a connection, or of an attempt to open one. */
+  error: [error: Error];
+  /** A message of a channel that it is subscribed to. */
+  message: [channel: string, text: string];
+  /** A client of a cluster has lost the connection to a node. */
+  nodeClose: [];
+  /** A client of a cluster has replaced its connections for sharded channels. */
+  shardsReplaced: [];
+}
+
+/** One server that a client is connected to: the only one, or a master of a cluster. */
+export interface RedisNode {
+  /** Host and port of the server, without user and password. */
+  readonly address: string;
+  /** Whether a command would be written now. */
+  readonly isReady: boolean;
+  /**
+   * Sends a command.
+   *
+   * @param command in lower case
+   * @param key finds the node of a cluster; `undefined` for any node
+   */
+  call(command: string, args: Arguments, key?: string): Promise<unknown>;
+  /**
+   * Asks the server of a silent connection on a second one, which is closed again.
+   *
+   * @param onAnswer the server answers there
+   * @returns a function that closes the second connection
+   */
+  askBeside(onAnswer: () => void): () => void;
+  /** Ends the connection at once. The client replaces it. */
+  drop(): void;
+}
+
+export interface ClientSettings {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly commandTimeoutMs: number;
+  /** The name of the connections on the server, unless the target names them itself; `undefined` for no name. */
+  readonly connectionName: string | undefined;
+}
+
+/**
+ * The names of a lock's keys, and one text in RESP of their number and of each name.
+ *
+ * ioredis copies and writes each argument of each command. This text is written once for the lock instead, which saves
+ * some 7 % of the client's CPU (`npm run bench -- --only spread`).
+ */
+export class WireKeys {
+  readonly count: string;
+  readonly text: string;
+
+  constructor(readonly names: readonly string[]) {
+    this.count = String(names.length);
+    let text = asBulk(this.count);
+    for (const name of names) text += `$${name.length}\r\n${name}\r\n`;
+    // Counted once for all names: five counts would take as long as all the rest, and nearly all names are ASCII.
+    const isAscii = Buffer.byteLength(text) === text.length;
+    this.text = isAscii ? text : [this.count, ...names].map(asBulk).join('');
+  }
+}
+
+/** A bulk string in RESP: the length in bytes, and the text. */
+export function asBulk(text: string): string {
+  return `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
+}
+
+/**
+ * The number of the database in which the locks of one store are.
+ *
+ * The client of the application may be told another one by `SELECT`, and nobody announces that to the store. Until the first
+ * command the store follows its client. From then on it stays: locks that moved would be held by nobody.
+ */
+export class TargetDatabase {
+  private settled: number | undefined;
+
+  /**
+   * @param told the database that the client of the application uses, as far as this process knows
+   * @param refresh asks the server for it. Absent where `told` knows it at any time
+   */
+  constructor(
+    private readonly told: () => number,
+    readonly refresh?: () => Promise<void>,
+  ) {}
+
+  get isSettled(): boolean {
+    return this.settled !== undefined;
+  }
+
+  /** The database for a connection that is opened now. */
+  get current(): number {
+    return this.settled ?? this.told();
+  }
+
+  /** @throws LockConfigurationError if the client has been told another database since the first command */
+  settle(): void {
+    const told = this.told();
+    this.settled ??= told;
+    if (told === this.settled) return;
+    throw new LockConfigurationError(
+      `The client that redisStore was given has gone from database ${this.settled} to ${told} by SELECT, and the locks of this process are in ${this.settled}. Locks cannot move: give redisStore a client, or options, for one database only.`,
+    );
+  }
+}

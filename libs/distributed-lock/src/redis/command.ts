@@ -1,0 +1,107 @@
+import { Linked } from '../common/collections.js';
+import type { ClockReading } from '../common/clock.js';
+import type { LockStoreError } from '../port/lock.errors.js';
+import type { RedisClient } from './client.js';
+import { WaitingRequests } from '../connection/request-pipe.js';
+import { asStoreError, asUnsure } from './errors.js';
+
+/** The order in which a new connection sends the commands that have waited for it (docs/decisions/0003). */
+const RANK = { release: 0, renew: 1, acquire: 2 };
+
+/**
+ * Returned by `read` when a command reached the server after its not-after, and was not executed: our estimate of its time was
+ * old.
+ */
+export const TOO_LATE = Symbol('too late');
+
+const NOT_SENT: ClockReading = { now: 0, lead: 0 };
+
+/** One command to Redis: how it is written, what its reply means, and how far the connection has got with it. */
+export abstract class RedisCommand<Result = unknown> extends Linked {
+  abstract readonly key: string | undefined;
+  abstract readonly priority: Priority;
+  readonly flush: Flush | undefined;
+  /** True for a command that may be executed twice. A new connection repeats it when an idle one did not answer. */
+  readonly isRepeatable: boolean = false;
+
+  /** When its deadline starts: at the call, and anew when its first copy is written. */
+  since = 0;
+  /** When its latest copy was written. */
+  sent = NOT_SENT;
+  /** Its first copy got no reply, and may still be executed. */
+  isSecondCopy = false;
+  /** The server has refused it once, because it came after its not-after. */
+  wasTooLate = false;
+  private resolve: ((result: Result) => void) | undefined;
+  private reject: ((error: unknown) => void) | undefined;
+
+  /** Writes the command, maybe long after its caller asked. Throws if it must not be written now. */
+  abstract send(client: RedisClient): Promise<unknown>;
+  /** @returns `TOO_LATE` to be sent once more, now that the reply has told the server's time */
+  abstract read(value: unknown, receivedAt: number): Result | typeof TOO_LATE;
+
+  /**
+   * The server replied with an error. Resolves with the reply to another request that the command sends instead, or rejects with
+   * the `LockStoreError` for its caller.
+   */
+  recover(_client: RedisClient, error: unknown): Promise<unknown> {
+    return Promise.reject(asStoreError(error, this.key));
+  }
+
+  /** Called when the command has failed. For subclasses. */
+  protected onFailed(_error: LockStoreError): void {}
+
+  start(since: number, resolve: (result: Result) => void, reject: (error: unknown) => void): void {
+    this.since = since;
+    this.resolve = resolve;
+    this.reject = reject;
+  }
+
+  succeed(result: Result): void {
+    this.resolve?.(result);
+  }
+
+  fail(error: LockStoreError): void {
+    const failure = this.isSecondCopy ? asUnsure(error) : error;
+    this.onFailed(failure);
+    this.reject?.(failure);
+  }
+}
+
+type Priority = keyof typeof RANK;
+
+/**
+ * When a command leaves. `now`: ahead of what follows in this turn of the event loop. `when idle`: at once if no other
+ * command is in flight, since a caller awaits the reply. Otherwise it shares a system call with the other commands of this
+ * turn.
+ */
+type Flush = 'now' | 'when idle';
+
+/** Pings the server, or each connected master of a cluster. The client of a cluster ends the connection to a node that does not reply. */
+export class Ping extends RedisCommand<undefined> {
+  readonly key = undefined;
+  readonly priority = 'renew';
+
+  send(client: RedisClient): Promise<unknown> {
+    if (!client.isCluster) return client.call('ping', []);
+    const open = client.masters().filter(({ isReady }) => isReady);
+    return Promise.allSettled(open.map((node) => node.call('ping', [])));
+  }
+
+  read(): undefined {
+    return undefined;
+  }
+}
+
+/** Commands that wait for a connection, or for fewer commands in flight: releases first, then renewals, then acquires. */
+export class WaitingCommands extends WaitingRequests<RedisCommand> {
+  override push(command: RedisCommand): void {
+    const rank = RANK[command.priority];
+    const before = this.requests.findLastIndex(({ priority }) => RANK[priority] <= rank);
+    this.requests.splice(before + 1, 0, command);
+  }
+
+  shift(): RedisCommand | undefined {
+    return this.requests.shift();
+  }
+}

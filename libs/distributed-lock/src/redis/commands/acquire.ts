@@ -1,0 +1,223 @@
+import type { OwnerRequests } from '../../connection/certain-releases.js';
+import type { AcquireReply, AcquireRequest, Grant, Queued } from '../../port/lock-store.js';
+import { LockStoreError } from '../../port/lock.errors.js';
+import { leaseValidity, RECHECK_MS, recheckAfter, SILENT_WAITER_MS } from '../../port/timing.js';
+import { type Arguments, WireKeys } from '../client.js';
+import type { RedisClient } from '../client.js';
+import { RedisCommand, TOO_LATE } from '../command.js';
+import { asStoreError, asUnsure, callerHasLeft, isDenied } from '../errors.js';
+import { isOurs, redissonChannel } from '../keys.js';
+import type { RedisNotifications } from '../notifications.js';
+import type { AccessRights } from '../scripts/refusals.js';
+import {
+  acquireScript,
+  claimFields,
+  type ReplyOf,
+  ScriptCommand,
+  type ScriptContext,
+} from '../scripts/script-command.js';
+
+/** How often a waiter rechecks while it is not subscribed. */
+export const UNSUBSCRIBED_RECHECK_MS = 250;
+/**
+ * The least initial lease of a grant by notification, unless the lease is shorter. A waiter that has crashed blocks the queue
+ * for that long.
+ */
+export const MIN_INITIAL_LEASE_MS = 1000;
+/** The longest lease of a common acquire request. Its tokens are kept for a day, which must be twice the lease at least. */
+const MAX_PLAIN_MS = 43_200_000;
+
+export interface AcquireContext {
+  readonly scripts: ScriptContext;
+  readonly notifications: RedisNotifications;
+  readonly guard: RestartGuard | undefined;
+  /** Releases in the background what may have been acquired. */
+  readonly undo: (request: AcquireRequest) => void;
+}
+
+type Reply = ReplyOf<typeof acquireScript>;
+type WaitingReply = Extract<Reply, readonly [2 | 3, ...unknown[]]>;
+
+export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
+  readonly priority = 'acquire';
+  override readonly flush = 'when idle';
+  override readonly isRepeatable = true;
+  private readonly owner: OwnerRequests;
+  /** An earlier copy that was never answered may be executed after the one that was. */
+  private mayComeLate = false;
+  /** The latest copy is written, and not answered yet. */
+  private isOpen = false;
+
+  /** @throws LockKeyError for a key that a cluster cannot take */
+  constructor(
+    private readonly request: AcquireRequest,
+    private readonly store: AcquireContext,
+  ) {
+    const { scripts, guard } = store;
+    const { key, owner, claim } = request;
+    const keys = scripts.keysOf(key, claim.kind);
+    super(acquireScript, scripts, {
+      key,
+      kind: claim.kind,
+      keys: guard ? new WireKeys([...keys.names, guard.mark]) : keys,
+    });
+    this.owner = scripts.owners.beginRequest(owner);
+  }
+
+  protected args(): Arguments {
+    const { owner, claim, leaseMs, waitMs, ticket, tokens, maxWaiting } = this.request;
+    const { context } = this;
+    const { notifications, guard } = this.store;
+    const notAfter = this.onWrite();
+    const wait = Math.min(Math.ceil(waitMs), SILENT_WAITER_MS);
+    const initialLease = Math.min(
+      leaseMs,
+      Math.max(MIN_INITIAL_LEASE_MS, 4 * Math.ceil(context.connection.serverClock.roundTripMs)),
+    );
+    const counted =
+      maxWaiting === undefined ? '' : `"max_waiting":${Math.min(maxWaiting, Number.MAX_SAFE_INTEGER)},`;
+    const options =
+      `{${claimFields(claim)},"tokens":${tokens},"wait":${wait},"ticket":"${ticket}","initial_lease":${initialLease},` +
+      `"subscribed":${notifications.isSubscribed},"nonce":"${notifications.nonce}",` +
+      `${counted}${context.serverFields}}`;
+    const isCommon =
+      claim.kind === 'lock' && tokens === 1 && leaseMs <= MAX_PLAIN_MS && !context.sharesTokens;
+    const args = [owner, leaseMs, notAfter, context.minToken, `${isCommon ? 1 : 0}${options}`];
+    return guard ? [...args, guard.longestLeaseMs] : args;
+  }
+
+  /**
+   * The command is about to be written.
+   *
+   * @returns the not-after
+   * @throws LockStoreError if it must not be written now: an owner must not acquire after its release
+   */
+  private onWrite(): number {
+    this.isOpen = false;
+    if (this.owner.isReleasing) throw callerHasLeft(this.key);
+    const notAfter = this.context.notAfter(this.sent);
+    this.owner.onAcquireSent(notAfter, this.request.leaseMs);
+    this.isOpen = true;
+    return notAfter;
+  }
+
+  protected onReply(reply: Reply): AcquireReply | typeof TOO_LATE {
+    this.onAnswered();
+    if (reply[0] === 0) return TOO_LATE;
+    this.mayComeLate = this.owner.hasUnanswered;
+    if (reply[0] === 4) throw this.unready(reply[2]);
+    this.finish();
+    const result = this.meaningOf(reply);
+    return this.mayComeLate ? { ...result, mayComeLate: true } : result;
+  }
+
+  protected override onFailed(error: LockStoreError): void {
+    // A command that was refused or never written cannot be executed any more.
+    if (error.reason !== 'unknown') this.onAnswered();
+    // Redis undoes nothing of a script that was denied halfway: it may have written a ticket, or a lock. A refusal of the
+    // second copy says nothing about the first one.
+    const mayHold = isDenied(error.cause) || (error.reason === 'refused' && this.owner.hasUnanswered);
+    if (mayHold) this.store.undo(this.request);
+    this.finish();
+  }
+
+  private onAnswered(): void {
+    if (this.isOpen) this.owner.onAcquireAnswered();
+    this.isOpen = false;
+  }
+
+  private finish(): void {
+    this.context.owners.endRequest(this.request.owner);
+  }
+
+  /** An earlier copy may still be executed: then the outcome is unknown. */
+  private unready(leftMs: number): LockStoreError {
+    const { longestLeaseMs } = this.store.guard as RestartGuard;
+    const message = `Redis is not ready: it came back without its data, and leases that it has forgotten may run for another ${leftMs} ms (restartGuardMs is ${longestLeaseMs}).`;
+    const error = new LockStoreError(message, this.key, 'unready');
+    return this.mayComeLate ? asUnsure(error) : error;
+  }
+
+  private meaningOf(reply: Reply): AcquireReply {
+    if (reply[0] === 1) {
+      const [, , token, lastToken, waiting] = reply;
+      return this.granted(token, lastToken, waiting);
+    }
+    const [kind, , holder, remaining, ticket = 0, others] = reply as WaitingReply;
+    const remainingMs = asRemaining(remaining);
+    const counted = others === undefined ? undefined : { waiting: others };
+    if (kind === 3) return { kind: 'busy', holder: holder || undefined, remainingMs, ...counted };
+    return { ...this.queued(holder || undefined, remainingMs, ticket), ...counted };
+  }
+
+  private granted(token: number, lastToken: number, waiting: number): Grant {
+    const { owner, leaseMs } = this.request;
+    this.store.notifications.stopListeningToForeignClients(owner);
+    this.context.onToken(lastToken);
+    const validUntil = leaseValidity(this.sent.now, leaseMs);
+    return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
+  }
+
+  private queued(holder: string | undefined, remainingMs: number, ticket: number): Queued {
+    const { notifications } = this.store;
+    const { owner } = this.request;
+    const isBehindForeignClient = holder !== undefined && !isOurs(holder);
+    // The caller may have left meanwhile. Then no later request would end the subscription.
+    if (this.owner.isReleasing || !isBehindForeignClient) notifications.stopListeningToForeignClients(owner);
+    else {
+      const channel = redissonChannel(this.context.lockName(this.key), this.kind);
+      notifications.listenBehindForeignClient(channel, owner);
+    }
+    notifications.probe();
+    const recheckMs = notifications.isSubscribed ? RECHECK_MS : UNSUBSCRIBED_RECHECK_MS;
+    return {
+      kind: 'queued',
+      ticket,
+      holder,
+      remainingMs,
+      recheckAfterMs: recheckAfter(remainingMs, recheckMs),
+    };
+  }
+}
+
+/** Turns a reply of `PTTL` into a remaining lease in ms. */
+export function asRemaining(pttl: number): number {
+  return pttl < 0 ? Infinity : pttl;
+}
+
+/**
+ * Grants nothing on a server that has lost its data until every lease that it has forgotten is over: the "delayed restart" of
+ * Redlock's description (redis.io, Distributed locks), without an operator. The acquire script checks a mark.
+ */
+interface RestartGuard {
+  /** The key of the mark. A server that has lost its data has lost the mark, too. */
+  readonly mark: string;
+  readonly longestLeaseMs: number;
+}
+
+/** A command without a script, about no single lock. May be executed twice. */
+export class PlainCommand<Reply> extends RedisCommand<Reply> {
+  readonly key = undefined;
+  readonly priority = 'acquire';
+  override readonly isRepeatable = true;
+
+  constructor(
+    private readonly rights: AccessRights,
+    private readonly write: (client: RedisClient) => Promise<Reply>,
+  ) {
+    super();
+  }
+
+  send(client: RedisClient): Promise<Reply> {
+    return this.write(client);
+  }
+
+  read(value: unknown): Reply {
+    return value as Reply;
+  }
+
+  override recover(_client: RedisClient, error: unknown): Promise<never> {
+    const refusal = isDenied(error) ? this.rights.refusal(error, undefined) : asStoreError(error, undefined);
+    return Promise.reject(refusal);
+  }
+}

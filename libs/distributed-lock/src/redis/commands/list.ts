@@ -1,0 +1,269 @@
+import { createHash } from 'node:crypto';
+import { textOf } from '../../connection/connection-errors.js';
+import type { ListRequest, LockSnapshot } from '../../port/lock-store.js';
+import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
+import type { RedisClient, RedisNode } from '../client.js';
+import { isDenied } from '../errors.js';
+import { lockNamesBeside } from '../keys.js';
+import { isWrongType } from '../scripts/refusals.js';
+import { inspectScript, type ReplyOf, ScriptCommand, type ScriptContext } from '../scripts/script-command.js';
+import { asRemaining } from './acquire.js';
+
+/** One page looks through this many steps of SCAN at most, so that it ends soon in a server full of other keys. */
+const MAX_STEPS = 10;
+/** How many keys the server looks at in one step. */
+const STEP_KEYS = 1000;
+/** A page ends when it has looked at this many hashes, which may all be data of the application. */
+const MAX_LOOKS = 2000;
+/** In the order in which they are scanned. */
+const TYPES = ['hash', 'zset'] as const;
+const SLOTS = 16_384;
+
+/** Sends commands to the server as one request of the store. */
+type Ask = <Reply>(write: (client: RedisClient) => Promise<Reply>) => Promise<Reply>;
+
+/**
+ * Why a name is on the page: it is the whole prefix that was asked for, its hash looks like a lock, or owners wait for it. What is
+ * not a lock after all is an error only of a name that is waited for.
+ */
+type Evidence = 'asked for' | 'looks held' | 'waited for';
+
+interface NamesFound {
+  readonly names: ReadonlyMap<string, Evidence>;
+  readonly cursor: string | undefined;
+}
+
+/**
+ * Finds locks that are held or waited for, those of other libraries as well.
+ *
+ * 1. The server picks keys by their type while it scans: hashes first, because a lock is a hash, then the sorted sets of queues and
+ *    of permits. So counters of tokens, which stay for a day after a lock, cost nothing.
+ * 2. A hash may be data of the application. Two short commands tell whether it looks like a lock.
+ * 3. The scan goes on at the cursor of the page before, from master to master on a cluster. A cursor of SCAN is worth nothing
+ *    after a restart of its server or on another master, so the scan begins again when the servers are not the same any more.
+ *
+ * @param prefix what the names begin with, prefix of the store included
+ * @param canLock whether a lock can have this name
+ * @throws LockStoreError on the page after the last one, when some slots of a cluster have no master that answers
+ */
+export async function findNames(
+  ask: Ask,
+  { prefix, canLock }: { readonly prefix: string; readonly canLock: (name: string) => boolean },
+  { limit, cursor, prefix: askedFor }: ListRequest,
+): Promise<NamesFound> {
+  const servers = await serversOf(ask);
+  const stretches = TYPES.flatMap((type) => servers.nodes.map((node) => ({ type, node })));
+  let { stretch, place } = placeIn(cursor, servers.id);
+  const names = new Map<string, Evidence>();
+  if (stretch >= stretches.length) {
+    if (servers.uncovered > 0) throw notWholeError(servers);
+    return { names, cursor: undefined };
+  }
+  if (cursor === undefined && askedFor !== '' && canLock(prefix)) names.set(prefix, 'asked for');
+  const add = (found: readonly string[], evidence: Evidence): void => {
+    for (const name of found.filter(isLockName)) names.set(name, evidence);
+  };
+  const isLockName = (name: string): boolean => name.startsWith(prefix) && canLock(name);
+  let looks = 0;
+  for (let step = 0; step < MAX_STEPS && names.size < limit && looks < MAX_LOOKS; step++) {
+    const { type, node } = stretches[stretch] as (typeof stretches)[number];
+    const pattern = `${type === 'hash' ? '' : '*'}${escaped(prefix)}*`;
+    const words = [place, 'MATCH', pattern, 'COUNT', STEP_KEYS, 'TYPE', type];
+    const [next, keys] = (await ask(() => node.call('scan', words))) as [string, string[]];
+    if (type === 'hash') {
+      looks += keys.length;
+      add(await likeLocks(keys.filter(isLockName), ask), 'looks held');
+    } else {
+      for (const { permits, waitedFor } of keys.map(lockNamesBeside)) {
+        add(permits, 'looks held');
+        add(waitedFor, 'waited for');
+      }
+    }
+    place = next;
+    if (next === '0') stretch += 1;
+    if (stretch === stretches.length) break;
+  }
+  const isOver = stretch === stretches.length && servers.uncovered === 0;
+  return { names, cursor: isOver ? undefined : `${servers.id}.${stretch}.${place}` };
+}
+
+function escaped(prefix: string): string {
+  return prefix.replace(/[*?[\]\\]/g, '\\$&');
+}
+
+/** The field of a plain lock, which is its only one: client and thread of the owner. */
+const OWNER = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}:-?\d+$/i;
+
+/** The names of hashes with the shape of a lock: one field that is an owner, or a mode. The script that inspects them looks closer. */
+async function likeLocks(names: readonly string[], ask: Ask): Promise<readonly string[]> {
+  if (names.length === 0) return [];
+  const lengths = await ask((client) => Promise.all(names.map((name) => peek(client, 'hlen', [name]))));
+  const facts = await ask((client) =>
+    Promise.all(
+      names.map(async (name, i) => {
+        if (lengths[i] === undefined || lengths[i] === 0) return undefined;
+        return lengths[i] === 1 ? peek(client, 'hkeys', [name]) : peek(client, 'hget', [name, 'mode']);
+      }),
+    ),
+  );
+  return names.filter((_, i) => {
+    const fact = facts[i];
+    if (Array.isArray(fact)) return OWNER.test(String(fact[0]));
+    return fact === 'read' || fact === 'write';
+  });
+}
+
+/** Resolves with `undefined` for a key that became something else meanwhile, or that this user may not read. */
+async function peek(client: RedisClient, command: string, words: readonly string[]): Promise<unknown> {
+  return client.call(command, words, words[0]).catch((error: unknown) => {
+    if (isWrongType(error) || isDenied(error)) return undefined;
+    throw error;
+  });
+}
+
+/** @param error of the script that inspects the name */
+export function isNoLock({ reason, cause }: LockStoreError, evidence: Evidence | undefined): boolean {
+  if (reason !== 'refused') return false;
+  return evidence === 'asked for' || (evidence === 'looks held' && isWrongType(cause));
+}
+
+// --- servers ----------------------------------------------------------------------------------------------------
+
+/** The servers whose keys are scanned. */
+interface Servers {
+  /** Those that answer, in the order in which they are scanned. */
+  readonly nodes: readonly RedisNode[];
+  /** Differs after a restart of one of them, and after any change of masters and slots. */
+  readonly id: string;
+  /** Masters of a cluster that do not answer, and why. */
+  readonly unanswered: readonly string[];
+  /** How many slots of a cluster have no master that answers. */
+  readonly uncovered: number;
+}
+
+async function serversOf(ask: Ask): Promise<Servers> {
+  const masters = await ask(mastersOf);
+  // Each as a request of its own, with a timeout of its own: one that is silent does not hide the others.
+  const answers = await Promise.allSettled(masters.map(({ node }) => ask(() => runOf(node))));
+  const found = masters.map((master, i) => ({ ...master, answer: answers[i] as (typeof answers)[number] }));
+  const answering = found.filter(({ answer }) => answer.status === 'fulfilled');
+  const uncovered = answering.reduce((left, { slots }) => left - slots, SLOTS);
+  if (uncovered > 0) await ask(async (client) => client.refreshSlots?.());
+  return {
+    nodes: answering.flatMap(({ node }) => node ?? []),
+    id: idOf(found.flatMap(({ name, answer }) => [name, answer.status === 'fulfilled' ? answer.value : ''])),
+    unanswered: found.flatMap(({ address, answer }) =>
+      answer.status === 'rejected' ? [`${address}: ${textOf(answer.reason)}`] : [],
+    ),
+    uncovered,
+  };
+}
+
+interface Master {
+  /** As the cluster tells it, where the client may know the node by another address. */
+  readonly address: string;
+  /** The address and the ranges of its slots. */
+  readonly name: string;
+  /** How many slots it has. A server without a cluster has all of them. */
+  readonly slots: number;
+  /** `undefined` while the client has no connection to it. */
+  readonly node: RedisNode | undefined;
+}
+
+/**
+ * The masters that the cluster tells now, with the connection of the client to each.
+ *
+ * @throws LockStoreError when the client takes two masters for one, because slots have moved and it has not learned of it
+ */
+async function mastersOf(client: RedisClient): Promise<readonly Master[]> {
+  if (!client.isCluster)
+    return [{ address: client.address, name: '', slots: SLOTS, node: client.masters()[0] }];
+  const masters = new Map<string, Master>();
+  for (const [first, last, place] of await slotRanges(client)) {
+    if (!place) continue;
+    const address = `${place[0]}:${place[1]}`;
+    const known = masters.get(address) ?? { address, name: address, slots: 0, node: client.ownerOf?.(first) };
+    const slots = known.slots + last - first + 1;
+    masters.set(address, { ...known, name: `${known.name} ${first}-${last}`, slots });
+  }
+  const nodes = [...masters.values()].flatMap(({ node }) => node?.address ?? []);
+  if (new Set(nodes).size < nodes.length) {
+    client.refreshSlots?.();
+    const message =
+      'Redis: slots of the cluster have moved to masters that this client does not know yet. List again.';
+    throw new LockStoreError(message, undefined, 'unready');
+  }
+  return [...masters.values()].sort((a, b) => (a.address < b.address ? -1 : 1));
+}
+
+type SlotRange = readonly [first: number, last: number, master?: readonly [host: string, port: number]];
+
+/** As the first master that answers tells them. */
+async function slotRanges(client: RedisClient): Promise<readonly SlotRange[]> {
+  const replies = client.masters().map((node) => node.call('cluster', ['SLOTS']));
+  try {
+    return (await Promise.any(replies)) as readonly SlotRange[];
+  } catch (error) {
+    const [first] = (error as AggregateError).errors as unknown[];
+    throw first ?? new LockStoreError('Redis: no master of the cluster is known.', undefined, 'unreachable');
+  }
+}
+
+/** Names one run of a server: its cursors of SCAN are worth nothing in the next. Empty for a server that does not tell. */
+async function runOf(node: RedisNode | undefined): Promise<string> {
+  if (!node) throw new Error('the client has no connection to it');
+  const text = await node.call('info', ['server']).catch((error: unknown) => {
+    if (isDenied(error)) return '';
+    throw error;
+  });
+  return /run_id:(\w+)/.exec(String(text))?.[1] ?? '';
+}
+
+function idOf(parts: readonly string[]): string {
+  return createHash('sha1').update(parts.join(' ')).digest('hex').slice(0, 8);
+}
+
+/** Where the page begins: at the beginning, too, when the servers have changed since the page before. */
+function placeIn(cursor: string | undefined, id: string): { stretch: number; place: string } {
+  if (cursor === undefined) return { stretch: 0, place: '0' };
+  const [, of, stretch, place] = /^([\da-f]{8})\.(\d+)\.(\d+)$/.exec(cursor) ?? [];
+  if (of === undefined || stretch === undefined || place === undefined) {
+    throw new LockConfigurationError(
+      'cursor must be the cursor of a page of this list. Begin again without one.',
+    );
+  }
+  return of === id ? { stretch: Number(stretch), place } : { stretch: 0, place: '0' };
+}
+
+function notWholeError({ uncovered, unanswered }: Servers): LockStoreError {
+  const who = unanswered.length > 0 ? ` (${unanswered.join('; ')})` : '';
+  const message = `Redis: the list is not whole. No master answers for ${uncovered} of the ${SLOTS} slots of the cluster${who}, so the locks there are missing. List again when the cluster is whole.`;
+  return new LockStoreError(message, undefined, 'unready');
+}
+
+type Reply = ReplyOf<typeof inspectScript>;
+
+export class InspectCommand extends ScriptCommand<Reply, LockSnapshot | null> {
+  readonly priority = 'acquire';
+  override readonly isRepeatable = true;
+
+  constructor(key: string, context: ScriptContext) {
+    super(inspectScript, context, { key, kind: 'lock' });
+  }
+
+  protected args(): [] {
+    return [];
+  }
+
+  protected onReply([mode, , remaining, token, count, ...owners]: Reply): LockSnapshot | null {
+    if (owners.length === 0) return null;
+    return {
+      key: this.key,
+      mode: mode || undefined,
+      holders: owners.slice(0, count),
+      remainingMs: count === 0 ? 0 : asRemaining(remaining),
+      pending: owners.slice(count),
+      fencingToken: token === '' ? undefined : Number(token),
+    };
+  }
+}

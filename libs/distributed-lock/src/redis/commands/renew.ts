@@ -1,0 +1,299 @@
+import { Delays } from '../../common/clock.js';
+import type {
+  ExecutedRelease,
+  LeaseRequest,
+  OwnerRequests,
+  SendCopy,
+} from '../../connection/certain-releases.js';
+import type { Force, ForceReply, ReleaseRequest, Renewal, RenewalReply } from '../../port/lock-store.js';
+import { LockStoreError } from '../../port/lock.errors.js';
+import { leaseValidity } from '../../port/timing.js';
+import { type Arguments, WireKeys } from '../client.js';
+import { TOO_LATE } from '../command.js';
+import { unknown } from '../errors.js';
+import {
+  claimFields,
+  forceScript,
+  releaseScript,
+  renewAllScript,
+  renewScript,
+  type ReplyOf,
+  type Script,
+  ScriptCommand,
+  type ScriptContext,
+  type ScriptReply,
+} from '../scripts/script-command.js';
+
+/** The most renewals in one script. Redis runs nothing else meanwhile, so a larger batch would delay other commands. */
+const MAX_AT_ONCE = 50;
+
+type Replies = readonly RenewalReply[];
+
+/** Base class of the commands that restart one lease or several. */
+abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, Replies> {
+  readonly priority = 'renew';
+  /** For how long an earlier request may still be executed, and shorten one of the leases. */
+  unsureForMs = 0;
+  /** The leases that the last copy asks for, while it has no answer. */
+  private written: readonly LeaseRequest[] | undefined;
+  private closesBefore = 0;
+
+  constructor(
+    script: Script<R>,
+    context: ScriptContext,
+    protected readonly renewals: readonly Renewal[],
+  ) {
+    const [{ key, claim }] = renewals as readonly [Renewal, ...Renewal[]];
+    const isOne = renewals.length === 1;
+    const keys = isOne
+      ? context.keysOf(key, claim.kind)
+      : new WireKeys(renewals.flatMap((it) => context.namesOf(it.key, 'lock')));
+    super(script, context, { key, kind: claim.kind, keys });
+  }
+
+  /**
+   * The command is about to be written.
+   *
+   * @returns the not-after
+   * @throws LockStoreError for a second copy after a newer renewal of one of its owners, which must be executed last
+   */
+  protected onWrite(): number {
+    const isAgain = this.wasTooLate || this.isSecondCopy;
+    if (isAgain && !this.renewals.every((renewal) => this.context.owners.isLatest(renewal)))
+      throw unknown('it found a renewal too late that a newer one follows', this.key);
+    this.settleCopies('given up');
+    const notAfter = this.context.notAfter(this.sent);
+    this.written = this.renewals.map(({ owner, leaseMs }) => {
+      const copy = { leaseMs, notAfter };
+      this.context.owners.get(owner)?.onRenewalSent(copy);
+      return copy;
+    });
+    this.closesBefore = this.context.connection.nodeCloses;
+    return notAfter;
+  }
+
+  protected onAnswered(): void {
+    // A cluster client itself repeats commands that a closed connection has not answered, so nobody knows which copy was answered.
+    this.settleCopies(this.context.connection.nodeCloses === this.closesBefore ? 'answered' : 'given up');
+  }
+
+  protected override onFailed({ reason }: LockStoreError): void {
+    if (reason === 'unknown') this.settleCopies('given up');
+    else this.onAnswered();
+  }
+
+  protected replyTo(
+    { owner, leaseMs }: Renewal,
+    { waiting, executedAt }: { readonly waiting: number; readonly executedAt: number },
+  ): RenewalReply {
+    if (waiting < 0) return { kind: 'lost' };
+    const late = this.context.owners.get(owner)?.shorterThan(leaseMs, executedAt);
+    if (late) this.unsureForMs = Math.max(this.unsureForMs, late.notAfter - executedAt + 1);
+    const validUntil = leaseValidity(this.sent.now, late?.leaseMs ?? leaseMs);
+    return { kind: 'renewed', validUntil, waiting };
+  }
+
+  private settleCopies(how: 'answered' | 'given up'): void {
+    const { written = [] } = this;
+    this.written = undefined;
+    written.forEach((copy, i) => {
+      const owner = this.context.owners.get((this.renewals[i] as Renewal).owner);
+      if (how === 'answered') owner?.onRenewalAnswered(copy);
+      else owner?.onRenewalGivenUp(copy);
+    });
+  }
+}
+
+class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
+  /** A renewal may confirm a grant by notification, whose caller is about to start and may block the event loop. */
+  override readonly flush = 'now';
+  override readonly isRepeatable = true;
+
+  constructor(renewal: Renewal, context: ScriptContext) {
+    super(renewScript, context, [renewal]);
+  }
+
+  protected args(): Arguments {
+    const notAfter = this.onWrite();
+    const [{ owner, claim, leaseMs, token, lastToken }] = this.renewals as readonly [Renewal];
+    const { minToken, serverFields } = this.context;
+    const options = `{${claimFields(claim)},"min_token":${minToken},${serverFields}}`;
+    return [owner, leaseMs, token, lastToken, notAfter, options];
+  }
+
+  protected onReply([kind, executedAt, count = 0]: ReplyOf<typeof renewScript>): Replies | typeof TOO_LATE {
+    this.onAnswered();
+    const waiting = kind === 0 ? -1 : count;
+    return kind === 2 ? TOO_LATE : this.renewals.map((it) => this.replyTo(it, { waiting, executedAt }));
+  }
+}
+
+class RenewAllCommand extends RenewingCommand<ReplyOf<typeof renewAllScript>> {
+  constructor(renewals: readonly Renewal[], context: ScriptContext) {
+    super(renewAllScript, context, renewals);
+  }
+
+  protected args(): Arguments {
+    const notAfter = this.onWrite();
+    const one = ({ owner, leaseMs, token, lastToken }: Renewal) => [owner, leaseMs, token, lastToken];
+    return [this.context.connection.publish, notAfter, ...this.renewals.flatMap(one)];
+  }
+
+  protected onReply([kind, executedAt, ...counts]: ReplyOf<typeof renewAllScript>):
+    | Replies
+    | typeof TOO_LATE {
+    this.onAnswered();
+    if (kind === 0) return TOO_LATE;
+    return this.renewals.map((it, i) => this.replyTo(it, { waiting: counts[i] ?? -1, executedAt }));
+  }
+}
+
+/** Restarts leases: plain locks of one server in batches, all others one by one. */
+export class Renewals {
+  private readonly delays: Delays;
+
+  constructor(private readonly context: ScriptContext) {
+    this.delays = new Delays(context.connection.clock);
+  }
+
+  /** Never rejects. */
+  async run(renewals: readonly Renewal[]): Promise<Replies> {
+    for (const renewal of renewals) this.context.owners.beginRequest(renewal.owner).latestRenewal = renewal;
+    if (renewals.length === 1) return this.renew(renewals);
+    const replies = new Map<Renewal, RenewalReply>();
+    const renewBatch = async (batch: readonly Renewal[]) => {
+      const ofBatch = await this.renew(batch);
+      batch.forEach((renewal, i) => replies.set(renewal, ofBatch[i] as RenewalReply));
+    };
+    await Promise.all(this.batchesOf(renewals).map(renewBatch));
+    return renewals.map((renewal) => replies.get(renewal) as RenewalReply);
+  }
+
+  close(): void {
+    this.delays.endAll();
+  }
+
+  private batchesOf(renewals: readonly Renewal[]): readonly (readonly Renewal[])[] {
+    const isPlain = ({ claim }: Renewal) => claim.kind === 'lock' && !this.context.isCluster;
+    const plain = renewals.filter(isPlain);
+    const batches = renewals.filter((renewal) => !isPlain(renewal)).map((renewal) => [renewal]);
+    for (let i = 0; i < plain.length; i += MAX_AT_ONCE) batches.push(plain.slice(i, i + MAX_AT_ONCE));
+    return batches;
+  }
+
+  private async renew(batch: readonly Renewal[]): Promise<Replies> {
+    const { context } = this;
+    const { owners } = context;
+    const [first, another] = batch;
+    try {
+      const replies = await (first && !another
+        ? this.renewForSure(first)
+        : context.connection.run(new RenewAllCommand(batch, context)));
+      for (const { owner } of batch) owners.endRequest(owner);
+      return replies;
+    } catch (error) {
+      // A key that holds other data makes the whole batch fail. Sent one by one, only its own renewal is refused.
+      const isSpoiled = another && error instanceof LockStoreError && error.reason === 'refused';
+      const again = async (renewal: Renewal) =>
+        isSpoiled && owners.isLatest(renewal) ? this.renew([renewal]) : this.unanswered(renewal, error);
+      return (await Promise.all(batch.map(again))).flat();
+    }
+  }
+
+  /**
+   * Repeats the renewal once an earlier, unanswered request with a shorter lease can no longer be executed, because that request
+   * would shorten the lease (`extend` to less and then to more, on a connection that breaks).
+   */
+  private async renewForSure(renewal: Renewal): Promise<Replies> {
+    const { context } = this;
+    const command = new RenewCommand(renewal, context);
+    const replies = await context.connection.run(command);
+    if (command.unsureForMs === 0) return replies;
+    await this.delays.wait(command.unsureForMs);
+    if (!context.owners.isLatest(renewal)) return replies;
+    return context.connection.run(new RenewCommand(renewal, context));
+  }
+
+  private unanswered({ owner }: Renewal, error: unknown): Replies {
+    this.context.owners.endRequest(owner);
+    return [{ kind: 'unknown', error: error as LockStoreError }];
+  }
+}
+
+type Reply = ReplyOf<typeof releaseScript>;
+
+class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
+  readonly priority = 'release';
+  override readonly flush: ReleaseRequest['flush'];
+
+  constructor(
+    private readonly request: ReleaseRequest,
+    context: ScriptContext,
+    private readonly requests: OwnerRequests,
+  ) {
+    super(releaseScript, context, { key: request.key, kind: request.claim.kind });
+    this.flush = request.flush;
+  }
+
+  /** Every copy names the same tokens. A copy with another last token would let the server give one out twice. */
+  protected args(): Arguments {
+    const { owner, claim, used, holdUntil } = this.request;
+    const { connection, minToken, serverFields, sharesTokens } = this.context;
+    const holdMs = holdUntil === undefined ? 0 : Math.max(0, Math.ceil(holdUntil - connection.clock.now()));
+    // The reply to a common release lacks the server's time, which is needed while an acquire of the owner is unanswered.
+    const isCommon =
+      claim.kind === 'lock' &&
+      connection.publish === 'PUBLISH' &&
+      !used &&
+      holdMs === 0 &&
+      !this.requests.hasUnanswered;
+    const tokens = used ? `,"used":"${used.token}","reserved":"${used.lastToken}"` : '';
+    const hold = holdMs > 0 ? `,"hold":${holdMs}` : '';
+    const digit = isCommon ? (sharesTokens ? 1 : 2) : 0;
+    return [owner, minToken, `${digit}{${claimFields(claim)}${tokens}${hold},${serverFields}}`];
+  }
+
+  protected onReply([held, executedAt]: Reply): ExecutedRelease {
+    return { wasHolder: held === 1, executedAt };
+  }
+}
+
+/** Makes the function that sends one copy of a release. `CertainReleases` repeats it. */
+export function releaseCopies(
+  request: ReleaseRequest,
+  context: ScriptContext,
+  requests: OwnerRequests,
+): SendCopy {
+  return (onReply, onError) =>
+    context.connection.start(new ReleaseCommand(request, context, requests), onReply, onError);
+}
+
+type ForceScriptReply = ReplyOf<typeof forceScript>;
+
+/** In the order in which the script numbers them. */
+const REPLIES: readonly ForceReply[] = ['not held', 'released', 'held by another'];
+/** Each name of an owner, in Redis or in a snapshot. Others hold nothing, and the script could not read all of them. */
+const OWNER_NAME = /^[\x20-\x7e]+$/;
+
+export class ForceCommand extends ScriptCommand<ForceScriptReply, ForceReply> {
+  readonly priority = 'release';
+
+  constructor(
+    key: string,
+    private readonly force: Force,
+    context: ScriptContext,
+  ) {
+    super(forceScript, context, { key, kind: 'lock' });
+  }
+
+  protected args(): Arguments {
+    const { minToken, isCluster, connection } = this.context;
+    const { owners, by = '' } = this.force;
+    const named = owners ? JSON.stringify(owners.filter((owner) => OWNER_NAME.test(owner))) : '';
+    return [minToken, isCluster ? 1 : 0, connection.publish, by, named];
+  }
+
+  protected onReply([outcome]: ForceScriptReply): ForceReply {
+    return REPLIES[outcome] as ForceReply;
+  }
+}

@@ -1,0 +1,433 @@
+import { type Clock, readClocks } from '../common/clock.js';
+import { LinkedQueue } from '../common/collections.js';
+import { inBackground, promiseOf } from '../common/promises.js';
+import { conceal } from '../common/redaction.js';
+import { ConnectionErrors } from '../connection/connection-errors.js';
+import { Outage, type OutageOptions } from '../connection/kept-connection.js';
+import { ReplyDeadline } from '../connection/request-pipe.js';
+import { ServerClock } from '../connection/server-clock.js';
+import { LockStoreError } from '../port/lock.errors.js';
+import type { RedisClient, RedisNode } from './client.js';
+import { Ping, type RedisCommand, TOO_LATE, WaitingCommands } from './command.js';
+import {
+  asStoreError,
+  describe,
+  forgetArguments,
+  isAnswer,
+  isDenied,
+  isReadOnly,
+  unknown,
+} from './errors.js';
+
+/** With more commands in flight the last would be executed after their not-after. The others are written as replies come. */
+export const MAX_IN_FLIGHT = 2000;
+
+/**
+ * The store's connection for commands.
+ *
+ * A connection that has replied nothing for `commandTimeoutMs` while a command is in flight may be stuck. It is replaced,
+ * and all commands in flight fail with it. A deadline counts from the last reply to any command: as long as replies come,
+ * each command gets its reply soon.
+ */
+export class RedisConnection {
+  readonly serverClock: ServerClock;
+  /** How Redisson's clients of this deployment publish. */
+  publish: PublishCommand = 'PUBLISH';
+  /** How many connections there have been, one after the other. */
+  generation = 0;
+  /** How many connections to nodes of a cluster were closed. */
+  nodeCloses = 0;
+  private readonly waiting = new WaitingCommands();
+  private readonly inFlight = new LinkedQueue<RedisCommand>();
+  private readonly idleProbe = new IdleProbe();
+  private isReady = false;
+  /** The database of the open connection. */
+  private selected = 0;
+  private isClosed = false;
+  private readonly errors: ConnectionErrors;
+  readonly clock: Clock;
+  readonly commandTimeoutMs: number;
+  private readonly outage: Outage;
+  private readonly deadline: ReplyDeadline<RedisCommand>;
+  private cancelPreparing: (() => void) | undefined;
+
+  /** @param prepare sends the commands that each new connection needs before its first command */
+  constructor(
+    private readonly client: RedisClient,
+    options: OutageOptions,
+    private readonly prepare: (client: RedisClient) => Promise<unknown>,
+  ) {
+    conceal(this, 'client');
+    const { clock, commandTimeoutMs } = options;
+    this.clock = clock;
+    this.commandTimeoutMs = commandTimeoutMs;
+    this.errors = new ConnectionErrors('Redis', client.address);
+    this.outage = new Outage(options, () =>
+      this.errors.noConnection(`no connection for ${commandTimeoutMs} ms`),
+    );
+    this.outage.onDown();
+    this.serverClock = new ServerClock(clock);
+    this.deadline = new ReplyDeadline({
+      clock,
+      commandTimeoutMs,
+      timeoutOf: (command) => this.timeoutOf(command),
+      unanswered: () => [...this.waiting, ...this.inFlight],
+      onDue: (isDue) => this.onDue(isDue),
+    });
+    client.on('error', (error) => this.onFailure(error));
+    client.on('ready', () => {
+      this.selected = 0;
+      this.prepareConnection();
+    });
+    client.on('close', () => this.onLost('the connection was closed'));
+    client.on('nodeClose', () => (this.nodeCloses += 1));
+    client.open();
+  }
+
+  /** @throws LockStoreError: `unreachable` if it was never written, `unknown` if it was and no reply came, or as the reply says */
+  run<Result>(command: RedisCommand<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => this.start(command, resolve, reject));
+  }
+
+  /** As `run`, for a caller that needs no promise. */
+  start<Result>(
+    command: RedisCommand<Result>,
+    resolve: (result: Result) => void,
+    reject: (error: unknown) => void,
+  ): void {
+    const at = readClocks(this.clock);
+    command.start(at.now, resolve, reject);
+    if (this.isClosed) return command.fail(this.errors.closed(command.key));
+    if (this.waiting.size === 0 && this.mayWrite) this.write(command as RedisCommand, at);
+    else this.waiting.push(command as RedisCommand);
+    this.deadline.start();
+  }
+
+  /**
+   * Fixes the database of all locks at the one that the target uses now, and selects it before the next command if the
+   * connection was opened earlier.
+   *
+   * @returns a promise where the target has to be asked for it first
+   * @throws LockConfigurationError if the target has gone to another database since
+   */
+  settleDatabase(): Promise<void> | undefined {
+    const { database } = this.client;
+    if (database.refresh && !database.isSettled) return database.refresh().then(() => this.onDatabase());
+    this.onDatabase();
+    return undefined;
+  }
+
+  /** A client of node-redis does not tell that it was sent `SELECT`. */
+  private refreshDatabase(): void {
+    const { database } = this.client;
+    if (database.isSettled && database.refresh) inBackground(database.refresh(), () => undefined);
+  }
+
+  private onDatabase(): void {
+    const { database } = this.client;
+    database.settle();
+    if (!this.isReady || this.selected === database.current) return;
+    // Commands wait until the connection is ready again.
+    this.isReady = false;
+    this.prepareConnection();
+  }
+
+  /** Finds out whether an idle connection still exists. Without a reply it is replaced. */
+  probe(): void {
+    // A cluster has many connections: a reply of one says nothing about the others.
+    const isBusy = this.inFlight.size > 0 || !this.idleProbe.isIdle(this.clock.now());
+    this.refreshDatabase();
+    if (!this.isReady || (isBusy && !this.client.isCluster)) return;
+    inBackground(this.run(new Ping()), () => undefined);
+  }
+
+  /** Rejects what is in flight. Leaves no socket and no timer, whatever the server does. */
+  async close(): Promise<void> {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.outage.stop();
+    this.deadline.stop();
+    this.idleProbe.end();
+    this.onLost('the store is closed');
+    for (const command of this.waiting.take()) command.fail(this.errors.closed(command.key));
+    await this.client.close(this.commandTimeoutMs);
+  }
+
+  // --- connected, lost ------------------------------------------------------------------------------------------
+
+  private prepareConnection(): void {
+    inBackground(this.onReady(), (error) => this.onUnready(error));
+  }
+
+  private async onReady(): Promise<void> {
+    const cancel = this.client.afterSilence?.(this.commandTimeoutMs, () => this.drop());
+    this.cancelPreparing = cancel;
+    this.client.writeTogether?.();
+    const { client, clock, serverClock } = this;
+    const database = client.database.current;
+    try {
+      [, , , this.publish] = await Promise.all([
+        this.select(database),
+        this.prepare(client),
+        measureTime(client, clock, serverClock),
+        publishCommandOf(client),
+      ]);
+    } finally {
+      cancel?.();
+    }
+    if (this.isClosed) return;
+    // The application may have chosen another one meanwhile.
+    if (database !== this.client.database.current) return this.onReady();
+    this.generation += 1;
+    this.isReady = true;
+    this.onAnswer();
+    this.errors.last = undefined;
+    this.outage.onUp();
+    this.writeWaiting();
+  }
+
+  private async select(database: number): Promise<void> {
+    if (database === this.selected) return;
+    this.selected = database;
+    // In upper case: ioredis would note it in lower case, and select by itself on the next connection, with a promise that nobody has.
+    await this.client.call('SELECT', [database]);
+  }
+
+  private onUnready(error: unknown): void {
+    // A cluster client stays connected. Only the next connection is prepared, so this one has to go.
+    if (this.client.isCluster && this.client.isReady) this.client.drop();
+    else this.drop();
+    // Set last, because a client may tell the end of its connection as an error, too.
+    this.onFailure(error);
+  }
+
+  private onFailure(error: unknown): void {
+    this.errors.last = { failure: { reason: 'unreachable', detail: describe(error) }, error };
+  }
+
+  private onLost(why: string): void {
+    this.isReady = false;
+    if (!this.isClosed) this.outage.onDown();
+    // A reply that is lost with its connection never comes: its deadline must not end the next connection.
+    this.cancelPreparing?.();
+    for (const command of this.inFlight) {
+      if (this.idleProbe.mayRepeat(command)) this.repeat(command);
+      else {
+        this.inFlight.remove(command);
+        command.fail(unknown(why, command.key, this.errors.last?.error));
+      }
+    }
+    this.idleProbe.end();
+  }
+
+  private repeat(command: RedisCommand): void {
+    this.inFlight.remove(command);
+    command.isSecondCopy = true;
+    this.waiting.push(command);
+  }
+
+  /** A client of a cluster replaces a silent node by itself. */
+  private drop(): void {
+    if (this.client.isCluster) return this.idleProbe.end();
+    this.isReady = false;
+    this.client.drop();
+  }
+
+  // --- written, replied -----------------------------------------------------------------------------------------
+
+  private get mayWrite(): boolean {
+    return this.isReady && this.client.isReady && this.inFlight.size < MAX_IN_FLIGHT;
+  }
+
+  private writeWaiting(): void {
+    while (this.waiting.size > 0 && this.mayWrite) this.write(this.waiting.shift() as RedisCommand);
+  }
+
+  private write(command: RedisCommand, at = readClocks(this.clock)): void {
+    command.sent = at;
+    if (!command.isSecondCopy) command.since = at.now;
+    if (this.inFlight.size === 0 && this.idleProbe.isIdle(at.now)) {
+      this.idleProbe.begin();
+      this.deadline.fireIn(this.commandTimeoutMs / 2);
+    }
+    this.inFlight.push(command);
+    const isShared = command.flush !== 'when idle' || this.inFlight.size > 1;
+    if (isShared) this.client.writeTogether?.();
+    this.follow(
+      command,
+      promiseOf(() => command.send(this.client)),
+    );
+    if (isShared && command.flush === 'now') this.client.writeNow?.();
+  }
+
+  /** A reply to a first copy is ignored once there is a second one. */
+  private follow(command: RedisCommand, reply: Promise<unknown>): void {
+    const { isSecondCopy } = command;
+    reply.then(
+      (value) => {
+        if (command.isSecondCopy === isSecondCopy) this.onReply(command, value);
+      },
+      (error: unknown) => {
+        if (command.isSecondCopy === isSecondCopy) this.onError(command, error);
+      },
+    );
+  }
+
+  private onReply(command: RedisCommand, value: unknown): void {
+    const receivedAt = this.clock.now();
+    this.onAnswer(receivedAt);
+    if (this.inFlight.remove(command)) {
+      try {
+        const result = command.read(value, receivedAt);
+        if (result === TOO_LATE) this.onTooLate(command);
+        else command.succeed(result);
+      } catch (error) {
+        command.fail(asStoreError(error, command.key));
+      }
+    }
+    this.writeWaiting();
+  }
+
+  private onTooLate(command: RedisCommand): void {
+    const { wasTooLate, key } = command;
+    command.wasTooLate = true;
+    if (!wasTooLate) return this.waiting.push(command);
+    command.fail(unknown('it found two requests in a row too late, by its own clock', key));
+  }
+
+  private onError(command: RedisCommand, error: unknown): void {
+    forgetArguments(error);
+    if (isAnswer(error)) this.onAnswer();
+    if (isReadOnly(error)) return this.onReadOnly(command, error);
+    if (!this.inFlight.has(command)) return;
+    if (!(error instanceof LockStoreError)) {
+      const hasLostNode = this.client.isCluster && !isAnswer(error);
+      if (!hasLostNode || !this.idleProbe.mayRepeat(command))
+        return this.follow(command, command.recover(this.client, error));
+      this.repeat(command);
+      return this.writeWaiting();
+    }
+    this.inFlight.remove(command);
+    command.fail(error);
+    this.writeWaiting();
+  }
+
+  /** The next connection goes to the present master. This command fails by its own error, and not by the end of this connection. */
+  private onReadOnly(command: RedisCommand, error: unknown): void {
+    if (this.inFlight.remove(command)) command.fail(asStoreError(error, command.key));
+    this.drop();
+  }
+
+  // --- deadlines ------------------------------------------------------------------------------------------------
+
+  /** A cluster has many connections: a reply of one says nothing about the others. */
+  private onAnswer(now = this.clock.now()): void {
+    this.idleProbe.onReply(now);
+    if (!this.client.isCluster) this.deadline.onReply(now);
+  }
+
+  private onDue(isDue: (command: RedisCommand) => boolean): void {
+    const what = `no connection within ${this.commandTimeoutMs} ms`;
+    for (const command of this.waiting.take(isDue)) command.fail(this.errors.noConnection(what, command.key));
+    for (const command of this.inFlight) if (isDue(command)) this.onNoReply(command);
+    this.writeWaiting();
+  }
+
+  private timeoutOf(command: RedisCommand): number {
+    const ms = this.commandTimeoutMs;
+    return this.inFlight.has(command) ? this.idleProbe.timeoutOf(command, ms) : ms;
+  }
+
+  private onNoReply(command: RedisCommand): void {
+    const ms = this.commandTimeoutMs;
+    if (this.idleProbe.timeoutOf(command, ms) < ms) return this.askBeside();
+    this.inFlight.remove(command);
+    command.fail(unknown(`nothing came back within ${ms} ms`, command.key));
+    this.drop();
+  }
+
+  private askBeside(): void {
+    const { client } = this;
+    const open = client.masters().filter(({ isReady }) => isReady);
+    this.idleProbe.ask(open, (node) => (client.isCluster ? node.drop() : this.drop()));
+  }
+}
+
+/** Asks the server for its time, because each command says in server time until when it may be executed. */
+async function measureTime(client: RedisClient, clock: Clock, serverClock: ServerClock): Promise<void> {
+  const sent = readClocks(clock);
+  try {
+    const [seconds, micros] = (await client.call('time', [])) as [string, string];
+    const receivedAt = clock.now();
+    serverClock.learn(Number(seconds) * 1000 + Math.floor(Number(micros) / 1000), sent, receivedAt);
+    serverClock.roundTripMs = receivedAt - sent.now;
+  } catch (error) {
+    // Without the right to TIME no acquire is granted, and its caller is told why.
+    if (!isDenied(error)) throw error;
+  }
+}
+
+/** Redisson publishes to sharded channels on a cluster whose servers have them, which is so from Redis 7 on. */
+type PublishCommand = 'PUBLISH' | 'SPUBLISH';
+
+/** Asks as Redisson does whether the server has sharded channels. */
+async function publishCommandOf(client: RedisClient): Promise<PublishCommand> {
+  if (!client.isCluster) return 'PUBLISH';
+  return client.call('pubsub', ['SHARDNUMSUB']).then(
+    () => 'SPUBLISH',
+    () => 'PUBLISH',
+  );
+}
+
+/** A connection that has been silent for this long may have been forgotten by the network. */
+export const IDLE_MS = 500;
+
+/**
+ * Finds out whether a connection that has been idle still exists. Load balancers and firewalls forget such a connection, and tell
+ * neither end.
+ *
+ * When a repeatable command that is written on an idle connection has no reply after half of its time, the server is asked
+ * on a second connection. If it answers there, and is still silent on the first one, the first one is replaced, and the
+ * command is written once more. A server that is merely slow has all of the time to reply.
+ */
+class IdleProbe {
+  repliedAt = 0;
+  private isOpen = false;
+  /** Functions that close the second connections; absent while no server is asked. */
+  private asking: (() => void)[] | undefined;
+
+  isIdle(now: number): boolean {
+    return now - this.repliedAt > IDLE_MS;
+  }
+
+  /** The oldest command in flight was written on an idle connection. */
+  begin(): void {
+    this.end();
+    this.isOpen = true;
+  }
+
+  end(): void {
+    this.isOpen = false;
+    this.asking?.forEach((close) => close());
+    this.asking = undefined;
+  }
+
+  onReply(now: number): void {
+    this.repliedAt = now;
+    if (this.isOpen) this.end();
+  }
+
+  /** @param onAnswer gets each node that answers on a second connection before any reply has come */
+  ask(nodes: readonly RedisNode[], onAnswer: (node: RedisNode) => void): void {
+    this.asking ??= nodes.map((node) => node.askBeside(() => onAnswer(node)));
+  }
+
+  mayRepeat({ isRepeatable, isSecondCopy }: RedisCommand): boolean {
+    return this.isOpen && isRepeatable && !isSecondCopy;
+  }
+
+  /** @param ms how long a command may take */
+  timeoutOf(command: RedisCommand, ms: number): number {
+    return this.mayRepeat(command) && !this.asking ? ms / 2 : ms;
+  }
+}

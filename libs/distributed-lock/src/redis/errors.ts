@@ -1,0 +1,105 @@
+import { LockStoreError } from '../port/lock.errors.js';
+import { asUnknown, storeError, textOf } from '../connection/connection-errors.js';
+
+/** Replies that mean "not now": the state of the server or of the network will change by itself. */
+const UNREADY =
+  /\b(OOM|READONLY|LOADING|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|NOGOODSLAVE)\b/;
+/** ioredis and node-redis found no connection and, having no queue, dropped the command. */
+const NEVER_WRITTEN = /Stream isn't writeable|^The client is (offline|closed)/;
+/** The error of a master that was demoted to a replica. */
+const READ_ONLY = /^READONLY/;
+/** An error reply of the server starts with an upper-case word. What the client says about a connection does not. */
+const ANSWER = /^[A-Z]{3,}\b/;
+
+/** The texts with which Redis 6.2, 7.0 and 7.2 deny a command, a key or a channel to a client or to its script. */
+const DENIED = [
+  /can't run this command|permissions to run/,
+  /(can't|permissions to) access .*\b(keys?|channels?)\b/,
+  /(can't|permissions to) publish to .*\bchannels?\b/,
+];
+
+export function isDenied(error: unknown): boolean {
+  return DENIED.some((words) => words.test(textOf(error)));
+}
+
+/** The server is not the master any more. */
+export function isReadOnly(error: unknown): boolean {
+  return error instanceof Error && READ_ONLY.test(error.message);
+}
+
+/** An error reply of the server. The client makes all other errors itself, about a connection. Errors of the system have a code. */
+export function isAnswer(error: unknown): error is Error {
+  return error instanceof Error && !('code' in error) && ANSWER.test(error.message);
+}
+
+interface ClientError {
+  command?: { args?: unknown };
+  /** Set by a cluster client. */
+  readonly lastNodeError?: unknown;
+}
+
+/**
+ * Removes the arguments of the command from an error of the client. The arguments of a refused login are user and
+ * password, and callers log the error as a `cause`.
+ */
+export function forgetArguments(error: unknown): void {
+  if (typeof error !== 'object' || error === null) return;
+  const { command, lastNodeError } = error as ClientError;
+  if (typeof command === 'object' && command !== null) delete command.args;
+  if (lastNodeError !== error) forgetArguments(lastNodeError);
+}
+
+/** The reason tells the caller what to do: wait, give up, or mend something. */
+export function asStoreError(cause: unknown, key: string | undefined): LockStoreError {
+  if (cause instanceof LockStoreError) return cause;
+  const detail = describe(cause);
+  return storeError('Redis', { reason: reasonOf(cause, detail), detail }, { key, cause });
+}
+
+function reasonOf(cause: unknown, detail: string): LockStoreError['reason'] {
+  if (isAnswer(cause)) return UNREADY.test(detail) ? 'unready' : 'refused';
+  return NEVER_WRITTEN.test(detail) ? 'unreachable' : 'unknown';
+}
+
+export function unknown(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
+  return storeError('Redis', { reason: 'unknown', detail }, { key, cause });
+}
+
+/** For a second copy that failed: the first copy was never answered and may still be executed. */
+export function asUnsure(error: LockStoreError): LockStoreError {
+  return error.reason === 'refused' ? error : asUnknown(error);
+}
+
+export function unreachable(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
+  return storeError('Redis', { reason: 'unreachable', detail }, { key, cause });
+}
+
+/** The request was never written. */
+export function callerHasLeft(key: string): LockStoreError {
+  return new LockStoreError('Its caller has left before the request was sent', key, 'refused');
+}
+
+/** Some errors of Redis and of its clients do not say what to do. The message of the store adds it. */
+const ADVICE: readonly (readonly [said: RegExp, advice: string])[] = [
+  [
+    /^MOVED /,
+    'It is one server of a cluster: give redisStore a Cluster of ioredis, or what createCluster of node-redis makes',
+  ],
+  [/^READONLY /, 'Give the address of the master, or Sentinels, which name it'],
+  [/^WRONGPASS /, 'Check user and password of the target of redisStore'],
+  [
+    /^ERR unknown command .(time|evalsha)\b/i,
+    'Is it a Sentinel? Give { sentinels: [{ host, port }], name } of ioredis, or what createSentinel of node-redis makes',
+  ],
+  // node-redis hides what has answered.
+  [
+    /^(Unknown RESP type|Socket closed unexpectedly|read ECONNRESET)/,
+    'Is it Redis that listens there? The URL of a Redis with TLS starts with rediss:',
+  ],
+];
+
+export function describe(error: unknown): string {
+  const text = textOf(error);
+  const [, advice] = ADVICE.find(([said]) => said.test(text)) ?? [];
+  return advice === undefined ? text : `${text.replace(/\.$/, '')}. ${advice}`;
+}

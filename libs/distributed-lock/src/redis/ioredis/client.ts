@@ -1,0 +1,273 @@
+import { EventEmitter } from 'node:events';
+import type { Cluster, Redis } from 'ioredis';
+import { randomMs } from '../../common/clock.js';
+import { inBackground } from '../../common/promises.js';
+import { conceal } from '../../common/redaction.js';
+import { quitWithin } from '../../connection/timing.js';
+import { TargetDatabase } from '../client.js';
+import type { Arguments, ClientEvents, ClientSettings, RedisClient, RedisNode, WireKeys } from '../client.js';
+import { forgetArguments } from '../errors.js';
+import {
+  afterSilence,
+  evalShaFor,
+  handleDroppedReplies,
+  watchHandshake,
+  writeNow,
+  writeTogether,
+} from './evalsha.js';
+import { databaseReader, duplicateOf, type IoredisTarget, liveOptionsOf } from './options.js';
+
+/** JavaScript passes no more than about 100 000 arguments to a function. */
+const MAX_CHANNELS = 1000;
+/** How soon a client connects anew when ioredis has given up: at random, so that not all clients come at once. */
+const REVIVAL_MS = { least: 100, spread: 400 };
+
+export function ioredisClient(target: IoredisTarget, settings: ClientSettings): RedisClient {
+  const client = duplicateOf(target, settings);
+  return client.isCluster
+    ? new IoredisCluster(client as Cluster, target, settings)
+    : new IoredisSingle(client as Redis, target, settings);
+}
+
+abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
+  extends EventEmitter<ClientEvents>
+  implements RedisClient
+{
+  abstract readonly isCluster: boolean;
+  readonly writesAtOnce = true;
+  abstract readonly address: string;
+  abstract readonly user: string;
+  abstract readonly database: TargetDatabase;
+  private readonly EvalSha: ReturnType<typeof evalShaFor>;
+  private isClosed = false;
+  /** How many errors it has emitted. */
+  private errors = 0;
+  private cancelRevival = (): void => undefined;
+
+  constructor(
+    protected readonly client: Client,
+    protected readonly settings: ClientSettings,
+  ) {
+    super();
+    conceal(this, 'client');
+    this.EvalSha = evalShaFor(client);
+    const events: EventEmitter = client;
+    events.on('error', (error: Error) => {
+      this.errors += 1;
+      forgetArguments(error);
+      this.emit('error', error);
+    });
+    events.on('ready', () => this.emit('ready'));
+    for (const name of ['close', 'end']) events.on(name, () => this.emit('close'));
+    for (const name of ['message', 'smessage'])
+      events.on(name, (channel: string, text: string) => this.emit('message', channel, text));
+    handleDroppedReplies(client);
+  }
+
+  get isReady(): boolean {
+    return this.client.status === 'ready';
+  }
+
+  /**
+   * Connects again also where ioredis gives up for good: if a failover is announced while it looks for the master, or no
+   * Sentinel answers and its own retries are off.
+   */
+  open(): void {
+    const { clock, chance } = this.settings;
+    const events: EventEmitter = this.client;
+    const connect = (): void => {
+      const told = this.errors;
+      inBackground(this.client.connect(), (error) => {
+        // An event has said why already, where this error says only that the connection is closed.
+        if (this.errors === told) this.emit('error', error as Error);
+      });
+    };
+    events.on('end', () => {
+      this.cancelRevival();
+      if (!this.isClosed) this.cancelRevival = clock.after(randomMs(chance, REVIVAL_MS), connect);
+    });
+    connect();
+  }
+
+  async close(withinMs: number): Promise<void> {
+    this.isClosed = true;
+    this.cancelRevival();
+    if (this.isReady) await quitWithin(this, { ...this.settings, withinMs }, () => this.client.quit());
+    if (this.client.status === 'end') return;
+    this.client.disconnect();
+    this.onDisconnect();
+  }
+
+  call(command: string, args: Arguments): Promise<unknown> {
+    return this.client.call(command, ...args);
+  }
+
+  evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown> {
+    if (!this.EvalSha) return this.call('evalsha', [sha, keys.names.length, ...keys.names, ...args]);
+    return this.client.sendCommand(new this.EvalSha(sha, keys, args)) as Promise<unknown>;
+  }
+
+  /** In parts, because there is a channel for each key of another library for which this process waits. */
+  subscribe(channels: readonly string[]): Promise<unknown> {
+    const parts: Promise<unknown>[] = [];
+    for (let i = 0; i < channels.length; i += MAX_CHANNELS)
+      parts.push(this.client.subscribe(...channels.slice(i, i + MAX_CHANNELS)));
+    return Promise.all(parts);
+  }
+
+  unsubscribe(channel: string): Promise<unknown> {
+    return this.client.unsubscribe(channel);
+  }
+
+  subscribeSharded(channel: string): Promise<unknown> {
+    return this.client.ssubscribe(channel);
+  }
+
+  unsubscribeSharded(channel: string): Promise<unknown> {
+    return this.client.sunsubscribe(channel);
+  }
+
+  abstract masters(): readonly RedisNode[];
+  abstract drop(): void;
+  abstract pingSubscriber(channel: string): Promise<unknown>;
+
+  protected onDisconnect(): void {}
+}
+
+/** One server, or the master that Sentinels name. */
+class IoredisSingle extends IoredisClient<Redis> {
+  readonly isCluster = false;
+  readonly address: string;
+  readonly user: string;
+  readonly database: TargetDatabase;
+  private readonly node: IoredisNode;
+
+  constructor(client: Redis, target: IoredisTarget, settings: ClientSettings) {
+    super(client, settings);
+    this.database = new TargetDatabase(databaseReader(target));
+    liveOptionsOf(target, (error) => this.emit('error', error as Error))(client.options);
+    const { sentinels, name, username } = client.options;
+    this.node = new IoredisNode(client, this.database.current);
+    this.address = sentinels ? `the master "${name}" of ${sentinels.length} Sentinels` : this.node.address;
+    this.user = username || 'default';
+    watchHandshake(client, settings.clock, settings.commandTimeoutMs);
+  }
+
+  masters(): readonly RedisNode[] {
+    return [this.node];
+  }
+
+  drop(): void {
+    this.node.drop();
+  }
+
+  writeTogether(): void {
+    writeTogether(this.client.stream);
+  }
+
+  writeNow(): void {
+    writeNow(this.client.stream);
+  }
+
+  afterSilence(ms: number, task: () => void): () => void {
+    return afterSilence(this.client.stream, { ...this.settings, ms }, task);
+  }
+
+  pingSubscriber(): Promise<unknown> {
+    return this.client.ping();
+  }
+
+  protected override onDisconnect(): void {
+    this.drop();
+  }
+}
+
+/** A client of a cluster. ioredis watches the connection to each node by itself (`socketTimeout`). */
+class IoredisCluster extends IoredisClient<Cluster> {
+  readonly isCluster = true;
+  readonly address = 'a cluster';
+  readonly user: string;
+  readonly database = new TargetDatabase(() => 0);
+
+  constructor(client: Cluster, target: IoredisTarget, settings: ClientSettings) {
+    super(client, settings);
+    this.user = client.options.redisOptions?.username || 'default';
+    const keepNodeLive = liveOptionsOf(target, (error) => this.emit('error', error as Error));
+    client.on('+node', (node: Redis) => {
+      keepNodeLive(node.options);
+      node.on('close', () => this.emit('nodeClose'));
+    });
+    client.on('subscribersReady', () => this.emit('shardsReplaced'));
+  }
+
+  masters(): readonly RedisNode[] {
+    return this.client.nodes('master').map((node) => new IoredisNode(node));
+  }
+
+  ownerOf(slot: number): RedisNode | undefined {
+    const [address] = this.client.slots[slot] ?? [];
+    const owner = this.client
+      .nodes('all')
+      .find(({ options: { host, port } }) => `${host}:${port}` === address);
+    return owner && new IoredisNode(owner);
+  }
+
+  refreshSlots(): void {
+    this.client.refreshSlotsCache();
+  }
+
+  drop(): void {
+    this.client.disconnect(true);
+  }
+
+  /** Subscribes again to a channel that it is subscribed to, because a `PING` would go to another connection. */
+  pingSubscriber(channel: string): Promise<unknown> {
+    return this.client.subscribe(channel);
+  }
+}
+
+/** One connection of ioredis to one server. */
+class IoredisNode implements RedisNode {
+  readonly address: string;
+
+  constructor(
+    private readonly connection: Redis,
+    database = 0,
+  ) {
+    const { path, host, port } = connection.options;
+    this.address = path ?? `${host}:${port}/${database}`;
+  }
+
+  get isReady(): boolean {
+    return this.connection.status === 'ready';
+  }
+
+  call(command: string, args: Arguments): Promise<unknown> {
+    return this.connection.call(command, ...args);
+  }
+
+  askBeside(onAnswer: () => void): () => void {
+    const beside = this.connection.duplicate({
+      retryStrategy: null,
+      enableReadyCheck: false,
+      failoverDetector: false,
+    });
+    const close = (): void => {
+      beside.removeListener('ready', onReady);
+      beside.disconnect();
+      beside.stream?.destroy();
+    };
+    function onReady(): void {
+      close();
+      onAnswer();
+    }
+    beside.on('error', () => undefined);
+    beside.on('ready', onReady);
+    inBackground(beside.connect(), () => undefined);
+    return close;
+  }
+
+  drop(): void {
+    this.connection.stream?.destroy();
+  }
+}

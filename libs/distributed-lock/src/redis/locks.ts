@@ -1,0 +1,189 @@
+// Locks on Redis: a hash that atomic Lua scripts change. Step by step: docs/architecture.md; the wire format: docs/redisson.md
+import { Subject } from 'rxjs';
+import { systemChance } from '../common/clock.js';
+import { inBackground, promiseOf } from '../common/promises.js';
+import { CertainReleases } from '../connection/certain-releases.js';
+import { connectionName, keepAlive } from '../connection/timing.js';
+import {
+  type AcquireReply,
+  type AcquireRequest,
+  type Force,
+  type ForceReply,
+  type Introduction,
+  isPlaceholder,
+  type KeyPage,
+  type ListRequest,
+  type LockSnapshot,
+  type LockStore,
+  type LockStoreContext,
+  type Notification,
+  type ReleaseReply,
+  type ReleaseRequest,
+  type Renewal,
+  type RenewalReply,
+  type TakeoverNotice,
+} from '../port/lock-store.js';
+import type { LockStoreError } from '../port/lock.errors.js';
+import { snapshotsOf } from '../port/timing.js';
+import type { RedisClient } from './client.js';
+import type { RedisCommand } from './command.js';
+import { AcquireCommand, type AcquireContext, PlainCommand } from './commands/acquire.js';
+import { findNames, InspectCommand, isNoLock } from './commands/list.js';
+import { ForceCommand, releaseCopies, Renewals } from './commands/renew.js';
+import { RedisConnection } from './connection.js';
+import { introductionKey, isOurs, newClientId, notificationChannel, restartMark } from './keys.js';
+import { type NotifiedGrant, RedisNotifications } from './notifications.js';
+import { type RedisTarget, refuseOnCluster, type ResolvedRedisOptions } from './options.js';
+import { AccessRights } from './scripts/refusals.js';
+import { loadScripts, ScriptContext } from './scripts/script-command.js';
+import { newClient } from './target.js';
+
+/** The store of one client, over two connections: one for commands and one for notifications. */
+export class RedisLocks implements LockStore {
+  readonly name = 'redis';
+  readonly address: string;
+  readonly clientId: string;
+  readonly commandTimeoutMs: number;
+  readonly notifications$ = new Subject<Notification>();
+  protected readonly connection: RedisConnection;
+  /** The holder believes in a grant by notification before a renewal has confirmed it. */
+  private readonly believesAtOnce: boolean;
+  private readonly scripts: ScriptContext;
+  private readonly subscriber: RedisNotifications;
+  private readonly acquiring: AcquireContext;
+  private readonly renewals: Renewals;
+  private readonly releases: CertainReleases;
+  private readonly stopKeepingAlive: () => void;
+
+  constructor(target: RedisTarget, context: LockStoreContext, options: ResolvedRedisOptions) {
+    const { commandTimeoutMs, restartGuardMs, sharedTokens, minReplicaAcks } = options;
+    const { clock, chance = systemChance, keyPrefix } = context;
+    this.clientId = newClientId(chance);
+    this.commandTimeoutMs = commandTimeoutMs;
+    const name = context.client && connectionName(context.client);
+    const settings = { clock, chance, commandTimeoutMs, connectionName: name };
+    const client = newClient(target, settings);
+    const { isCluster } = client;
+    if (isCluster) refuseOnCluster(options);
+    this.address = client.address;
+    // Not if the client writes in a later turn: a caller that blocks the event loop would hold up the confirming renewal.
+    // Not with `minReplicaAcks`: the replicas of that renewal are counted first.
+    this.believesAtOnce = client.writesAtOnce && minReplicaAcks === 0;
+    const rights = new AccessRights(
+      { user: client.user, keyPrefix, isCluster, countsReplicas: minReplicaAcks > 0 },
+      (error) => context.onError?.('subscription', error),
+    );
+    const { onState } = context;
+    this.connection = new RedisConnection(client, { clock, commandTimeoutMs, onState }, loadScripts);
+    this.scripts = new ScriptContext(this.connection, rights, { keyPrefix, isCluster, sharedTokens });
+    this.subscriber = new RedisNotifications(
+      newClient(target, settings),
+      { ...settings, clientId: this.clientId },
+      {
+        onGrant: (grant) => this.onGrant(grant),
+        onNotification: (notification) => this.notifications$.next(notification),
+        onNotSubscribed: (error) => rights.onNotSubscribed(error),
+      },
+    );
+    const { connection, scripts, subscriber } = this;
+    this.renewals = new Renewals(scripts);
+    this.releases = new CertainReleases(scripts.owners, settings);
+    const guard =
+      restartGuardMs > 0 ? { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs } : undefined;
+    const undo = (request: AcquireRequest) => inBackground(this.release(request), () => undefined);
+    this.acquiring = { scripts, notifications: subscriber, guard, undo };
+    this.stopKeepingAlive = keepAlive(clock, () => {
+      connection.probe();
+      subscriber.probe();
+    });
+  }
+
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    return this.run(() => new AcquireCommand(request, this.acquiring));
+  }
+
+  renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
+    return this.renewals.run(renewals);
+  }
+
+  release(request: ReleaseRequest): Promise<ReleaseReply> {
+    this.subscriber.stopListeningToForeignClients(request.owner);
+    return this.releases.run(request, (owner) => releaseCopies(request, this.scripts, owner));
+  }
+
+  inspect(key: string): Promise<LockSnapshot | null> {
+    return this.run(() => new InspectCommand(key, this.scripts));
+  }
+
+  forceRelease(key: string, force: Force = {}): Promise<ForceReply> {
+    return this.run(() => new ForceCommand(key, force, this.scripts));
+  }
+
+  /** A foreign client does not subscribe to such a channel, so it is not told of a takeover. */
+  async announceTakeover({ owner, graceMs, by }: TakeoverNotice): Promise<'announced' | 'nobody to tell'> {
+    if (!isOurs(owner) || isPlaceholder(owner)) return 'nobody to tell';
+    const channel = notificationChannel(owner.slice(0, owner.lastIndexOf(':')));
+    const message = `takeover ${owner} ${graceMs} ${by}`;
+    await this.ask((client) => client.call('publish', [channel, message]));
+    return 'announced';
+  }
+
+  async introduce({ clientId, text, leaseMs }: Introduction): Promise<void> {
+    const key = introductionKey(this.scripts.keyPrefix, clientId);
+    await this.ask((client) => client.call('set', [key, text, 'PX', leaseMs], key));
+  }
+
+  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    const keys = clientIds.map((id) => introductionKey(this.scripts.keyPrefix, id));
+    return this.ask(async (client) => {
+      const texts = await Promise.all(keys.map((key) => client.call('get', [key], key)));
+      return texts.map((text) => (text ?? undefined) as string | undefined);
+    });
+  }
+
+  async list(request: ListRequest): Promise<KeyPage> {
+    const { scripts } = this;
+    const { keyPrefix } = scripts;
+    const wanted = { prefix: keyPrefix + request.prefix, canLock: (name: string) => scripts.canLock(name) };
+    const { names, cursor } = await findNames((write) => this.ask(write), wanted, request);
+    const keys = [...names.keys()].map((name) => name.slice(keyPrefix.length));
+    const found = await snapshotsOf(keys, (key) =>
+      this.inspect(key).catch((error: LockStoreError) => {
+        if (isNoLock(error, names.get(keyPrefix + key))) return null;
+        throw error;
+      }),
+    );
+    return { ...found, ...(cursor !== undefined && { cursor }) };
+  }
+
+  async close(): Promise<void> {
+    this.stopKeepingAlive();
+    this.releases.close();
+    this.renewals.close();
+    await Promise.all([this.connection.close(), this.subscriber.close()]);
+    this.notifications$.complete();
+  }
+
+  protected ask<Reply>(write: (client: RedisClient) => Promise<Reply>): Promise<Reply> {
+    return this.run(() => new PlainCommand(this.scripts.rights, write));
+  }
+
+  /** Rejects for a key that cannot be locked. */
+  private run<Result>(makeCommand: () => RedisCommand<Result>): Promise<Result> {
+    const { connection } = this;
+    return promiseOf(() => {
+      const asking = connection.settleDatabase();
+      return asking ? asking.then(() => connection.run(makeCommand())) : connection.run(makeCommand());
+    });
+  }
+
+  private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: NotifiedGrant): void {
+    const { serverClock } = this.connection;
+    // With -Infinity the owner renews before a caller enters. `validityOf` answers so, too, if less than a third of the lease is left.
+    const validUntil = this.believesAtOnce ? serverClock.validityOf(grantedAt, leaseMs) : -Infinity;
+    this.scripts.onToken(lastToken);
+    this.subscriber.stopListeningToForeignClients(owner);
+    const kind = 'granted';
+    this.notifications$.next({ kind, owner, token, lastToken, waiting, validUntil, confirmed: false });
+  }
+}

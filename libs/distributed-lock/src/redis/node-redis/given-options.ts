@@ -1,0 +1,140 @@
+import { createRequire } from 'node:module';
+import { LockConfigurationError } from '../../port/lock.errors.js';
+import type {
+  NodeRedis,
+  NodeRedisCluster,
+  NodeRedisOptions,
+  NodeRedisPattern,
+  NodeRedisSentinel,
+} from './target.js';
+
+/** Where a server is. */
+export interface Place {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Where clients find the servers that Sentinels or a cluster name. */
+type AddressMap = Readonly<Record<string, Place>> | ((address: string) => Place | undefined);
+
+/**
+ * The options of a client, which no method of node-redis returns. `duplicate` passes them to the constructor of the object
+ * that it is called on. So this calls `duplicate` on an object whose constructor only keeps them.
+ *
+ * @returns `undefined` for a version of node-redis whose `duplicate` does not pass the options on
+ */
+function givenOptions(target: { duplicate(): unknown }): unknown {
+  let found: unknown;
+  class Keeper {
+    constructor(options: unknown) {
+      found = options;
+    }
+  }
+  const prototype = Object.create(target, { constructor: { value: Keeper } }) as object;
+  if (typeof target.duplicate === 'function') (Object.create(prototype) as typeof target).duplicate();
+  return found;
+}
+
+/** The options of a client for one server. */
+export function optionsAt(given: NodeRedisOptions | undefined, { host, port }: Place): NodeRedisOptions {
+  return { ...given, socket: { ...given?.socket, host, port } };
+}
+
+export function addressOf({ host, port }: Place): string {
+  return `${host}:${port}`;
+}
+
+/** Where a client connects to the server that is called `place`. */
+export function mappedPlace(map: AddressMap | undefined, place: Place): Place {
+  const address = addressOf(place);
+  return (typeof map === 'function' ? map(address) : map?.[address]) ?? place;
+}
+
+/** The options of `createCluster` that the store reads. */
+export interface ClusterOptions {
+  readonly rootNodes: readonly NodeRedisOptions[];
+  /** Options of the connections to all nodes. */
+  readonly defaults?: NodeRedisOptions;
+  readonly keyPrefix?: string | Buffer;
+  readonly nodeAddressMap?: AddressMap;
+}
+
+/** @throws LockConfigurationError without `rootNodes`, and unless `duplicate` passes the options on, which a later release may change */
+export function clusterOptions(target: NodeRedisCluster): ClusterOptions {
+  const found = givenOptions(target) as ClusterOptions | undefined;
+  if (Array.isArray(found?.rootNodes) && found.rootNodes.length > 0) return found;
+  throw new LockConfigurationError(
+    'redisStore finds no rootNodes in the options of this client for a cluster: name one node or more, as createCluster({ rootNodes: [{ url }] }) of node-redis 5 or later does.',
+  );
+}
+
+/** Clients for the node that the cluster calls `place`. */
+export function patternAt(read: () => ClusterOptions, place: Place): NodeRedisPattern {
+  return patternOf(() => {
+    const { defaults, nodeAddressMap } = read();
+    return optionsAt(defaults, mappedPlace(nodeAddressMap, place));
+  });
+}
+
+/** Clients for the nodes that the application has named. */
+export function rootPatterns(read: () => ClusterOptions): readonly NodeRedisPattern[] {
+  return read().rootNodes.map((_, i) =>
+    patternOf(() => {
+      const { defaults, rootNodes } = read();
+      const root = rootNodes[i];
+      return { ...defaults, ...root, socket: { ...defaults?.socket, ...root?.socket } };
+    }),
+  );
+}
+
+/** The options of `createSentinel` that the store reads. */
+export interface SentinelOptions {
+  readonly name: string;
+  readonly sentinelRootNodes: readonly Place[];
+  readonly sentinelClientOptions?: NodeRedisOptions;
+  readonly nodeClientOptions?: NodeRedisOptions;
+  readonly keyPrefix?: string | Buffer;
+  readonly nodeAddressMap?: AddressMap;
+}
+
+/**
+ * @throws LockConfigurationError unless `duplicate` passes the options on. node-redis 5 has no `duplicate` for Sentinels, and a
+ * later release may change it
+ */
+export function sentinelOptions(target: NodeRedisSentinel): SentinelOptions {
+  const found = givenOptions(target) as SentinelOptions | undefined;
+  if (found?.sentinelRootNodes && found.name !== undefined) return found;
+  throw new LockConfigurationError(
+    'redisStore cannot read the options of this client for Sentinels: it knows those of node-redis 6. Give the options of ioredis: { sentinels, name }.',
+  );
+}
+
+/** Duplicated for each pattern, because node-redis makes a new class for every client that is not a duplicate. */
+let blank: NodeRedis | undefined;
+
+/**
+ * A pattern for clients of one server with the options that `read` returns then. node-redis itself makes it, because a client for Sentinels or
+ * for a cluster makes no client of one server.
+ *
+ * @throws LockConfigurationError if node-redis is not installed, or is part of a bundle
+ */
+export function patternOf(read: () => NodeRedisOptions): NodeRedisPattern {
+  const client = (blank ??= loadNodeRedis().createClient());
+  return {
+    get options() {
+      return read();
+    },
+    duplicate: (own) => client.duplicate({ ...read(), ...own }),
+  };
+}
+
+function loadNodeRedis(): { createClient(): NodeRedis } {
+  try {
+    return createRequire(import.meta.url)('redis') as { createClient(): NodeRedis };
+  } catch (cause) {
+    throw new LockConfigurationError(
+      'redisStore connects to Sentinels and to clusters by node-redis, and the package redis is not to be found. Run npm install redis. In a bundle, where no package is found, leave redis outside of it, or give redisStore a client of ioredis.',
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,247 @@
+import { createHash } from 'node:crypto';
+import type { ClockReading } from '../../common/clock.js';
+import { inBackground } from '../../common/promises.js';
+import { RequestsByOwner } from '../../connection/certain-releases.js';
+import type { Claim, LockMode } from '../../port/lock-store.js';
+import { LockStoreError } from '../../port/lock.errors.js';
+import { type Arguments, type RedisClient, WireKeys } from '../client.js';
+import type { RedisNode } from '../client.js';
+import { RedisCommand, type TOO_LATE } from '../command.js';
+import type { RedisConnection } from '../connection.js';
+import { asStoreError, isDenied } from '../errors.js';
+import { checkReserved, checkSlot, redisKeys, type RedisKeys } from '../keys.js';
+import * as lua from './lua.generated.js';
+import type { AccessRights } from './refusals.js';
+import { explainWrongType } from './refusals.js';
+
+const TOO_OLD = 'Redis refused: it does not know SET … GET. Locks need Redis 6.2 or later.';
+
+/** A command that runs a script for a lock. */
+export abstract class ScriptCommand<R extends ScriptReply, Result> extends RedisCommand<Result> {
+  private lastArgs: Arguments = [];
+
+  readonly key: string;
+  protected readonly kind: Claim['kind'];
+  private readonly keys: WireKeys;
+
+  /** @throws LockKeyError for a key that a cluster cannot take */
+  constructor(
+    private readonly script: Script<R>,
+    protected readonly context: ScriptContext,
+    { key, kind, keys = context.keysOf(key, kind) }: ScriptTarget,
+  ) {
+    super();
+    this.key = key;
+    this.kind = kind;
+    this.keys = keys;
+  }
+
+  /** Makes the arguments when the command is written, maybe long after its caller asked. May throw to refuse the command. */
+  protected abstract args(): Arguments;
+  protected abstract onReply(reply: R): Result | typeof TOO_LATE;
+
+  send(client: RedisClient): Promise<unknown> {
+    this.lastArgs = this.args();
+    return client.evalSha(this.script.sha, this.keys, this.lastArgs);
+  }
+
+  read(value: unknown, receivedAt: number): Result | typeof TOO_LATE {
+    const { inFull } = this.script;
+    const reply = typeof value === 'number' && inFull ? inFull(value) : (value as R);
+    const [, serverMs] = reply;
+    if (serverMs > 0) this.context.connection.serverClock.learn(serverMs, this.sent, receivedAt);
+    return this.onReply(reply);
+  }
+
+  /** Sends the script itself to a server that does not know it. Explains what else the server has refused. */
+  override async recover(client: RedisClient, error: unknown): Promise<unknown> {
+    const { context, key, kind } = this;
+    if (error instanceof Error && error.message.startsWith('NOSCRIPT')) {
+      const { names } = this.keys;
+      return client.call('eval', [this.script.lua, names.length, ...names, ...this.lastArgs], names[0]);
+    }
+    if (isDenied(error)) throw context.rights.refusal(error, key);
+    if (isTooOld(error)) throw new LockStoreError(TOO_OLD, key, 'refused', { cause: error });
+    const names = context.namesOf(key, kind);
+    const explained = await explainWrongType(client, { key, kind, names }, error).catch(() => undefined);
+    throw explained ?? asStoreError(error, key);
+  }
+}
+
+interface ScriptTarget {
+  /** The lock that the script is run for, in messages. */
+  readonly key: string;
+  /** It decides the channel on which foreign clients learn of a release. */
+  readonly kind: Claim['kind'];
+  /** The Redis keys of the script; default: the five keys of this lock. */
+  readonly keys?: WireKeys;
+}
+
+export type ScriptReply = readonly [kind: unknown, now: number, ...unknown[]];
+
+/** Redis 6.2 added `GET` to `SET`. An older server does not understand that last word. */
+function isTooOld(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('syntax error');
+}
+
+/** The most keys of one kind of claim whose names are kept, some 800 bytes for each. */
+const MAX_KNOWN = 2048;
+
+/** The state that the scripts of one client share: the names of keys, the largest token, the server's time, requests under way. */
+export class ScriptContext {
+  /** The largest token seen: no grant may carry a smaller one, whatever the server has forgotten. */
+  minToken = 0;
+  readonly owners = new RequestsByOwner();
+  /** The names of locks that were used lately, by kind of claim and key. */
+  private readonly known = { lock: keyMap(), exclusive: keyMap(), shared: keyMap(), permits: keyMap() };
+
+  readonly keyPrefix: string;
+  readonly isCluster: boolean;
+  /** Whether tokens are counted together with Redisson's fenced lock. */
+  readonly sharesTokens: boolean;
+
+  constructor(
+    readonly connection: RedisConnection,
+    readonly rights: AccessRights,
+    naming: { readonly keyPrefix: string; readonly isCluster: boolean; readonly sharedTokens: boolean },
+  ) {
+    this.keyPrefix = naming.keyPrefix;
+    this.isCluster = naming.isCluster;
+    this.sharesTokens = naming.sharedTokens;
+  }
+
+  onToken(token: number): void {
+    this.minToken = Math.max(this.minToken, token);
+  }
+
+  /** The last fields of a script's options, by which the script notifies clients. */
+  get serverFields(): string {
+    return `"cluster":${this.isCluster},"publish":"${this.connection.publish}"`;
+  }
+
+  /** In server time: the server refuses a request as too late once the deadline of its command is over. */
+  notAfter({ now }: ClockReading): number {
+    const { serverClock, commandTimeoutMs } = this.connection;
+    return serverClock.earliest(now) + Math.ceil(commandTimeoutMs);
+  }
+
+  /** Whether a lock can have this name, `keyPrefix` included. */
+  canLock(name: string): boolean {
+    try {
+      return name !== this.keyPrefix && this.lockName(name.slice(this.keyPrefix.length)) !== '';
+    } catch {
+      return false;
+    }
+  }
+
+  /** @throws LockKeyError for a name that belongs to another lock, or that a cluster cannot take */
+  lockName(key: string): string {
+    const name = this.keyPrefix + key;
+    checkReserved(name);
+    if (this.isCluster) checkSlot(name);
+    return name;
+  }
+
+  /** @throws as `lockName` does */
+  namesOf(key: string, kind: Claim['kind']): RedisKeys {
+    return redisKeys(this.lockName(key), kind, this.sharesTokens);
+  }
+
+  /** @throws as `lockName` does */
+  keysOf(key: string, kind: Claim['kind']): WireKeys {
+    let keys = this.known[kind].get(key);
+    if (!keys) {
+      // A new Map, because the table of one that is cleared keeps all later ones alive (`common/collections.ts`).
+      if (this.known[kind].size === MAX_KNOWN) this.known[kind] = keyMap();
+      this.known[kind].set(key, (keys = new WireKeys(this.namesOf(key, kind))));
+    }
+    return keys;
+  }
+}
+
+/**
+ * The claim as the first fields of a script's options. Options are written by hand, because `JSON.stringify` takes several
+ * times as long (`npm run bench -- --only serial`). No text in them needs an escape.
+ */
+export function claimFields(claim: Claim): string {
+  const permits = claim.kind === 'permits' ? `,"weight":${claim.weight},"permits":${claim.permits}` : '';
+  return `"kind":"${claim.kind}"${permits}`;
+}
+
+function keyMap(): Map<string, WireKeys> {
+  return new Map();
+}
+
+/**
+ * A Lua script and the shape of its reply. The second part of a reply is the server's time in ms, or 0. The heads of
+ * `lua/*.lua` say what the arguments mean.
+ */
+export interface Script<Reply> {
+  readonly lua: string;
+  readonly sha: string;
+  /** Makes the whole reply from a single number, which is the most frequent reply. */
+  readonly inFull?: (reply: number) => Reply;
+}
+
+export type ReplyOf<S> = S extends Script<infer Reply> ? Reply : never;
+
+export const acquireScript = script<
+  | readonly [kind: 0, now: number]
+  | readonly [kind: 1, now: number, token: number, lastToken: number, waiting: number]
+  | readonly [kind: 2, now: number, holder: string, remainingMs: number, ticket: number, others?: number]
+  | readonly [kind: 3, now: number, holder: string, remainingMs: number, noTicket?: 0, others?: number]
+  | readonly [kind: 4, now: number, leftMs: number]
+>(lua.acquire, (token) => [1, Math.floor(token / 1000), token, token, 0]);
+export const releaseScript = script<readonly [wasHolder: 0 | 1, now: number]>(lua.release, (wasHolder) => [
+  wasHolder as 0 | 1,
+  0,
+]);
+export const renewScript = script<
+  | readonly [lost: 0, now: number]
+  | readonly [renewed: 1, now: number, waiting: number]
+  | readonly [tooLate: 2, now: number]
+>(lua.renew);
+export const renewAllScript = script<
+  readonly [tooLate: 0, now: number] | readonly [answered: 1, now: number, ...waitingOrLost: number[]]
+>(lua.renewAll);
+export const forceScript = script<readonly [outcome: 0 | 1 | 2, now: number]>(lua.force);
+export const inspectScript = script<
+  readonly [
+    mode: LockMode | '',
+    now: number,
+    remainingMs: number,
+    lastToken: string,
+    holders: number,
+    ...holdersAndPending: string[],
+  ]
+>(lua.inspect);
+
+const ALL = [acquireScript, releaseScript, renewScript, renewAllScript, forceScript, inspectScript];
+
+/**
+ * Loads the scripts that a server does not know. Commands that follow run them by hash, in the order in which they were
+ * sent: a script that is sent once more, in full, would be executed after the commands that followed it.
+ *
+ * A server that does not allow `SCRIPT` gets a script in full when it replies `NOSCRIPT`.
+ */
+export async function loadScripts(client: RedisClient): Promise<void> {
+  if (!client.isCluster) return loadInto(client);
+  // A silent node must not delay the others.
+  for (const node of client.masters()) inBackground(loadInto(node), () => undefined);
+}
+
+async function loadInto(server: Pick<RedisNode, 'call'>): Promise<void> {
+  try {
+    const known = (await server.call('script', ['EXISTS', ...ALL.map(({ sha }) => sha)])) as number[];
+    const unknown = ALL.filter((_, i) => known[i] !== 1);
+    // The replies are not awaited: commands that follow on this connection are executed after the loads.
+    for (const { lua } of unknown) server.call('script', ['LOAD', lua]).catch(() => undefined);
+  } catch {
+    // The server does not allow it, or the connection is lost. The next command finds out.
+  }
+}
+
+function script<Reply>(source: string, inFull?: Script<Reply>['inFull']): Script<Reply> {
+  const sha = createHash('sha1').update(source).digest('hex');
+  return inFull ? { lua: source, sha, inFull } : { lua: source, sha };
+}

@@ -1,0 +1,149 @@
+import type {
+  AcquireReply,
+  AcquireRequest,
+  LockStoreContext,
+  LockStoreFactory,
+  ReleaseReply,
+  ReleaseRequest,
+  Renewal,
+  RenewalReply,
+} from '../port/lock-store.js';
+import { LockStoreError } from '../port/lock.errors.js';
+import { unknown } from './errors.js';
+import { RedisLocks } from './locks.js';
+import type { ResolvedRedisOptions } from './options.js';
+import { checkTimings, type RedisStoreOptions, type RedisTarget, resolveRedisOptions } from './options.js';
+import { checkKeyPrefix, checkRedisTarget } from './target.js';
+
+/** How many replicas have executed all earlier writes of this connection. */
+interface Count {
+  readonly replicas: number;
+  /** The generation of the connection on which the replicas were counted. */
+  readonly generation: number;
+}
+
+/**
+ * Locks on Redis whose grants count only once enough replicas have them: for `minReplicaAcks`.
+ *
+ * `WAIT` goes over the connection of the commands, since it counts from the last write of its own connection. A
+ * connection that has replaced that one, perhaps to another master, knows nothing of the grant. Callers who come together
+ * share one `WAIT`. A grant by notification counts once its first renewal is on the replicas.
+ */
+class ReplicatedLocks extends RedisLocks {
+  private readonly atLeast: number;
+  private readonly withinMs: number;
+  /** Owners that may hold by a grant that no replica count has confirmed, also those that got no reply. */
+  private readonly uncounted = new Set<string>();
+  private counting: Promise<unknown> = Promise.resolve();
+  private next: Promise<Count> | undefined;
+
+  constructor(target: RedisTarget, context: LockStoreContext, options: ResolvedRedisOptions) {
+    super(target, context, options);
+    this.atLeast = options.minReplicaAcks;
+    this.withinMs = options.replicaTimeoutMs;
+  }
+
+  override async acquire(request: AcquireRequest): Promise<AcquireReply> {
+    // Added before the reply, because the reply may be lost while the grant arrives as a notification.
+    this.uncounted.add(request.owner);
+    const reply = await super.acquire(request).catch((error: unknown) => {
+      const isUnknown = error instanceof LockStoreError && error.reason === 'unknown';
+      if (!isUnknown) this.onNotQueued(request);
+      throw error;
+    });
+    if (reply.kind === 'granted') await this.secure(request);
+    else if (reply.kind === 'busy' && !reply.mayComeLate) this.onNotQueued(request);
+    return reply;
+  }
+
+  /** The core does not release an owner that the store has never known. */
+  private onNotQueued({ owner, ticket }: AcquireRequest): void {
+    if (ticket === 0) this.uncounted.delete(owner);
+  }
+
+  override async renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
+    const replies = await super.renew(renewals);
+    const confirm = async (reply: RenewalReply, i: number): Promise<RenewalReply> => {
+      const renewal = renewals[i] as Renewal;
+      if (reply.kind !== 'renewed' || !this.uncounted.has(renewal.owner)) return reply;
+      return this.secure(renewal).then(
+        () => reply,
+        (error: LockStoreError) => ({ kind: 'unknown', error }),
+      );
+    };
+    return Promise.all(replies.map(confirm));
+  }
+
+  override async release(request: ReleaseRequest): Promise<ReleaseReply> {
+    try {
+      return await super.release(request);
+    } finally {
+      this.uncounted.delete(request.owner);
+    }
+  }
+
+  /**
+   * Counts the replicas right after the reply to the write.
+   *
+   * @throws LockStoreError when fewer replicas have the grant in time, or the count is unknown. The grant may be lost
+   * with the master, so the caller releases the lock or asks again
+   */
+  private async secure({ key, owner }: { readonly key: string; readonly owner: string }): Promise<void> {
+    const { atLeast, withinMs } = this;
+    const { generation } = this.connection;
+    const count = await this.count().catch((error: Error) => {
+      // `unknown` even if the count was never sent, because the grant exists and the caller must release it.
+      throw unknown(`its replicas were not counted: ${error.message}`, key, error);
+    });
+    if (count.generation !== generation)
+      throw unknown('the connection was lost before its replicas were counted', key);
+    if (count.replicas < atLeast) {
+      const message = `Could not acquire "${key}": ${count.replicas} of ${atLeast} replicas had it after ${withinMs} ms. Lower minReplicaAcks, or look after the replicas.`;
+      throw new LockStoreError(message, key, 'unknown');
+    }
+    this.uncounted.delete(owner);
+  }
+
+  /** A `WAIT` in flight may have begun before the write, so the one after it counts. */
+  private count(): Promise<Count> {
+    this.next ??= this.counting.then(() => {
+      this.next = undefined;
+      const count = this.ask(async (client): Promise<Count> => {
+        const { generation } = this.connection;
+        const replicas = (await client.call('wait', [this.atLeast, this.withinMs])) as number;
+        return { replicas, generation };
+      });
+      this.counting = count.catch(() => undefined);
+      return count;
+    });
+    return this.next;
+  }
+}
+
+/**
+ * Locks in Redis, 6.2 or later: one hash per lock, in Redisson's exact format, and a queue of our own.
+ *
+ * @param target a URL, ioredis options (Sentinel included), a `Redis` or `Cluster` of ioredis, or a client that `createClient`,
+ * `createSentinel` or `createCluster` of node-redis has made. A client is duplicated and stays yours; it need not be connected
+ * @throws LockConfigurationError for a target that ioredis would read as localhost, for options that contradict each other, and
+ * for a URL or options where ioredis is not installed, or Sentinels or a cluster of node-redis where `redis` is not
+ * @example
+ * ```ts
+ * import { DistributedLockModule } from 'nestjs-distributed-lock';
+ * import { redisStore } from 'nestjs-distributed-lock/redis';
+ *
+ * DistributedLockModule.forRoot({ store: redisStore('redis://localhost:6379') });
+ * ```
+ */
+export function redisStore(target: RedisTarget, options: RedisStoreOptions = {}): LockStoreFactory {
+  checkRedisTarget(target);
+  const resolved = resolveRedisOptions(options);
+  const Locks = resolved.minReplicaAcks > 0 ? ReplicatedLocks : RedisLocks;
+  return {
+    create(context) {
+      checkTimings(resolved, context);
+      checkKeyPrefix(target, context.keyPrefix);
+      return new Locks(target, context, resolved);
+    },
+  };
+}

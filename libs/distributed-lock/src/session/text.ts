@@ -1,0 +1,140 @@
+import type { Holder, LockDocument, Note, StoredNote } from '../document/document.js';
+import {
+  checkFormat,
+  entriesIn,
+  entriesText,
+  type HolderText,
+  readStored,
+  takenBy,
+  waiterIn,
+  waiterText,
+  type WaiterText,
+} from '../document/text.js';
+import type { AcquireRequest } from '../port/lock-store.js';
+import type { DocumentRow, NoteRow } from './backend.js';
+
+/** First element of each document. Two releases of this library that write different formats refuse each other's documents. */
+const FORMAT = 1;
+
+type DocumentText = readonly [format: number, lastToken: number, holders: HolderText[], queue: WaiterText[]];
+
+/** A document as its text says. Each `until` is infinite, as only the reader knows which sessions are over. */
+interface TextContent {
+  readonly document: LockDocument;
+  readonly lastToken: number;
+}
+
+/** @param session the session of the writer, which new entries get */
+export function documentTextUnder(
+  { holders, queue }: LockDocument,
+  lastToken: number,
+  session: string,
+): string {
+  const entries = entriesText({
+    holders: holders.map((holder) => ({
+      ...holder,
+      until: leaseOf(holder),
+      session: holder.session ?? session,
+    })),
+    queue: queue.map((waiter) => ({ ...waiter, until: Infinity, session: waiter.session ?? session })),
+  });
+  return JSON.stringify([FORMAT, lastToken, ...entries]);
+}
+
+/**
+ * The document of a lock that was free. First token 0 stands for the revision of the write, or for the one after
+ * `lastToken` if that is larger.
+ */
+export function takenTextUnder(request: AcquireRequest, lastToken: number, session: string): string {
+  return documentTextUnder(takenBy(request), lastToken, session);
+}
+
+export function noteTextUnder(note: Note, session: string): string {
+  return JSON.stringify(waiterText({ ...note, until: Infinity, session }));
+}
+
+/**
+ * @param writtenAt the revision of the write
+ * @throws LockStoreError for a document of another format
+ */
+export function contentOf(text: string, writtenAt: number, key: string): TextContent {
+  return readStored(key, () => contentIn(text, writtenAt, key));
+}
+
+/** Whether nobody holds the lock or waits for it. Does not parse the text. */
+export function isFreeText(text: string): boolean {
+  return text.endsWith(',[],[]]');
+}
+
+/** @throws LockStoreError for a note that this library has not written */
+export function noteIn({ id, text, at }: NoteRow, key: string): StoredNote {
+  const { until: _, ...note } = readStored(key, () => checked(waiterIn(JSON.parse(text) as WaiterText)));
+  return { ...note, waitMs: Infinity, id, at };
+}
+
+function contentIn(text: string, writtenAt: number, key: string): TextContent {
+  const [format, last, holders, queue] = JSON.parse(text) as DocumentText;
+  checkFormat(format, FORMAT, key);
+  const entries = entriesIn(holders, queue, () => Math.max(writtenAt, last + 1));
+  const document = {
+    holders: entries.holders.map((holder) => {
+      const leaseMs = typeof holder.until === 'object' ? holder.until.inMs : Infinity;
+      return checked(Object.assign(holder, { until: Infinity, leaseMs }));
+    }),
+    queue: entries.queue.map(checked),
+  };
+  return {
+    document,
+    lastToken: document.holders.reduce((most, { lastToken }) => Math.max(most, lastToken), last),
+  };
+}
+
+/** A text has the length of the lease in place of its end, because the session or the client ends the lease. */
+function leaseOf({ until, leaseMs = Infinity }: Holder): Holder['until'] {
+  return typeof until === 'object' ? until : { inMs: leaseMs };
+}
+
+/** @throws TypeError for an entry that another program has written */
+function checked<Entry extends { readonly owner: string; readonly session?: string }>(entry: Entry): Entry {
+  if (typeof entry.owner === 'string' && typeof entry.session === 'string') return entry;
+  throw new TypeError('an owner or a session is no text');
+}
+
+/** First element of each message. A client ignores messages of another format, and its waiters recheck. */
+const MESSAGE_FORMAT = 1;
+
+/** A document as it is after a write. 0 as version, or as `writtenAt`, stands for the order of the message. */
+export function messageText(row: Omit<DocumentRow, 'revision'>): string {
+  const { name, version, writtenAt, notesRead, text, notes, nextTicket } = row;
+  return JSON.stringify([MESSAGE_FORMAT, name, { version, writtenAt, notesRead, text, notes, nextTicket }]);
+}
+
+/** A message for many clients at once: the document has changed, and each client reads it. */
+export function shortMessageText(name: string): string {
+  return JSON.stringify([MESSAGE_FORMAT, name]);
+}
+
+/** @returns the name alone for a short message, `undefined` for what this release has not written */
+export function messageIn(message: string, order: number): DocumentRow | string | undefined {
+  let content: unknown;
+  try {
+    content = JSON.parse(message);
+  } catch {
+    return undefined;
+  }
+  if (!Array.isArray(content)) return undefined;
+  const [format, name, said] = content as readonly unknown[];
+  if (format !== MESSAGE_FORMAT || typeof name !== 'string') return undefined;
+  if (!said) return name;
+  const { version, writtenAt, notesRead, text, notes, nextTicket } = said as DocumentRow;
+  return {
+    name,
+    version: version || order,
+    writtenAt: writtenAt || order,
+    revision: order,
+    notesRead,
+    text,
+    notes,
+    ...(nextTicket !== undefined && { nextTicket }),
+  };
+}

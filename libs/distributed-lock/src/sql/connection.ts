@@ -1,0 +1,325 @@
+import type { Chance, Clock } from '../common/clock.js';
+import { minOf } from '../common/collections.js';
+import { promiseOf } from '../common/promises.js';
+import { conceal } from '../common/redaction.js';
+import { ConnectionErrors } from '../connection/connection-errors.js';
+import { type Attempt, KeptConnection } from '../connection/kept-connection.js';
+import { RequestPipe, WaitingRequests } from '../connection/request-pipe.js';
+import type { PipedRequest } from '../connection/request-pipe.js';
+import { connectWithinMs } from '../connection/timing.js';
+import type { LockDocument, Reading } from '../document/document.js';
+import type { NamePage, NameRequest, Swap, Take, WriteReply } from '../document/timed-register.js';
+import type { StoreState } from '../port/lock-store.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import type {
+  BatchedStatements,
+  Named,
+  Scan,
+  Slice,
+  SqlDatabase,
+  SqlFailure,
+  SqlLink,
+  SqlWriteReply,
+} from './database.js';
+import { readingOf } from './database.js';
+import { checkLockName, checkRowName, isIntroduction } from './lock-table.js';
+
+/**
+ * The store's connection for statements. One statement is in flight at a time, and the requests that come meanwhile go
+ * together in the next one.
+ *
+ * A connection that has not replied for `commandTimeoutMs` may be stuck. It is replaced, and the requests in flight fail with
+ * it.
+ */
+export class SqlConnection {
+  /** The first attempt to connect has ended. */
+  readonly attempted: Promise<void>;
+  readonly commandTimeoutMs: number;
+  private onAttempted = (): void => undefined;
+  private readonly waiting = new WaitingSqlRequests();
+  private readonly errors: ConnectionErrors;
+  private readonly kept: KeptConnection<SqlLink>;
+  private readonly pipe: RequestPipe<SqlRequest>;
+  private cancelPause = (): void => undefined;
+
+  constructor(
+    private readonly database: SqlDatabase,
+    private readonly options: ConnectionOptions,
+  ) {
+    conceal(this, 'database', 'kept');
+    const ms = (this.commandTimeoutMs = options.commandTimeoutMs);
+    this.attempted = new Promise((resolve) => (this.onAttempted = resolve));
+    const errors = (this.errors = new ConnectionErrors(database.server, options.address));
+    this.pipe = new RequestPipe({
+      ...options,
+      waiting: this.waiting,
+      sendBatch: () => this.sendBatch(),
+      onSilence: (error) => this.kept.lose(this.kept.current, error),
+      lateError: ({ key }, isBehind) =>
+        errors.noConnection(
+          `no ${isBehind ? 'reply to an earlier statement' : 'connection'} within ${ms} ms`,
+          key,
+        ),
+      closedError: (key, reason) => errors.closed(key, reason),
+    });
+    this.kept = new KeptConnection({
+      ...options,
+      attempt: () => this.attempt(),
+      onOpen: (link) => this.onOpen(link),
+      onDown: (error) => this.onDown(error),
+      outageError: () => errors.noConnection(`no connection for ${ms} ms`),
+    });
+    this.kept.start();
+  }
+
+  /**
+   * @throws LockStoreError: `unreachable` if it was never sent, `unknown` if it was and no reply came, or as the reply says.
+   * LockConfigurationError for a write with access 'read', whatever the user of the database may
+   */
+  run<Kind extends BatchedKind>(kind: Kind, item: SqlItem<Kind>, key: string): Promise<SqlReply<Kind>> {
+    if (kind !== 'read' && this.database.access === 'read') return Promise.reject(readOnlyError());
+    return this.add(kind, item, key);
+  }
+
+  runAlone<Reply>(send: (link: SqlLink) => Promise<Reply>): Promise<Reply> {
+    return this.add(send, { name: '' });
+  }
+
+  /** Rejects the requests in flight. Leaves no socket and no timer, whatever the server does. */
+  close(): void {
+    this.cancelPause();
+    this.kept.close();
+    this.onAttempted();
+    this.pipe.close();
+  }
+
+  private add<Reply>(kind: SqlRequest['kind'], item: SqlRequest['item'], key?: string): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      this.pipe.add({ kind, item, key, since: this.options.clock.now(), resolve, reject });
+    });
+  }
+
+  private attempt(): Attempt<SqlLink> {
+    const withinMs = connectWithinMs(this.commandTimeoutMs);
+    return {
+      withinMs,
+      lateError: new Error(
+        `nothing that ${this.database.server} would send came back within ${withinMs} ms; is it ${this.database.server}, and not another server?`,
+      ),
+      open: (signal, onLost) => this.database.open(signal, onLost),
+    };
+  }
+
+  private onOpen({ opened }: SqlLink): void {
+    this.onAttempted();
+    this.errors.last = undefined;
+    this.pipe.onAnswer();
+    this.options.onTime?.(opened.now, opened.sentAt);
+    this.pipe.sendNext();
+  }
+
+  private onDown(error: unknown): void {
+    this.onAttempted();
+    const failure = this.database.failureOf(error);
+    this.errors.last = { failure, error };
+    this.reject(this.pipe.takeInFlight(), { ...failure, reason: 'unknown' }, error);
+    // A database that refuses this client will refuse it again: its callers need not wait for their deadlines.
+    if (failure.reason !== 'refused') return;
+    for (const request of this.waiting.take())
+      request.reject(this.errors.unsent('no connection', request.key));
+  }
+
+  private sendBatch(): void {
+    const { current: link } = this.kept;
+    if (!link) return;
+    const { clock } = this.options;
+    const requests = this.waiting.takeNext(clock.now());
+    const [first] = requests;
+    if (!first) {
+      this.cancelPause();
+      const ms = Math.max(0, this.waiting.nextAt - clock.now());
+      this.cancelPause = clock.after(ms, () => this.pipe.sendNext());
+      return;
+    }
+    const items = requests.map(({ item }) => item) as never;
+    const { kind } = first;
+    const replies: Promise<readonly unknown[]> =
+      typeof kind === 'function' ? kind(link).then((reply) => [reply]) : link[kind](items);
+    this.pipe.send(requests, replies, {
+      onReply: (replies) => requests.forEach((request, i) => request.resolve(replies[i] as never)),
+      onFailure: (error) => this.onFailed(link, requests, error),
+    });
+  }
+
+  private onFailed(link: SqlLink, requests: readonly SqlRequest[], error: unknown): void {
+    const failure = this.database.failureOf(error);
+    if (failure.reason === 'unknown') return this.kept.lose(link, error);
+    this.pipe.onAnswer();
+    const now = this.options.clock.now();
+    const isSplit = failure.mayBeOne && requests.length > 1;
+    const mayRepeat = ({ since }: SqlRequest) => now < since + this.commandTimeoutMs;
+    const again = isSplit || failure.mayRepeat ? requests.filter(mayRepeat) : [];
+    if (isSplit) for (const request of requests) request.isAlone = true;
+    const failed = requests.filter((request) => !again.includes(request));
+    this.reject(failed, failure, error);
+    if (!failure.isBlocked) this.waiting.putBack(again);
+    else for (const request of again) this.waiting.push(isSplit ? request : this.paused(request, now));
+    if (failure.isFatal) this.kept.lose(link, error);
+    this.pipe.sendNext();
+  }
+
+  private reject(requests: readonly SqlRequest[], failure: SqlFailure, error: unknown): void {
+    for (const request of requests) request.reject(this.errors.of(failure, request.key, error));
+  }
+
+  private paused(request: SqlRequest, now: number): SqlRequest {
+    const times = (request.blocked?.times ?? 0) + 1;
+    request.blocked = { times, until: now + blockedPause(this.options.chance, times) };
+    return request;
+  }
+}
+
+interface ConnectionOptions {
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly commandTimeoutMs: number;
+  /** Where the database is, for messages. */
+  readonly address?: string | undefined;
+  readonly onState?: ((state: StoreState) => void) | undefined;
+  /** Gets the server's time from each new connection, before any other request is sent on it. */
+  onTime?(now: number, sentAt: number): void;
+}
+
+function readOnlyError(): LockConfigurationError {
+  return new LockConfigurationError(
+    `This SQL store has access 'read': it lists and inspects locks. To acquire or release them leave the option out.`,
+  );
+}
+
+const PAUSE_MS = { least: 2, most: 100 };
+
+/**
+ * How long a request pauses that has found its row locked by another transaction for the n-th time in a row. A commit of
+ * another client takes a millisecond or two. A transaction of the application may take as long as it likes.
+ */
+function blockedPause(chance: Chance, times: number): number {
+  return Math.min(PAUSE_MS.least * 2 ** (times - 1), PAUSE_MS.most) * (0.5 + chance.random());
+}
+
+/** More requests in one statement would take as long as they save. */
+const MAX_TOGETHER = 128;
+
+/** The requests that wait for the connection. Those of one kind go in one statement, in order of names, each name once. */
+class WaitingSqlRequests extends WaitingRequests<SqlRequest> {
+  /** The requests of the next statement: of the kind that has waited longest. None if all of them pause. */
+  takeNext(now: number): readonly SqlRequest[] {
+    const ready = this.requests.filter((request) => pausesUntil(request) <= now);
+    const [first] = ready;
+    if (!first) return [];
+    const isSingle = (request: SqlRequest) => request.isAlone || typeof request.kind === 'function';
+    const next = new Map([[first.item.name, first]]);
+    if (!isSingle(first)) {
+      for (const request of ready) {
+        if (next.size === MAX_TOGETHER) break;
+        const { name } = request.item;
+        if (request.kind === first.kind && !isSingle(request) && !next.has(name)) next.set(name, request);
+      }
+    }
+    const taken = new Set(next.values());
+    return [...this.take((request) => taken.has(request))].sort((a, b) => compare(a.item.name, b.item.name));
+  }
+
+  /** Our time at which the first pause of a request is over. */
+  get nextAt(): number {
+    return minOf(this.requests.map(pausesUntil));
+  }
+}
+
+export type BatchedKind = keyof BatchedStatements;
+export type SqlItem<Kind extends BatchedKind> = Parameters<BatchedStatements[Kind]>[0][number];
+export type SqlReply<Kind extends BatchedKind> = Awaited<ReturnType<BatchedStatements[Kind]>>[number];
+
+interface SqlRequest extends PipedRequest {
+  /** The statement for several requests of its kind together, or a function that sends a statement for this one alone. */
+  readonly kind: BatchedKind | ((link: SqlLink) => Promise<unknown>);
+  readonly item: Named;
+  /** The request goes alone, because a statement with others has failed. */
+  isAlone?: boolean;
+  /** How often the request has found its row locked by another transaction, and our time until which it pauses. */
+  blocked?: { readonly times: number; readonly until: number };
+  resolve(reply: never): void;
+}
+
+function pausesUntil({ blocked }: SqlRequest): number {
+  return blocked?.until ?? -Infinity;
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** Documents in the rows of one table, over one connection. */
+export class SqlDocuments {
+  constructor(protected readonly connection: SqlConnection) {}
+
+  take(take: Take): Promise<WriteReply> {
+    return promiseOf(() => {
+      checkLockName(take.name);
+      return this.takeRow(take);
+    });
+  }
+
+  takeRow(take: Take): Promise<WriteReply> {
+    const { name } = take;
+    return this.connection.run('take', take, name).then((reply) => writeReply(name, reply));
+  }
+
+  swap(swap: Swap): Promise<WriteReply> {
+    const { name } = swap;
+    return this.connection.run('swap', swap, name).then((reply) => writeReply(name, reply));
+  }
+
+  /** Writes a document that no lane has, soon after it was read. Nothing is granted by that. */
+  replace(name: string, expected: Reading, next: LockDocument): Promise<WriteReply> {
+    const { lastToken } = expected;
+    const notAfter = (): number => this.soonAfter(expected);
+    const swap = { name, expected, next, lastToken, isExact: true, notified: [], mayBeForgotten: true };
+    return this.swap({ ...swap, notAfter });
+  }
+
+  async read(name: string): Promise<Reading> {
+    checkRowName(name);
+    return readingOf(name, await this.connection.run('read', { name }, name));
+  }
+
+  /** Looks through rows in order of their names, which the index gives, and picks those that are not free. */
+  async list({ prefix, after, most }: NameRequest): Promise<NamePage> {
+    checkRowName(prefix);
+    checkRowName(after ?? '');
+    const first = after === undefined && prefix !== '' ? [prefix] : [];
+    const { last, held } = await this.scan({ after: after ?? prefix, most });
+    const names = [...first, ...held].filter((name) => name.startsWith(prefix) && !isIntroduction(name));
+    return { names, after: last?.startsWith(prefix) ? last : undefined };
+  }
+
+  scan(scan: Scan): Promise<Slice> {
+    return this.connection.runAlone((link) => link.scan(scan));
+  }
+
+  deleteFree(names: readonly string[]): Promise<void> {
+    return this.connection.runAlone((link) => link.deleteFree(names));
+  }
+
+  async close(): Promise<void> {
+    this.connection.close();
+  }
+
+  /** The not-after of a write that follows a reading at once. */
+  protected soonAfter({ now }: Reading): number {
+    return Math.ceil(now + 2 * this.connection.commandTimeoutMs);
+  }
+}
+
+function writeReply(name: string, { isDone, row }: SqlWriteReply): WriteReply {
+  return { isDone, reading: readingOf(name, row) };
+}

@@ -1,0 +1,185 @@
+import { readFileSync, realpathSync, statfsSync, type Stats, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { describeServer } from '../port/option-checks.js';
+
+/** The numbers of network file systems on Linux. */
+const NETWORK: Readonly<Record<number, string>> = {
+  0x6969: 'NFS',
+  0x517b: 'SMB',
+  0xff534d42: 'CIFS',
+  0xfe534d42: 'SMB',
+  0x5346414f: 'AFS',
+  0x00c36400: 'Ceph',
+  0x01021997: '9P',
+  0x0bd00bd0: 'Lustre',
+  0x47504653: 'GPFS',
+  0x01161970: 'GFS2',
+  0x7461636f: 'OCFS2',
+  0x19830326: 'BeeGFS',
+};
+
+/** @throws LockConfigurationError for what is no path of a file */
+export function checkFile(file: unknown): asserts file is string {
+  if (typeof file !== 'string' || file === '' || file.includes('\0')) {
+    throw new LockConfigurationError(
+      `sqliteStore takes the path of a file; it was given ${describeServer(file)}`,
+    );
+  }
+  const [, parameter] = /\?([\w-]+)=/.exec(file) ?? [];
+  if (parameter !== undefined && !/^file:/i.test(file)) {
+    throw new LockConfigurationError(
+      `sqliteStore cannot follow the parameter "${parameter}": it takes the path of a file and no URL, and a ? would be a part of the name. Give options as the second argument.`,
+    );
+  }
+  const isMemory = file === ':memory:' || /^file:.*[?&]mode=memory/.test(file);
+  // SQLite takes file:locks for a URL, too, and an option in it may switch its locks off.
+  if (!isMemory && !/^([a-z][\w+.-]*:\/\/|file:)/i.test(file)) return;
+  throw new LockConfigurationError(
+    isMemory
+      ? 'sqliteStore needs a file that several processes open. For locks in the memory of one process write memoryStore().'
+      : 'sqliteStore takes the path of a file; it was given a URL.',
+  );
+}
+
+/** The path without symbolic links, as SQLite opens it. The path of a file that does not exist stays as it is. */
+function realPath(file: string): string {
+  try {
+    return realpathSync(file);
+  } catch {
+    return resolve(file);
+  }
+}
+
+/**
+ * SQLite's log lies beside the file, under its name. On a network file system the locks of files do not hold, and the shared
+ * memory of the log is not shared. A second name, and a file that is mounted without its folder, have another log. Mounts
+ * and file systems are known on Linux only.
+ *
+ * @throws LockConfigurationError where processes would not exclude each other
+ */
+export function checkPlace(file: string): void {
+  const isLinux = process.platform === 'linux';
+  const path = realPath(file);
+  const network = isLinux ? NETWORK[typeOf(dirname(path))] : undefined;
+  if (network !== undefined) {
+    throw new LockConfigurationError(
+      `sqliteStore cannot use ${file}: it is on a network file system (${network}), where several machines would break SQLite's own locks. Take a local path, or a store with a server.`,
+    );
+  }
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats?.isDirectory()) {
+    throw new LockConfigurationError(
+      `sqliteStore cannot use ${file}: it is a folder. Give the path of a file in it, such as ${join(file, 'locks.sqlite')}.`,
+    );
+  }
+  const names = stats?.nlink ?? 1;
+  if (names > 1) {
+    throw new LockConfigurationError(
+      `sqliteStore cannot use ${file}: the file has ${names} names (hard links), and processes that open it by different names do not see each other's locks. Delete the other names, or take another file.`,
+    );
+  }
+  if (isLinux && isMountPoint(path)) {
+    throw new LockConfigurationError(
+      `sqliteStore cannot use ${file}: the file is mounted without its folder, so each container has a log of its own beside it. Mount the folder.`,
+    );
+  }
+}
+
+function isMountPoint(path: string): boolean {
+  try {
+    const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
+    return mounts.some((line) => line.split(' ', 5)[4] === path.replaceAll(' ', '\\040'));
+  } catch {
+    return false;
+  }
+}
+
+function typeOf(folder: string): number {
+  try {
+    return statfsSync(folder).type;
+  } catch {
+    // SQLite itself says why it cannot open the file.
+    return 0;
+  }
+}
+
+/** Other processes find another database at the path than the one that this connection has open. */
+export class ReplacedError extends Error {
+  /** @param wasExecuted the statement may have been committed to a log that others read no more */
+  constructor(
+    message: string,
+    readonly wasExecuted: boolean,
+  ) {
+    super(message);
+  }
+}
+
+/**
+ * The file of a database, its log and the memory that its processes share, as a connection has opened them.
+ *
+ * SQLite's locks on the file keep other processes from deleting the log. POSIX drops them when any descriptor of the process
+ * for that file is closed, by a second SQLite library or by a copy of the file. The next process that closes the database
+ * then deletes the log, and this connection would go on writing to it.
+ */
+export class DatabaseFiles {
+  private readonly paths: readonly string[];
+  private readonly opened: readonly (Stats | undefined)[];
+  private readonly memory: string;
+
+  constructor(file: string) {
+    const path = realPath(file);
+    this.memory = `${path}-shm`;
+    // The first is the path that was given, because a link may lead elsewhere later.
+    this.paths = [file, `${path}-wal`, this.memory];
+    this.opened = this.paths.map(statOf);
+  }
+
+  get areReplaced(): boolean {
+    return this.paths.some((path, i) => !isSame(statOf(path), this.opened[i]));
+  }
+
+  /** @throws ReplacedError */
+  check(wasExecuted: boolean): void {
+    const replaced = this.paths.find((path, i) => !isSame(statOf(path), this.opened[i]));
+    if (replaced === undefined) return;
+    throw new ReplacedError(
+      `${replaced} was replaced or deleted while it was open. Give the locks a file of their own, and let nothing in their processes open and close it but node:sqlite: no other SQLite library, and no copy`,
+      wasExecuted,
+    );
+  }
+
+  /**
+   * SQLite shares the memory of a deleted log with every new connection of the process, as long as an earlier one has it
+   * open. Known on Linux only.
+   *
+   * @throws ReplacedError
+   */
+  checkMemory(): void {
+    if (process.platform !== 'linux' || !mapsDeleted(this.memory)) return;
+    throw new ReplacedError(
+      `another connection of this process still uses a ${this.memory} that was deleted. It must close first`,
+      false,
+    );
+  }
+}
+
+function isSame(now: Stats | undefined, before: Stats | undefined): boolean {
+  return now?.ino === before?.ino && now?.dev === before?.dev;
+}
+
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}
+
+function mapsDeleted(path: string): boolean {
+  try {
+    return readFileSync('/proc/self/maps', 'utf8').includes(`${path} (deleted)`);
+  } catch {
+    return false;
+  }
+}

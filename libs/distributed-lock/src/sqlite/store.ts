@@ -1,0 +1,69 @@
+import { resolve } from 'node:path';
+import { describeGiven } from '../port/option-checks.js';
+import type { OptionNames } from '../port/option-checks.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import type { LockStoreFactory } from '../port/lock-store.js';
+import { systemChance } from '../common/clock.js';
+import { checkCommandTimeout } from '../connection/checks.js';
+import { DocumentStore } from '../document/store.js';
+import { sqlOptionsOf, type SqlStoreOptions } from '../sql/lock-table.js';
+import { SqlRegister } from '../sql/register.js';
+import { checkFile } from './database-file.js';
+import { nodeSqlite } from './link.js';
+import { SqliteDatabase } from './database.js';
+
+const OPTION_NAMES: OptionNames<SqliteStoreOptions> = {
+  table: true,
+  access: true,
+  commandTimeoutMs: true,
+  synchronous: true,
+};
+
+/**
+ * Locks in a file of SQLite, for several processes of one host. It needs no server, and Node 22.13 or later.
+ *
+ * Give the locks a file of their own. While a process has it open, nothing in that process may open and close it but
+ * `node:sqlite`: no other SQLite library, and no copy. The operating system would drop SQLite's own locks.
+ *
+ * @param file its path. The file is made if there is none
+ * @throws LockConfigurationError on an older Node, for a database in memory, and for options out of range
+ * @example
+ * ```ts
+ * import { DistributedLockModule } from 'nestjs-distributed-lock';
+ * import { sqliteStore } from 'nestjs-distributed-lock/sqlite';
+ *
+ * DistributedLockModule.forRoot({ store: sqliteStore('/var/lib/shop/locks.db') });
+ * ```
+ */
+export function sqliteStore(file: string, options: SqliteStoreOptions = {}): LockStoreFactory {
+  checkFile(file);
+  const { table, access, commandTimeoutMs } = sqlOptionsOf('sqliteStore', options, OPTION_NAMES);
+  const { synchronous = 'normal' } = options;
+  if (synchronous !== 'normal' && synchronous !== 'full') {
+    throw new LockConfigurationError(
+      `synchronous must be 'normal' or 'full'; it is ${describeGiven(synchronous)}.`,
+    );
+  }
+  const sqlite = nodeSqlite();
+  // A process may change its working directory.
+  const path = resolve(file);
+  return {
+    create(context) {
+      checkCommandTimeout(commandTimeoutMs, context);
+      const { clock, chance = systemChance } = context;
+      const options = { file: path, table, access, synchronous, clock, chance };
+      const database = new SqliteDatabase(sqlite, options);
+      const register = new SqlRegister(database, { ...context, commandTimeoutMs, address: file });
+      return new DocumentStore({ name: 'sqlite', clientId: chance.uuid() }, register, context);
+    },
+  };
+}
+
+/** Options of `sqliteStore`. Times are in ms. */
+export interface SqliteStoreOptions extends SqlStoreOptions {
+  /**
+   * `normal`: a loss of power may take the last writes back, and with them the last locks; default. `full`: each write waits
+   * for the disk. A process that crashes loses nothing either way.
+   */
+  readonly synchronous?: 'normal' | 'full';
+}

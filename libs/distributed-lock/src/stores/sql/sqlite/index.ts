@@ -1,1 +1,0 @@
-export { sqliteStore, type SqliteStoreOptions } from './sqlite.store.js';

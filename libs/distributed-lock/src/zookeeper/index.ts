@@ -1,0 +1,2 @@
+export { zookeeperStore, type ZookeeperStoreOptions } from './store.js';
+export type { ZookeeperTarget } from './store.js';

@@ -1,0 +1,202 @@
+import { checkNameBytes } from '../connection/checks.js';
+import { storeError } from '../connection/connection-errors.js';
+import type { NamePage, NameRequest } from '../document/timed-register.js';
+import type { LockStoreError } from '../port/lock.errors.js';
+import type { DocumentRow, NoteRow } from '../session/backend.js';
+import {
+  type Acl,
+  type Children,
+  CODE,
+  exists,
+  getChildren,
+  getData,
+  type Node,
+  type Request,
+} from './client/requests.js';
+import type { ZookeeperSession } from './client/session.js';
+import { FIRST_VERSION, isCode } from './failures.js';
+
+/** The longest name, in bytes before it is encoded. */
+export const MAX_BYTES = 2000;
+/** Characters that a znode's name must not have or that have a meaning in a path, and the one that encodes. */
+const ENCODED = /[%/.\p{Cc}\p{Co}\u{fff0}-\u{10ffff}]/gu;
+/** The server adds ten digits to the name of a note. */
+const NOTE = /^(.*)!(-?\d{10,})$/s;
+
+/** Where the znodes of the locks are. */
+export class LockPaths {
+  /** @param base from the root of the servers on, without a slash at its end */
+  constructor(readonly base: string) {}
+
+  /** All that must exist, parents first. */
+  get parents(): readonly string[] {
+    const parts = this.base.split('/').slice(1);
+    const above = parts.map((_, i) => `/${parts.slice(0, i + 1).join('/')}`);
+    return [...above, this.documents, `${this.base}/q`, this.presences, `${this.base}/m`, `${this.base}/i`];
+  }
+
+  get documents(): string {
+    return `${this.base}/l`;
+  }
+
+  documentOf(name: string): string {
+    return `${this.documents}/${encodeName(name)}`;
+  }
+
+  /** The parent of the notes of a name. */
+  queueOf(name: string): string {
+    return `${this.base}/q/${encodeName(name)}`;
+  }
+
+  /** The parent of all presences, which exist as long as their sessions. */
+  get presences(): string {
+    return `${this.base}/s`;
+  }
+
+  presenceOf(session: string): string {
+    return `${this.presences}/${encodeName(session)}`;
+  }
+
+  mailboxOf(client: string): string {
+    return `${this.base}/m/${encodeName(client)}`;
+  }
+
+  introductionOf(client: string): string {
+    return `${this.base}/i/${encodeName(client)}`;
+  }
+}
+
+/** @param name `keyPrefix` and the key @throws LockKeyError for a name that no znode can have */
+export function checkZnodeName(name: string): void {
+  checkNameBytes(name, MAX_BYTES, `at most ${MAX_BYTES} make the name of a znode`);
+}
+
+/** The name of a znode for any text; different texts have different names. */
+export function encodeName(text: string): string {
+  return text.replace(ENCODED, (character) =>
+    Buffer.from(character).reduce((all, byte) => `${all}%${byte.toString(16).padStart(2, '0')}`, ''),
+  );
+}
+
+/** @returns `undefined` for a name that `encodeName` does not make */
+export function decodeName(name: string): string | undefined {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The name of a note before the server adds its number. */
+export function noteName(text: string): string {
+  return `${encodeName(text)}!`;
+}
+
+/** @returns `undefined` for a znode that is no note */
+export function noteNamed(name: string): { readonly text: string; readonly number: number } | undefined {
+  const [, encoded, digits] = NOTE.exec(name) ?? [];
+  const text = encoded === undefined ? undefined : decodeName(encoded);
+  return text === undefined ? undefined : { text, number: Number(digits) };
+}
+
+/** The session by which a client reads and writes its znodes, and their paths. */
+export interface Znodes {
+  readonly session: ZookeeperSession;
+  readonly paths: LockPaths;
+  readonly acl: Acl;
+}
+
+export type Notes = Pick<DocumentRow, 'notes' | 'notesRead' | 'nextTicket'>;
+
+/** The client repeats a reading that another client's write may have torn, at most this often. */
+const MAX_READINGS = 10;
+
+/** Reads a document and its notes, as the server that this session is connected to has them. */
+export async function readRow({ session, paths }: Znodes, name: string): Promise<DocumentRow> {
+  let before: Node | undefined;
+  for (let readings = 1; ; readings++) {
+    const [children, node] = await Promise.all([
+      found(session, getChildren(paths.queueOf(name))),
+      found(session, getData(paths.documentOf(name))),
+    ]);
+    // A document that was written after the last note was left or deleted may have merged the notes that were read.
+    const mayBeTorn = node && children && children.names.length > 0 && node.stat.mzxid > children.stat.pzxid;
+    const isSame = before !== undefined && before.stat.mzxid === node?.stat.mzxid;
+    if (!mayBeTorn || isSame || readings === MAX_READINGS) {
+      const revision = session.lastZxid;
+      return {
+        name,
+        version: node && node.stat.version + FIRST_VERSION,
+        text: node?.data ?? null,
+        writtenAt: node?.stat.mzxid ?? 0,
+        ...(node && { createdAt: node.stat.czxid }),
+        revision,
+        ...notesIn(children, revision),
+      };
+    }
+    before = node;
+  }
+}
+
+export async function readNotes({ session, paths }: Znodes, name: string): Promise<Notes> {
+  const children = await found(session, getChildren(paths.queueOf(name)));
+  return notesIn(children, session.lastZxid);
+}
+
+function notesIn(children: Children | undefined, revision: number): Notes {
+  if (!children) return { notes: [], notesRead: 0, nextTicket: revision + 1 };
+  const { names, stat } = children;
+  // A parent that is made again numbers its notes from a larger number on.
+  const numberOf = (creations: number): number => stat.czxid + 1 + creations;
+  const notes: NoteRow[] = [];
+  for (const id of names) {
+    const note = noteNamed(id);
+    if (note) notes.push({ id, text: note.text, at: numberOf(note.number) });
+  }
+  notes.sort((a, b) => a.at - b.at);
+  return { notes, notesRead: stat.version + FIRST_VERSION, nextTicket: numberOf(stat.creations) };
+}
+
+/** @returns `undefined` when the znode does not exist */
+export async function found<Content>(
+  session: ZookeeperSession,
+  request: Request<Content>,
+): Promise<Content | undefined> {
+  try {
+    return (await session.send(request)).content;
+  } catch (error) {
+    if (isCode(error, CODE.noNode)) return undefined;
+    throw error;
+  }
+}
+
+/** One reply has all names. A longer one would delay all other replies, and might be longer than a message can be. */
+const MAX_NAMES = 200_000;
+
+/** The names of all znodes of documents. @throws LockStoreError for too many */
+export async function documentNames({ session, paths }: Znodes): Promise<readonly string[]> {
+  const stat = await found(session, exists(paths.documents));
+  const count = stat?.childCount ?? 0;
+  if (count > MAX_NAMES) throw tooManyNames(count, paths);
+  const children = count > 0 ? await found(session, getChildren(paths.documents)) : undefined;
+  return children?.names ?? [];
+}
+
+/** The names of the next page, in the order of names. */
+export function pageOf(encoded: readonly string[], { prefix, after, most }: NameRequest): NamePage {
+  const isNext = (name: string): boolean => name.startsWith(prefix) && (after === undefined || name > after);
+  const rest = encoded.flatMap(nameIn).filter(isNext).sort();
+  const names = rest.slice(0, most);
+  return { names, after: names.length < rest.length ? names.at(-1) : undefined };
+}
+
+function tooManyNames(count: number, paths: LockPaths): LockStoreError {
+  const detail = `${paths.documents} has ${count} znodes, and its one reply with all their names would hold up the locks from ${MAX_NAMES} on. Those of free locks are deleted after ten minutes. Ask for one key by locks.inspect(key), or each process for locks.held()`;
+  return storeError('ZooKeeper', { reason: 'refused', detail });
+}
+
+/** The name of a document; none for a znode that somebody made by hand, under a path that no name is encoded to. */
+function nameIn(encoded: string): readonly string[] {
+  const name = decodeName(encoded);
+  return name !== undefined && encodeName(name) === encoded ? [name] : [];
+}

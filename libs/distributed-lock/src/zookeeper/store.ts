@@ -1,0 +1,170 @@
+import type { ConnectionOptions } from 'node:tls';
+import { systemChance } from '../common/clock.js';
+import type { Chance } from '../common/clock.js';
+import { checkCommandTimeout, refusedTarget } from '../connection/checks.js';
+import {
+  refused,
+  refuseParameters,
+  TLS_PARAMETERS,
+  type UrlParameters,
+} from '../connection/url-parameters.js';
+import { DocumentStore } from '../document/store.js';
+import type { LockStoreFactory } from '../port/lock-store.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { checkOptionNames, describeGiven, type OptionNames } from '../port/option-checks.js';
+import { SessionRegister } from '../session/register.js';
+import { ZookeeperBackend } from './backend.js';
+import { type Server, serverAddress } from './client/connection.js';
+import { LockPaths } from './lock-path.js';
+
+const OPTION_NAMES: OptionNames<ZookeeperStoreOptions> = {
+  root: true,
+  auth: true,
+  tls: true,
+  commandTimeoutMs: true,
+};
+export const ZOOKEEPER_ROOT = '/nest-lock';
+export const ZOOKEEPER_COMMAND_TIMEOUT_MS = 1000;
+
+/**
+ * Locks in ZooKeeper, 3.5 or later: one znode for each key. Each store has one session, at least as long as the watchdog's timeout,
+ * and what it holds ends with that session.
+ *
+ * @param target the servers of one ensemble
+ * @throws LockConfigurationError for a target that names no server, and for options that would do nothing
+ * @example
+ * ```ts
+ * import { DistributedLockModule } from 'nestjs-distributed-lock';
+ * import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
+ *
+ * DistributedLockModule.forRoot({ store: zookeeperStore('localhost:2181') });
+ * ```
+ */
+export function zookeeperStore(
+  target: ZookeeperTarget,
+  options: ZookeeperStoreOptions = {},
+): LockStoreFactory {
+  const ensemble = ensembleOf(target);
+  checkOptionNames('zookeeperStore', options, OPTION_NAMES);
+  const { root = ZOOKEEPER_ROOT, auth, tls, commandTimeoutMs = ZOOKEEPER_COMMAND_TIMEOUT_MS } = options;
+  checkPath('root', root);
+  if (auth !== undefined) checkAuth(auth);
+  if (tls !== undefined && (typeof tls !== 'object' || tls === null)) {
+    throw new LockConfigurationError(`tls must be options of tls.connect; it is ${describeGiven(tls)}.`);
+  }
+  return {
+    create(context) {
+      checkCommandTimeout(commandTimeoutMs, context);
+      const { clock, chance = systemChance, watchdogTimeoutMs: sessionMs } = context;
+      const clientId = chance.uuid();
+      const backend = new ZookeeperBackend(
+        {
+          clock,
+          chance,
+          clientId,
+          paths: new LockPaths(ensemble.chroot + root),
+          servers: shuffled(ensemble.servers, chance),
+          tls,
+          auth,
+          sessionMs,
+          commandTimeoutMs,
+        },
+        context,
+        addressesOf(ensemble),
+      );
+      return new DocumentStore(
+        { name: 'zookeeper', clientId },
+        new SessionRegister(backend, context),
+        context,
+      );
+    },
+  };
+}
+
+/** Options of `zookeeperStore`. Times are in ms. */
+export interface ZookeeperStoreOptions {
+  /** The znode under which the locks are; default `/nest-lock`. Made on first use. */
+  readonly root?: string;
+  /** `user:password` for the scheme digest: only clients that give the same can read or change the locks. Without it, all can. */
+  readonly auth?: string;
+  /** Options of `tls.connect` for a secure port of the servers. */
+  readonly tls?: ConnectionOptions;
+  /**
+   * How long a server may be silent, in ms, before its connection is given up and another server is tried; default 1000.
+   * Bounds how long a failure can hide, and how late a call settles after its `waitMs`. At most a third of the watchdog's
+   * timeout.
+   */
+  readonly commandTimeoutMs?: number;
+}
+
+function checkAuth(auth: unknown): void {
+  if (typeof auth === 'string' && /^[^:]+:./s.test(auth)) return;
+  throw new LockConfigurationError(
+    `auth must be 'user:password', as for the scheme digest; it was given ${typeof auth === 'string' ? 'another text' : describeGiven(auth)}.`,
+  );
+}
+
+/** Servers as `host:port`, with commas between them and a path behind the last, or as a list. */
+export type ZookeeperTarget = string | readonly string[];
+
+interface Ensemble {
+  readonly servers: readonly Server[];
+  /** The path that the servers' connect string ends with; '' without one. */
+  readonly chroot: string;
+}
+
+const DEFAULT_PORT = 2181;
+const NEEDED =
+  "zookeeperStore takes the servers of one ensemble, as 'zk1:2181,zk2:2181,zk3:2181/app' or as a list of them";
+const SERVER = /^(?:\[([\da-f:.%]+)\]|([^\s:/@[\]]+))(?::(\d{1,5}))?$/i;
+
+/** A connect string has no parameters, and ZooKeeper itself would take them for a part of the path behind the servers. */
+const PARAMETERS: UrlParameters = refused('For TLS give zookeeperStore the option tls.', ...TLS_PARAMETERS);
+
+/** @throws LockConfigurationError for what names no server */
+export function ensembleOf(target: unknown): Ensemble {
+  const texts = typeof target === 'string' ? [target] : target;
+  if (!Array.isArray(texts) || texts.length === 0 || !texts.every((text) => typeof text === 'string')) {
+    throw refusedTarget(NEEDED, target);
+  }
+  for (const text of texts as readonly string[]) refuseParameters('zookeeperStore', text, PARAMETERS);
+  const [, list = '', chroot = ''] = /^([^/]*)(\/.*)?$/s.exec(texts.join(',')) ?? [];
+  const servers = list.split(',').map((text) => serverOf(text.trim()));
+  if (chroot !== '' && chroot !== '/') checkPath('The path behind the servers', chroot);
+  return { servers, chroot: chroot === '/' ? '' : chroot };
+}
+
+/** Hosts and ports for messages. */
+export function addressesOf({ servers, chroot }: Ensemble): string {
+  return `${servers.map(serverAddress).join(',')}${chroot}`;
+}
+
+/** The servers in a random order, so that the clients of an ensemble spread over them. */
+export function shuffled<It>(servers: readonly It[], chance: Chance): readonly It[] {
+  const all = [...servers];
+  for (let i = all.length - 1; i > 0; i--) {
+    const j = Math.floor(chance.random() * (i + 1));
+    [all[i], all[j]] = [all[j] as It, all[i] as It];
+  }
+  return all;
+}
+
+/** @throws LockConfigurationError unless it is a path of znodes */
+export function checkPath(what: string, path: unknown): asserts path is string {
+  const isPath =
+    typeof path === 'string' &&
+    /^(\/(?!\.{1,2}(?:\/|$))[^/\p{Cc}\p{Cs}\p{Co}\u{fff0}-\u{10ffff}]+)+$/u.test(path);
+  if (isPath && path !== '/zookeeper' && !path.startsWith('/zookeeper/')) return;
+  throw new LockConfigurationError(
+    `${what} must be a path of znodes, as /nest-lock, without a slash at its end and not under /zookeeper; it is ${typeof path === 'string' ? JSON.stringify(path) : describeGiven(path)}.`,
+  );
+}
+
+function serverOf(text: string): Server {
+  const [, ip6, name, digits] = SERVER.exec(text) ?? [];
+  const host = ip6 ?? name;
+  const port = digits === undefined ? DEFAULT_PORT : Number(digits);
+  if (host !== undefined && port > 0 && port < 65536) return { host, port };
+  // A text that is no host and port may be a URL with a password.
+  throw new LockConfigurationError(`${NEEDED}; one of them is no host and port, as zk1:2181.`);
+}
