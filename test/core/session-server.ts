@@ -100,10 +100,17 @@ export class SessionServer {
     return { isDone, row: this.read(name) };
   }
 
-  swap({ name, version, text, mayDelete, isExact, ...write }: SessionSwap): SessionWriteReply {
+  swap({
+    name,
+    version,
+    text,
+    mayDelete,
+    failOnUnreadNotes: failOnUnreadNotes,
+    ...write
+  }: SessionSwap): SessionWriteReply {
     const hasUnread = this.notes.some((note) => note.name === name && note.at > write.notesRead);
     const isSeen = this.documents.get(name)?.revision === version;
-    if (!isSeen || (isExact && hasUnread)) return { isDone: false, row: this.read(name) };
+    if (!isSeen || (failOnUnreadNotes && hasUnread)) return { isDone: false, row: this.read(name) };
     this.notes = this.notes.filter(({ id }) => !write.mergedNotes.includes(id));
     if (mayDelete && !hasUnread) this.deleteByHand(name);
     else this.put(name, text);
@@ -206,8 +213,8 @@ export class NetworkedBackend implements SessionBackend {
   // No test asks for what the others are for.
   firstSession = async () => undefined;
   remove = async () => undefined;
-  introduce = async () => undefined;
-  readIntroductions = async () => [];
+  publishHolderEntry = async () => undefined;
+  readHolderEntries = async () => [];
   list = async () => ({ names: [], after: undefined });
 
   private async openSession(name: string): Promise<Session> {

@@ -63,7 +63,7 @@ function rowsOf(heading: string): Map<string, string> {
 }
 
 const TABLES = {
-  'Options of the module': ['LockModuleOptions', 'LockServiceOptions', 'LockRegistration'],
+  'Options of the module': ['DistributedLockModuleOptions', 'LockServiceOptions', 'LockRegistration'],
   'Options of redisStore': ['RedisStoreOptions'],
 };
 

@@ -10,7 +10,7 @@ import {
   Locked,
   memoryStore,
   type Lock,
-  type LockModuleOptions,
+  type DistributedLockModuleOptions,
 } from 'nestjs-distributed-lock';
 import {
   CurrentTerm,
@@ -33,7 +33,7 @@ const leaderOf = (name: string) => LeaderModule.forFeature(name);
 async function refusalOf(
   imports: DynamicModule[],
   providers: Provider[] = [],
-  options: LockModuleOptions = {},
+  options: DistributedLockModuleOptions = {},
 ): Promise<string> {
   const locks = DistributedLockModule.forRoot({ logger: false, ...options });
   const boot = Test.createTestingModule({ imports: [locks, ...imports], providers })
@@ -132,15 +132,16 @@ describe('the options of LeaderModule.forFeature', () => {
     expect(poller.terms).toHaveLength(1);
   });
 
-  it.each<LockModuleOptions['defaults'] & object>([{ leaseMs: 1000 }, { mode: 'shared' }, { permits: 2 }])(
-    'must not lead to a registration whose defaults make another lock: %p',
-    async (defaults) => {
-      const [name] = Object.keys(defaults);
-      expect(await refusalOf([leaderOf('poller')], [], { defaults })).toContain(
-        `the defaults of the registration "default" have ${name}`,
-      );
-    },
-  );
+  it.each<DistributedLockModuleOptions['defaults'] & object>([
+    { leaseMs: 1000 },
+    { mode: 'shared' },
+    { permits: 2 },
+  ])('must not lead to a registration whose defaults make another lock: %p', async (defaults) => {
+    const [name] = Object.keys(defaults);
+    expect(await refusalOf([leaderOf('poller')], [], { defaults })).toContain(
+      `the defaults of the registration "default" have ${name}`,
+    );
+  });
 });
 
 describe('two leaders in one application', () => {

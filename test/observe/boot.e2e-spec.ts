@@ -6,7 +6,7 @@ import {
   DistributedLockModule,
   LockService,
   memoryStore,
-  type LockModuleOptions,
+  type DistributedLockModuleOptions,
 } from 'nestjs-distributed-lock';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
@@ -24,7 +24,9 @@ afterEach(async () => {
 });
 
 /** The lines of our part of an application that has just started. */
-async function boot(options: LockModuleOptions): Promise<{ app: INestApplication; lines: string[] }> {
+async function boot(
+  options: DistributedLockModuleOptions,
+): Promise<{ app: INestApplication; lines: string[] }> {
   const lines: string[] = [];
   const write =
     (level: string) =>

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { LoggerService } from '@nestjs/common';
-import { LockStoreError, type LockModuleOptions } from 'nestjs-distributed-lock';
+import { LockStoreError, type DistributedLockModuleOptions } from 'nestjs-distributed-lock';
 import { WatchedApp } from './watched-app.js';
 
 /** Keeps what our part of the application has written. */
@@ -25,7 +25,7 @@ const keysIn = (line: string): number =>
   new Set(line.match(/"job:\d+"/g)).size + Number(/ and (\d+) more\b/.exec(line)?.[1] ?? 0);
 
 let watched: WatchedApp | undefined;
-const started = async (options: LockModuleOptions, logger: LoggerService): Promise<WatchedApp> =>
+const started = async (options: DistributedLockModuleOptions, logger: LoggerService): Promise<WatchedApp> =>
   (watched = await WatchedApp.start(options, { logger }));
 
 afterEach(async () => {
@@ -183,7 +183,7 @@ describe('the log of an application', () => {
     const contexts: unknown[] = [];
     const paper = new Paper();
     const logger = Object.assign(paper, { error: (...args: unknown[]) => contexts.push(args.at(-1)) });
-    await started({ name: 'audit' } as LockModuleOptions, logger);
+    await started({ name: 'audit' } as DistributedLockModuleOptions, logger);
     const { getLockServiceToken } = await import('nestjs-distributed-lock');
     const locks = watched!.app.get(getLockServiceToken('audit'));
     await locks.acquire('short', { leaseMs: 100 });
@@ -228,7 +228,7 @@ describe('the log of an application', () => {
   });
 });
 
-async function given(options: LockModuleOptions, logger: LoggerService) {
+async function given(options: DistributedLockModuleOptions, logger: LoggerService) {
   const app = await started(options, logger);
   // What is said at the start has a suite of its own.
   if (logger instanceof Paper) logger.lines.length = 0;

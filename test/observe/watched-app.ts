@@ -5,7 +5,7 @@ import {
   DistributedLockModule,
   LockService,
   memoryStore,
-  type LockModuleOptions,
+  type DistributedLockModuleOptions,
   type LockStoreContext,
 } from 'nestjs-distributed-lock';
 import { FaultyStore, ManualClock, type Faults } from 'nestjs-distributed-lock/testing';
@@ -21,7 +21,7 @@ export class WatchedApp {
   ) {}
 
   static async start(
-    options: LockModuleOptions = {},
+    options: DistributedLockModuleOptions = {},
     { imports = [], logger }: { readonly imports?: DynamicModule[]; readonly logger?: LoggerService } = {},
   ): Promise<WatchedApp> {
     const clock = new ManualClock();

@@ -9,7 +9,8 @@ export async function shrink(plan: Plan, fails: Fails): Promise<Plan> {
   let smallest = plan;
   for (;;) {
     const before = smallest;
-    for (const shorter of shorterThan) smallest = await withoutMost(smallest, shorter, fails);
+    for (const shorter of pendingRequestThatWouldShorten)
+      smallest = await withoutMost(smallest, shorter, fails);
     if (JSON.stringify(before) === JSON.stringify(smallest)) return smallest;
   }
 }
@@ -61,7 +62,7 @@ const clocks: Shorter = (plan) => [
   () => ({ ...plan, faults: plan.faults.map(({ when, act }) => ({ when, act })) }),
 ];
 
-const shorterThan: readonly Shorter[] = [
+const pendingRequestThatWouldShorten: readonly Shorter[] = [
   halves,
   faults,
   calls,

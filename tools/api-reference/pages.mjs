@@ -10,10 +10,10 @@ const USERS = (stores) => [
     groups: {
       'Register the module': [
         'DistributedLockModule',
-        'LockModuleOptions',
+        'DistributedLockModuleOptions',
         'LockServiceOptions',
         'LockRegistration',
-        'LockOptionsFactory',
+        'DistributedLockOptionsFactory',
         'LockLoggerOption',
         'LockLogLevel',
       ],
@@ -164,7 +164,7 @@ const AUTHORS = {
       'ReleaseReply',
       'Force',
       'ForceReply',
-      'Introduction',
+      'HolderEntry',
       'ListRequest',
       'KeyPage',
     ],

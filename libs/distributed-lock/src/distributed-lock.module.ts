@@ -41,7 +41,7 @@ import { checkOptionNames, checkOptions, REGISTRATION_NAME } from './port/option
 import type { OptionNames } from './port/option-checks.js';
 
 /** Options of one registration of the module. */
-export interface LockModuleOptions extends Omit<LockServiceOptions, 'store'> {
+export interface DistributedLockModuleOptions extends Omit<LockServiceOptions, 'store'> {
   /** Where the locks live: `memoryStore()` (default, this thread only), `redisStore(…)` or another store. */
   readonly store?: LockServiceOptions['store'];
   /** Statuses of lock errors for HTTP clients; default: 423 busy, 503 store down, 503 lost, 400 bad key. */
@@ -65,13 +65,13 @@ export interface LockRegistration {
 }
 
 /** For `forRootAsync({ useClass })` and `useExisting`. */
-export interface LockOptionsFactory {
+export interface DistributedLockOptionsFactory {
   /** Returns the options of the module. Nest calls it once, at boot. */
-  createLockOptions(): LockModuleOptions | Promise<LockModuleOptions>;
+  createLockOptions(): DistributedLockModuleOptions | Promise<DistributedLockModuleOptions>;
 }
 
 export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, ASYNC_OPTIONS_TYPE } =
-  new ConfigurableModuleBuilder<LockModuleOptions>({ moduleName: 'DistributedLock' })
+  new ConfigurableModuleBuilder<DistributedLockModuleOptions>({ moduleName: 'DistributedLock' })
     .setClassMethodName('forRoot')
     .setFactoryMethodName('createLockOptions')
     .setExtras<LockRegistration>({ name: undefined, isGlobal: true }, (definition, { isGlobal = true }) => ({
@@ -80,7 +80,11 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, ASYNC_OPTIONS_TYPE
     }))
     .build();
 
-export const MODULE_NAMES: OptionNames<LockModuleOptions> = { ...SERVICE_NAMES, http: true, logger: true };
+export const MODULE_NAMES: OptionNames<DistributedLockModuleOptions> = {
+  ...SERVICE_NAMES,
+  http: true,
+  logger: true,
+};
 export const REGISTRATION_NAMES: OptionNames<LockRegistration> = { name: true, isGlobal: true };
 export const ASYNC_NAMES: OptionNames<typeof ASYNC_OPTIONS_TYPE> = {
   ...REGISTRATION_NAMES,
@@ -189,7 +193,7 @@ export class DistributedLockModule
    * DistributedLockModule.forRoot({ store: redisStore('redis://localhost:6379'), keyPrefix: 'shop:' });
    * ```
    */
-  static override forRoot(options: LockModuleOptions & LockRegistration = {}): DynamicModule {
+  static override forRoot(options: DistributedLockModuleOptions & LockRegistration = {}): DynamicModule {
     refuseStoreAlone(options);
     checkOptionNames('DistributedLockModule.forRoot', options, { ...MODULE_NAMES, ...REGISTRATION_NAMES });
     return complete(super.forRoot(options), options.name);
@@ -208,7 +212,8 @@ export class DistributedLockModule
    * ```
    */
   static override forRootAsync(
-    options: ConfigurableModuleAsyncOptions<LockModuleOptions, 'createLockOptions'> & LockRegistration,
+    options: ConfigurableModuleAsyncOptions<DistributedLockModuleOptions, 'createLockOptions'> &
+      LockRegistration,
   ): DynamicModule {
     checkOptionNames('DistributedLockModule.forRootAsync', options, ASYNC_NAMES);
     if (!options.useFactory && !options.useClass && !options.useExisting) {
@@ -248,7 +253,7 @@ function refuseStoreAlone(options: object): void {
   );
 }
 
-function openService(given: LockModuleOptions, name?: string): LockService {
+function openService(given: DistributedLockModuleOptions, name?: string): LockService {
   checkOptions('DistributedLockModule', given, {
     ...MODULE_NAMES,
     logger: [isLockLoggerOption, "true, false, 'error', 'warn', 'log' or 'debug'", String],
@@ -268,7 +273,7 @@ function complete(definition: DynamicModule, name: string | undefined): DynamicM
   const providers: Provider[] = [
     {
       provide: OWN_SERVICE,
-      useFactory: (options: LockModuleOptions) => openService(options, name),
+      useFactory: (options: DistributedLockModuleOptions) => openService(options, name),
       inject: [MODULE_OPTIONS_TOKEN],
     },
     ...(isDefault ? [{ provide: LockService, useExisting: OWN_SERVICE }] : []),
@@ -276,7 +281,7 @@ function complete(definition: DynamicModule, name: string | undefined): DynamicM
     { provide: token, useExisting: isDefault ? LockService : OWN_SERVICE },
     {
       provide: http,
-      useFactory: (options: LockModuleOptions) => resolveLockHttp(options.http),
+      useFactory: (options: DistributedLockModuleOptions) => resolveLockHttp(options.http),
       inject: [MODULE_OPTIONS_TOKEN],
     },
   ];

@@ -1,6 +1,10 @@
 // What applications import. Users start with README.md, engineers with docs/architecture.md. docs/README.md lists all pages.
 export { DistributedLockModule } from './distributed-lock.module.js';
-export type { LockModuleOptions, LockOptionsFactory, LockRegistration } from './distributed-lock.module.js';
+export type {
+  DistributedLockModuleOptions as DistributedLockModuleOptions,
+  DistributedLockOptionsFactory as DistributedLockOptionsFactory,
+  LockRegistration,
+} from './distributed-lock.module.js';
 export { InjectLockService, getLockServiceToken } from './distributed-lock.tokens.js';
 
 export type { LockLogLevel, LockLoggerOption } from './observe/lock.logger.js';
@@ -59,7 +63,7 @@ export type {
   Force,
   ForceReply,
   Grant,
-  Introduction,
+  HolderEntry,
   KeyPage,
   ListRequest,
   LockSnapshot,

@@ -3,7 +3,11 @@ import { Injectable, type CanActivate, type ExecutionContext, type INestApplicat
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
-import { DistributedLockModule, LockService, type LockModuleOptions } from 'nestjs-distributed-lock';
+import {
+  DistributedLockModule,
+  LockService,
+  type DistributedLockModuleOptions,
+} from 'nestjs-distributed-lock';
 import { LockAdminModule, type LockAdminOptions } from 'nestjs-distributed-lock/admin';
 
 export const ADAPTERS = ['express', 'fastify'] as const;
@@ -30,7 +34,7 @@ export interface AdminApp {
 
 export interface AdminAppOptions {
   readonly adapter?: (typeof ADAPTERS)[number];
-  readonly locks?: LockModuleOptions;
+  readonly locks?: DistributedLockModuleOptions;
   readonly admin?: Partial<LockAdminOptions>;
   readonly imports?: Parameters<typeof Test.createTestingModule>[0]['imports'];
   readonly prepare?: (app: INestApplication) => unknown;

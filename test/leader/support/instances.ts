@@ -5,7 +5,7 @@ import {
   DistributedLockModule,
   LockService,
   type LockEvent,
-  type LockModuleOptions,
+  type DistributedLockModuleOptions,
 } from 'nestjs-distributed-lock';
 import {
   getLeaderToken,
@@ -52,7 +52,7 @@ export interface Instance {
   readonly events: readonly LockEvent[];
 }
 
-export interface InstanceOptions extends LockModuleOptions {
+export interface InstanceOptions extends DistributedLockModuleOptions {
   readonly poller?: Type<Poller>;
   readonly imports?: NonNullable<ModuleMetadata['imports']>;
   readonly providers?: NonNullable<ModuleMetadata['providers']>;

@@ -126,12 +126,12 @@ async function request(work: () => Promise<unknown>): Promise<() => boolean> {
 }
 
 /** Whether they go while the event loop turns and garbage is collected. */
-async function areCollected(isThere: () => boolean): Promise<boolean> {
-  for (let turn = 0; turn < 50 && isThere(); turn++) {
+async function areCollected(mailboxExists: () => boolean): Promise<boolean> {
+  for (let turn = 0; turn < 50 && mailboxExists(); turn++) {
     await new Promise((resolve) => setTimeout(resolve, 20));
     collect();
   }
-  return !isThere();
+  return !mailboxExists();
 }
 
 let count = 0;
@@ -178,11 +178,11 @@ describe.each(STORES)('the memory of requests on %s', (name, makeStore) => {
   it('a request that is over is not kept by the time for which its key stays taken', async () => {
     const service = open();
     const key = newKey();
-    const isThere = await request(async () => {
+    const mailboxExists = await request(async () => {
       await service.withLock(key, { holdAtLeastMs: 30_000 }, () => undefined);
       await service.inspect(key);
       await service.tryAcquire(key);
     });
-    expect(await areCollected(isThere)).toBe(true);
+    expect(await areCollected(mailboxExists)).toBe(true);
   });
 });

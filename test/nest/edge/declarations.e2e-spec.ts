@@ -25,13 +25,16 @@ import {
   LockSignal,
   lockKey,
   type Lock,
-  type LockModuleOptions,
+  type DistributedLockModuleOptions,
 } from 'nestjs-distributed-lock';
 import request from 'supertest';
 
 let app: INestApplication | undefined;
 
-async function boot(metadata: ModuleMetadata, options: LockModuleOptions = {}): Promise<INestApplication> {
+async function boot(
+  metadata: ModuleMetadata,
+  options: DistributedLockModuleOptions = {},
+): Promise<INestApplication> {
   const module = await Test.createTestingModule({
     imports: [DistributedLockModule.forRoot({ shutdownGraceMs: 0, ...options })],
     ...metadata,

@@ -12,7 +12,7 @@ import {
   LockService,
   memoryStore,
   systemClock,
-  type LockModuleOptions,
+  type DistributedLockModuleOptions,
   type LockedOptions,
 } from 'nestjs-distributed-lock';
 import { Fenced, fencedRedis, ProcessFences } from 'nestjs-distributed-lock/guard';
@@ -320,7 +320,7 @@ describe('a name that is no option', () => {
 
   it('is no matter when it is undefined, as an option that is left out', async () => {
     expect(await service.withLock('k', loosely({ waitMS: undefined }), work)).toBe('done');
-    const options = { logger: false, nothing: undefined } as LockModuleOptions;
+    const options = { logger: false, nothing: undefined } as DistributedLockModuleOptions;
     await (await boot(options)).close();
   });
 });

@@ -28,8 +28,8 @@ import {
   getLockServiceToken,
   memoryStore,
   type Lock,
-  type LockModuleOptions,
-  type LockOptionsFactory,
+  type DistributedLockModuleOptions,
+  type DistributedLockOptionsFactory,
 } from 'nestjs-distributed-lock';
 import { TestLocks } from 'nestjs-distributed-lock/testing';
 import { Observable, firstValueFrom, lastValueFrom, of, toArray } from 'rxjs';
@@ -300,8 +300,8 @@ describe('several applications of one process', () => {
 });
 
 @Injectable()
-class Settings implements LockOptionsFactory {
-  createLockOptions(): LockModuleOptions {
+class Settings implements DistributedLockOptionsFactory {
+  createLockOptions(): DistributedLockModuleOptions {
     return { keyPrefix: 'from-class:', waitMs: 7 };
   }
 }

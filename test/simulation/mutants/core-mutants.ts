@@ -175,7 +175,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('documents', 'lock/lock.service.js', [
     ['several keys are acquired in the order given', 'list.toSorted()', 'list.slice()'],
-    ['callers that wait are not dismissed by a drain', 'this.acquirer.dismissIdle();', ''],
+    ['callers that wait are not dismissed by a drain', 'this.acquirer.rejectWaitersWithoutLock();', ''],
   ]),
   ...mutantsOf('documents', 'lock/core/acquirer.js', [
     ['several keys are kept when one of them fails', 'held.reverse()', 'held.slice(0, 0)'],

@@ -295,7 +295,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('redis', 'redis/commands/renew.js', [
     [
       'a renewal counts in full although an earlier one for less may follow it',
-      'this.context.owners.get(owner)?.shorterThan(leaseMs, executedAt)',
+      'this.context.owners.get(owner)?.pendingRequestThatWouldShorten(leaseMs, executedAt)',
       'undefined',
     ],
   ]),

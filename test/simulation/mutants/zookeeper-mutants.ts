@@ -64,8 +64,8 @@ export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('zookeeper', `${ROOM}/client/connection.js`, [
     [
       'a request whose reply did not come counts as not executed',
-      ' reject(new ConnectionLost(error))',
-      ' reject(new ZookeeperRefusal(-127))',
+      ' reject(new ConnectionLostError(error))',
+      ' reject(new ZookeeperRefusalError(-127))',
     ],
   ]),
   ...mutantsOf('zookeeper', `${ROOM}/session-life.js`, [

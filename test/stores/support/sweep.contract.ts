@@ -74,11 +74,11 @@ export function describeSweep(table: () => SweptTable): void {
 async function copyable(table: SweptTable): Promise<string> {
   for (const own of ['clients', 'writer']) {
     const columns = `version, state, last, at, notes, ${own}`;
-    const isThere = await table.run(`SELECT ${columns} FROM nest_lock WHERE name = ''`).then(
+    const mailboxExists = await table.run(`SELECT ${columns} FROM nest_lock WHERE name = ''`).then(
       () => true,
       () => false,
     );
-    if (isThere) return columns;
+    if (mailboxExists) return columns;
   }
   return 'version, state, last, at, notes';
 }

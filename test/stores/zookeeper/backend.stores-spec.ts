@@ -48,16 +48,21 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
   const swap = (
     version: number | undefined,
     text: string,
-    more: { isExact?: boolean; notesRead?: number; mergedNotes?: string[]; clients?: string[] } = {},
+    more: {
+      failOnUnreadNotes?: boolean;
+      notesRead?: number;
+      mergedNotes?: string[];
+      clients?: string[];
+    } = {},
   ) => {
-    const { isExact = false, notesRead = 1, mergedNotes = [], clients = [] } = more;
+    const { failOnUnreadNotes = false, notesRead = 1, mergedNotes = [], clients = [] } = more;
     return backend.swap({
       name: zookeeper.key,
       version,
       text,
       mayDelete: false,
       session,
-      isExact,
+      failOnUnreadNotes: failOnUnreadNotes,
       notesRead,
       nextTicket: 1,
       mergedNotes,
@@ -76,7 +81,7 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     const made = await take(HELD);
     expect(made).toMatchObject({ isDone: true, row: { version: 1, text: HELD, notes: [], notesRead: 1 } });
     expect(made.row.writtenAt).toBe(made.row.revision);
-    const freed = await swap(1, FREE, { isExact: true });
+    const freed = await swap(1, FREE, { failOnUnreadNotes: true });
     expect(freed).toMatchObject({ isDone: true, row: { version: 2, text: FREE } });
     expect(await take(HELD)).toMatchObject({ isDone: false, row: { version: 2 } });
     expect(await take(HELD, [], 2)).toMatchObject({ isDone: true, row: { version: 3, notesRead: 1 } });
@@ -91,13 +96,13 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
   it('stand beside what the client tells of itself, which the end of an earlier session of it does not take away', async () => {
     const clientId = `c/${zookeeper.key}`;
     const earlier = open('earlier');
-    await earlier.introduce({ clientId, text: 'before', session: await earlier.session(undefined) });
-    expect(await backend.readIntroductions([clientId, 'none'])).toEqual(['before', undefined]);
-    await backend.introduce({ clientId, text: 'now', session });
+    await earlier.publishHolderEntry({ clientId, text: 'before', session: await earlier.session(undefined) });
+    expect(await backend.readHolderEntries([clientId, 'none'])).toEqual(['before', undefined]);
+    await backend.publishHolderEntry({ clientId, text: 'now', session });
     await earlier.close(false);
-    expect(await backend.readIntroductions([clientId])).toEqual(['now']);
-    for (let i = 0; i < 2; i++) await backend.introduce({ clientId, text: undefined, session });
-    expect(await backend.readIntroductions([clientId])).toEqual([undefined]);
+    expect(await backend.readHolderEntries([clientId])).toEqual(['now']);
+    for (let i = 0; i < 2; i++) await backend.publishHolderEntry({ clientId, text: undefined, session });
+    expect(await backend.readHolderEntries([clientId])).toEqual([undefined]);
   });
 
   it('that do not exist are not swapped when another client has made one meanwhile', async () => {
@@ -125,12 +130,12 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     const [one] = first.row.notes;
     await take(HELD, ['two']);
     const mergedNotes = [one?.id as string];
-    const exact = await swap(1, FREE, { isExact: true, notesRead, mergedNotes });
+    const exact = await swap(1, FREE, { failOnUnreadNotes: true, notesRead, mergedNotes });
     expect(exact).toMatchObject({ isDone: false, row: { version: 1 } });
     const kept = await swap(1, HELD, { notesRead, mergedNotes });
     expect(kept).toMatchObject({ isDone: true, row: { version: 2, notes: [{ text: 'two' }] } });
     const last = await swap(2, FREE, {
-      isExact: true,
+      failOnUnreadNotes: true,
       notesRead: kept.row.notesRead,
       mergedNotes: kept.row.notes.map(({ id }) => id),
     });
@@ -151,7 +156,11 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     const { notes, notesRead } = await backend.read(zookeeper.key);
     expect(notes).toMatchObject([{ text: 'gone' }]);
     await other.close(false);
-    const swapped = await swap(1, FREE, { isExact: true, notesRead, mergedNotes: notes.map(({ id }) => id) });
+    const swapped = await swap(1, FREE, {
+      failOnUnreadNotes: true,
+      notesRead,
+      mergedNotes: notes.map(({ id }) => id),
+    });
     expect(swapped).toMatchObject({ isDone: false, row: { version: 1, notes: [] } });
   });
 

@@ -1,12 +1,12 @@
 import { until } from '#until';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { systemChance, systemClock } from '../../../libs/distributed-lock/src/common/clock.js';
-import { ConnectionLost } from '../../../libs/distributed-lock/src/zookeeper/client/connection.js';
+import { ConnectionLostError } from '../../../libs/distributed-lock/src/zookeeper/client/connection.js';
 import { JuteWriter } from '../../../libs/distributed-lock/src/zookeeper/client/jute.js';
 import { exists, type Request, sync } from '../../../libs/distributed-lock/src/zookeeper/client/requests.js';
 import {
-  NotConnected,
-  SessionEnded,
+  NotConnectedError,
+  SessionEndedError,
   ZookeeperSession,
 } from '../../../libs/distributed-lock/src/zookeeper/client/session.js';
 import { elapsed, failureOf } from '../../support/lock-services.js';
@@ -77,7 +77,7 @@ describe('a session of ZooKeeper with a server that does not do what it should',
     server.onRequest = () => undefined;
     const sent = session.send(sync('/'));
     expect(await elapsed(failureOf(sent))).toBeLessThan(COMMAND_MS + SLACK_MS);
-    expect(await failureOf(sent)).toBeInstanceOf(ConnectionLost);
+    expect(await failureOf(sent)).toBeInstanceOf(ConnectionLostError);
     expect(await failureOf(sent)).toMatchObject({
       message: expect.stringContaining(`nothing for ${COMMAND_MS} ms`),
     });
@@ -138,7 +138,7 @@ describe('a session of ZooKeeper with a server that does not do what it should',
     const sent = await Promise.allSettled([1, 2, 3].map(() => session.send(sync('/'))));
     const errors: unknown[] = sent.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
     expect(errors).not.toEqual([]);
-    expect(errors.every((error) => error instanceof ConnectionLost)).toBe(true);
+    expect(errors.every((error) => error instanceof ConnectionLostError)).toBe(true);
     expect(losses[0]?.message).toMatch(/127\.0\.0\.1:\d+ sent what is not ZooKeeper's protocol: /);
     server.onRequest = (request) => server.answer(request);
     await send(sync('/'));
@@ -153,7 +153,7 @@ describe('a session of ZooKeeper with a server that does not do what it should',
         const reply = new JuteWriter().int(xid).long(1n).int(0).text('/').frame();
         socket.end(reply.subarray(0, length));
       };
-      expect(await failureOf(session.send(sync('/')))).toBeInstanceOf(ConnectionLost);
+      expect(await failureOf(session.send(sync('/')))).toBeInstanceOf(ConnectionLostError);
       server.onRequest = (request) => server.answer(request);
     }
   });
@@ -191,11 +191,11 @@ describe('a session of ZooKeeper with a server that does not do what it should',
     open();
     await send(sync('/'));
     refuseReading(-112);
-    expect(await failureOf(session.send(reading))).toBeInstanceOf(SessionEnded);
+    expect(await failureOf(session.send(reading))).toBeInstanceOf(SessionEndedError);
     const { length } = server.requests;
     expect(ends).toHaveLength(1);
     expect(session.validUntil).toBe(-Infinity);
-    expect(await failureOf(session.send(sync('/')))).toBeInstanceOf(SessionEnded);
+    expect(await failureOf(session.send(sync('/')))).toBeInstanceOf(SessionEndedError);
     expect(server.requests).toHaveLength(length);
   });
 
@@ -221,7 +221,7 @@ describe('a session of ZooKeeper with a server that does not do what it should',
   it('says that a request was not sent while there is no connection', async () => {
     server.onHandshake = () => undefined;
     open();
-    expect(await failureOf(session.send(sync('/')))).toBeInstanceOf(NotConnected);
+    expect(await failureOf(session.send(sync('/')))).toBeInstanceOf(NotConnectedError);
     expect(server.requests).toEqual([]);
   });
 

@@ -21,16 +21,16 @@ describeWith('zookeeper')('the names of holders in ZooKeeper', () => {
     const service = openUnder(root, { ...SHOP, watchdogTimeoutMs: 5000 });
     await service.acquire('k', { site: 'import' });
     await Promise.all(Array.from({ length: 10 }, (_, i) => service.acquire(`k${i}`)));
-    const introductions = () => zookeeper.hand.children(`${root}/i`);
-    await until(async () => (await introductions()).length > 0);
-    expect(await introductions()).toHaveLength(1);
+    const holderEntries = () => zookeeper.hand.children(`${root}/i`);
+    await until(async () => (await holderEntries()).length > 0);
+    expect(await holderEntries()).toHaveLength(1);
     const other = openUnder(root);
     await until(async () => (await other.inspect('k'))?.heldBy[0]?.site === 'import');
     expect((await other.inspect('k'))?.heldBy).toMatchObject([
       { client: { application: 'shop', process: process.pid } },
     ]);
     await closeServices();
-    expect(await introductions()).toEqual([]);
+    expect(await holderEntries()).toEqual([]);
   });
 
   it('find their place also under a root that was made without one', async () => {

@@ -40,7 +40,7 @@ export class ClockReading {
     /** The monotonic time in ms. */
     readonly now: number,
     /** How far the time of day is ahead of it. Grows while the machine is suspended, and when its clock is set forward. */
-    readonly lead: number,
+    readonly wallClockOffset: number,
   ) {}
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { printable } from './redaction.js';
+import { escapeUnprintable } from './redaction.js';
 
 describe('a text from outside', () => {
   it.each([
@@ -12,12 +12,12 @@ describe('a text from outside', () => {
     ['is a tag beyond 16 bits', 'a\u{e0041}\u{1d173}', 'a\\u{e0041}\\u{1d173}'],
     ['is half a character', 'a\ud800b', 'a\\ud800b'],
   ])('is shown with an escape for what %s', (_, text, shown) => {
-    expect(printable(text)).toBe(shown);
+    expect(escapeUnprintable(text)).toBe(shown);
   });
 
   it('stays as it is in every script that is read', () => {
     for (const text of ['goods:42 ünï', '商品:42 修理', 'عربى', 'עברית', 'हिन्दी', '💥🇨🇳', '\\u061c'])
-      expect(printable(text)).toBe(text);
+      expect(escapeUnprintable(text)).toBe(text);
   });
 
   it('is shown by the page for operators with the same escapes', () => {

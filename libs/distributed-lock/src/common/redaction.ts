@@ -9,7 +9,7 @@ const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t'
  * Escapes characters that a terminal or a log would obey, as JavaScript does. Keys and replies of servers come from
  * outside, and must not write lines of their own into a log.
  */
-export function printable(text: string): string {
+export function escapeUnprintable(text: string): string {
   return text.replace(UNPRINTABLE, (char) => SHORT[char] ?? escaped(char));
 }
 

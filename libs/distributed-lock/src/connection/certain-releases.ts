@@ -14,7 +14,7 @@ export const RELEASE_RETRY_MS = { least: 100, spread: 400 };
  * refuses an acquire after its not-after, so its release is repeated until one was executed later than that
  * (docs/decisions/0003).
  */
-export class CertainReleases {
+export class ReliableRelease {
   private readonly delays: Delays;
   private isClosed = false;
 
@@ -155,7 +155,7 @@ export class OwnerRequests {
   }
 
   /** @returns the earlier requests that the store may still execute after `executedAt`, and that would then shorten the lease */
-  shorterThan(leaseMs: number, executedAt: number): LeaseRequest | undefined {
+  pendingRequestThatWouldShorten(leaseMs: number, executedAt: number): LeaseRequest | undefined {
     if (this.lateRenewal && this.lateRenewal.notAfter < executedAt) this.lateRenewal = undefined;
     const acquire = { leaseMs: this.acquireMs, notAfter: this.lateNotAfter };
     return [acquire, this.lateRenewal, ...(this.renewalsInFlight ?? [])]

@@ -18,14 +18,14 @@ export function checkCommandTimeout(commandTimeoutMs: number, { watchdogTimeoutM
 }
 
 /** @param needed says what the store takes. Each message about its target begins with it */
-export function refusedTarget(needed: string, given: unknown): LockConfigurationError {
+export function targetError(needed: string, given: unknown): LockConfigurationError {
   return new LockConfigurationError(`${needed}; it was given ${describeServer(given)}`);
 }
 
 /** @throws LockConfigurationError unless the target is an object, be it a client or options */
 export function assertObject(needed: string, target: unknown): asserts target is object {
   const isObject = typeof target === 'object' && target !== null && !Array.isArray(target);
-  if (!isObject || isPromiseLike(target)) throw refusedTarget(needed, target);
+  if (!isObject || isPromiseLike(target)) throw targetError(needed, target);
 }
 
 /** True for an option that names nothing, such as one from an environment variable that is not set. */

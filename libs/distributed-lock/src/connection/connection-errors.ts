@@ -61,7 +61,7 @@ export function storeError(
 }
 
 /** The same error with the reason `unknown`, for which the core releases the owner that asked. */
-export function asUnknown(error: LockStoreError): LockStoreError {
+export function asUnknownError(error: LockStoreError): LockStoreError {
   if (error.reason === 'unknown') return error;
   return new LockStoreError(error.message, error.key, 'unknown', { cause: error });
 }

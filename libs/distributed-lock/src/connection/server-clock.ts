@@ -10,7 +10,7 @@ import { readClocks, type Clock, type ClockReading } from '../common/clock.js';
 export class ServerClock {
   /** Time from request to reply at the last `TIME`, in ms. */
   roundTripMs = 0;
-  private sent: ClockReading = { now: 0, lead: 0 };
+  private sent: ClockReading = { now: 0, wallClockOffset: 0 };
   private receivedAt = 0;
   private serverMs = 0;
 
@@ -35,8 +35,8 @@ export class ServerClock {
    * confirm the grant before a caller enters.
    */
   validityOf(grantedAt: number, leaseMs: number): number {
-    const { now, lead } = readClocks(this.clock);
-    const ahead = Math.max(0, lead - this.sent.lead);
+    const { now, wallClockOffset: lead } = readClocks(this.clock);
+    const ahead = Math.max(0, lead - this.sent.wallClockOffset);
     const startedAt = Math.min(now, this.toLocal(grantedAt, now)) - ahead;
     const believed = startedAt + leaseMs - leaseMargin(leaseMs);
     return believed - now >= leaseMs / 3 ? believed : -Infinity;

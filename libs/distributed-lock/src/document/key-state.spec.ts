@@ -86,7 +86,7 @@ describe('acquiring', () => {
     const reply = key.acquire(request(ME, { waitMs: 500 }));
     expect(reply).toMatchObject({ kind: 'queued', holder: OTHER, recheckAfterMs: 1000 });
     expect(key.document.queue).toMatchObject([{ owner: ME, until: { inMs: 500 } }]);
-    expect(key).toMatchObject({ isChanged: true, isExact: true, notified: ['other'] });
+    expect(key).toMatchObject({ isChanged: true, failOnUnreadNotes: true, notified: ['other'] });
   });
 
   it('behind a grant that its owner must confirm first, a waiter rechecks when the time for that is over', () => {
@@ -245,43 +245,45 @@ describe('what a change must not undo', () => {
 });
 
 describe('a write is exact', () => {
-  const isExact = (given: Given, change: (key: KeyState) => unknown): boolean => {
+  const failOnUnreadNotes = (given: Given, change: (key: KeyState) => unknown): boolean => {
     const key = state(given);
     change(key);
-    return key.isExact;
+    return key.failOnUnreadNotes;
   };
   const release = (owner: string) => (key: KeyState) => key.release({ owner });
 
   it('if it frees the key: the owner of an unread note would sleep beside it', () => {
-    expect(isExact(held(holder(ME)), release(ME))).toBe(true);
+    expect(failOnUnreadNotes(held(holder(ME)), release(ME))).toBe(true);
   });
 
   it('if it leaves readers or permits without a queue: the owner of an unread note could join them', () => {
-    expect(isExact(held(holder(ME), holder(OTHER, { claim: SHARED })), release(ME))).toBe(true);
+    expect(failOnUnreadNotes(held(holder(ME), holder(OTHER, { claim: SHARED })), release(ME))).toBe(true);
     const pool = held(holder(ME, { claim: permits(1) }), holder(OTHER, { claim: permits(1) }));
-    expect(isExact(pool, release(ME))).toBe(true);
+    expect(failOnUnreadNotes(pool, release(ME))).toBe(true);
   });
 
   it('if it puts its own owner into the queue or inside: an unread note may be older', () => {
-    expect(isExact(held(holder(OTHER)), (key) => key.acquire(request(ME, { waitMs: 5 })))).toBe(true);
-    expect(isExact({}, (key) => key.acquire(request(ME)))).toBe(true);
+    expect(failOnUnreadNotes(held(holder(OTHER)), (key) => key.acquire(request(ME, { waitMs: 5 })))).toBe(
+      true,
+    );
+    expect(failOnUnreadNotes({}, (key) => key.acquire(request(ME)))).toBe(true);
     const first = { document: { queue: [waiter(ME)] } };
-    expect(isExact(first, (key) => key.acquire(request(ME, { waitMs: 5 })))).toBe(true);
+    expect(failOnUnreadNotes(first, (key) => key.acquire(request(ME, { waitMs: 5 })))).toBe(true);
   });
 
   it('if it releases an owner with an unanswered acquire: an unread note may be of that owner', () => {
     const given = { document: { holders: [holder(ME)], queue: [waiter(OTHER)] } };
-    expect(isExact(given, (key) => key.release({ owner: ME }, { mayHaveNote: true }))).toBe(true);
+    expect(failOnUnreadNotes(given, (key) => key.release({ owner: ME }, { mayHaveNote: true }))).toBe(true);
   });
 
   it('if it releases an owner in a document that a message has brought: a note of that owner may be missing', () => {
     const queued = { document: { holders: [holder(OTHER)], queue: [waiter(ME)] } };
-    expect(isExact(queued, release(ME))).toBe(false);
-    expect(isExact({ ...queued, mayLackNotes: true }, release(ME))).toBe(true);
+    expect(failOnUnreadNotes(queued, release(ME))).toBe(false);
+    expect(failOnUnreadNotes({ ...queued, mayLackNotes: true }, release(ME))).toBe(true);
   });
 
   it('but not if it hands the key to the first waiter, so that notes do not hold up a release', () => {
     const given = { document: { holders: [holder(ME)], queue: [waiter(OTHER)] } };
-    expect(isExact(given, release(ME))).toBe(false);
+    expect(failOnUnreadNotes(given, release(ME))).toBe(false);
   });
 });

@@ -91,7 +91,7 @@ export class KeyState {
    * waiting beside a free key, or leave the note of an owner that is released. A hand-off to the first waiter overtakes no
    * owner.
    */
-  get isExact(): boolean {
+  get failOnUnreadNotes(): boolean {
     return (
       this.hasAddedOwner ||
       this.mayMissNote ||
@@ -288,8 +288,8 @@ export class KeyState {
   /** Starts the whole lease from this write on, for a renewal and for the grant to an owner that asks. */
   private giveWholeLease(mine: Holder, leaseMs: number, lastToken = mine.lastToken): UntimedGrant {
     const { owner, claim, token, takeover } = mine;
-    const isThere = mine.leaseMs === leaseMs && !mine.isUnconfirmed && lastToken === mine.lastToken;
-    if (this.client.areRenewalsWritten || !isThere) {
+    const mailboxExists = mine.leaseMs === leaseMs && !mine.isUnconfirmed && lastToken === mine.lastToken;
+    if (this.client.areRenewalsWritten || !mailboxExists) {
       const until = { inMs: leaseMs };
       this.replace(mine, { owner, claim, token, lastToken, until, ...(takeover && { takeover }) });
       this.lastTokenNow = Math.max(this.lastTokenNow, lastToken);

@@ -3,7 +3,7 @@ import { type AcquireRequest, isPlaceholder, type Notification } from '../port/l
 import { recheckAfter, SILENT_WAITER_MS } from '../port/timing.js';
 import { type Holder, isOver, remainingOf, type StoredWaiter, type TimedReading } from './document.js';
 import type { ActingClient } from './key-state.js';
-import type { Interest, Leases } from './timed-register.js';
+import type { PollPriority, Leases } from './timed-register.js';
 
 /** The owners of one client on one key, as this client knows them. A newer document tells what others did to them. */
 export class LaneOwners {
@@ -72,7 +72,7 @@ export class LaneOwners {
    * How this client depends on the document. A register that polls reads it more often, the nearer one of these owners is to the
    * head of the queue.
    */
-  interestIn(queue: readonly StoredWaiter[]): Interest | undefined {
+  interestIn(queue: readonly StoredWaiter[]): PollPriority | undefined {
     if (this.isEmpty) return undefined;
     if (this.hasHolder) return 'held';
     const { waiting } = this;

@@ -1,14 +1,14 @@
 import type { Chance, Clock, Delays } from '../common/clock.js';
 import { nextTurn } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
-import { asUnknown } from '../connection/connection-errors.js';
+import { asUnknownError } from '../connection/connection-errors.js';
 import type { AcquireRequest, Notification } from '../port/lock-store.js';
 import { LockStoreError } from '../port/lock.errors.js';
 import type { StoredWaiter, TimedReading } from './document.js';
 import { leavesNote } from './document.js';
 import { type ActingClient, KeyState } from './key-state.js';
 import { LaneOwners, type OwnersContext } from './lane-owners.js';
-import { type Interest, sessionEnded } from './timed-register.js';
+import { type PollPriority, sessionEndedError } from './timed-register.js';
 import type { Requests, TimedRegister, TimedReply } from './timed-register.js';
 
 /** The lane pauses before each further request after this many. */
@@ -37,7 +37,7 @@ export class Lane {
   private isScheduled = false;
   /** The newest reading. One from a message may lack notes (`mayLackNotes`). */
   private newest: TimedReading | undefined;
-  private interest: Interest | undefined;
+  private interest: PollPriority | undefined;
   /** Tasks under way have left notes, so their owners wait in the back end, whatever happens to the next write. */
   private hasNotes = false;
   /** The session has ended since the tasks under way began. */
@@ -141,7 +141,7 @@ export class Lane {
 
   private fail(tasks: readonly Task[], error: unknown): void {
     const isUnsure = this.hasNotes && error instanceof LockStoreError;
-    for (const task of tasks) task.reject(isUnsure ? asUnknown(error) : error);
+    for (const task of tasks) task.reject(isUnsure ? asUnknownError(error) : error);
   }
 
   /**
@@ -281,7 +281,7 @@ export class Lane {
    * changed
    */
   private checkSession(): void {
-    if (this.hasSessionEnded) throw sessionEnded(this.key, 'unknown');
+    if (this.hasSessionEnded) throw sessionEndedError(this.key, 'unknown');
   }
 
   private keepNewest(timed: TimedReading): TimedReading {
@@ -312,7 +312,7 @@ export class Lane {
     }
   }
 
-  private watch(interest: Interest | undefined): void {
+  private watch(interest: PollPriority | undefined): void {
     if (interest === this.interest) return;
     this.interest = interest;
     this.context.watch(this.name, interest);
@@ -332,7 +332,7 @@ export interface LaneContext extends OwnersContext {
   readonly delays: Delays;
   readonly client: ActingClient;
   notify(notification: Notification): void;
-  watch(name: string, interest: Interest | undefined): void;
+  watch(name: string, interest: PollPriority | undefined): void;
   onIdle(name: string): void;
 }
 

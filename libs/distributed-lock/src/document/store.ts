@@ -4,7 +4,7 @@ import { Delays, systemChance } from '../common/clock.js';
 import { RebuiltMap } from '../common/collections.js';
 import { inBackground } from '../common/promises.js';
 import {
-  CertainReleases,
+  ReliableRelease,
   type ExecutedRelease,
   type OwnerRequests,
   RequestsByOwner,
@@ -15,7 +15,7 @@ import {
   type AcquireRequest,
   type Force,
   type ForceReply,
-  type Introduction,
+  type HolderEntry,
   type KeyPage,
   type ListRequest,
   type LockSnapshot,
@@ -49,7 +49,7 @@ export class DocumentStore implements LockStore {
   readonly notifications$ = new Subject<Notification>();
   private readonly lanes = new RebuiltMap<string, Lane>();
   private readonly owners = new RequestsByOwner();
-  private readonly releases: CertainReleases;
+  private readonly releases: ReliableRelease;
   private readonly delays: Delays;
   private readonly timed: TimedRegister;
   /** Absent where the back end ends leases. */
@@ -73,7 +73,7 @@ export class DocumentStore implements LockStore {
     this.commandTimeoutMs = commandTimeoutMs;
     const serverClock = new ServerClock(clock);
     const { owners } = this;
-    this.releases = new CertainReleases(owners, { clock, chance, commandTimeoutMs });
+    this.releases = new ReliableRelease(owners, { clock, chance, commandTimeoutMs });
     const delays = (this.delays = new Delays(clock));
     const leases = (this.leases = register.leasesOf?.(this.leaseClient()));
     const client = (this.client = {
@@ -164,12 +164,12 @@ export class DocumentStore implements LockStore {
     });
   }
 
-  introduce(introduction: Introduction): Promise<void> {
-    return this.register.introduce(introduction);
+  publishHolderEntry(entry: HolderEntry): Promise<void> {
+    return this.register.publishHolderEntry(entry);
   }
 
-  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
-    return this.register.readIntroductions(clientIds);
+  readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    return this.register.readHolderEntries(clientIds);
   }
 
   async list({ prefix, limit, cursor }: ListRequest): Promise<KeyPage> {
@@ -238,7 +238,8 @@ export class DocumentStore implements LockStore {
         const { lastToken } = outcome;
         this.leases?.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
         // The lease is in the document, but its validity is over. After `renewed` the core would renew at once, again and again.
-        if (validUntil <= this.context.clock.now()) return { kind: 'unknown', error: sessionInDoubt(key) };
+        if (validUntil <= this.context.clock.now())
+          return { kind: 'unknown', error: sessionInDoubtError(key) };
         return { kind: 'renewed', validUntil: Math.min(leaseValidity(sentAt, leaseMs), validUntil), waiting };
       };
     });
@@ -348,7 +349,7 @@ interface ExecutedAcquire {
   readonly executed: Executed;
 }
 
-function sessionInDoubt(key: string): LockStoreError {
+function sessionInDoubtError(key: string): LockStoreError {
   const message = `Could not renew "${key}": it is held, but no keep-alive of this client's session was answered for so long that the session may end. The next one may be.`;
   return new LockStoreError(message, key, 'unknown');
 }

@@ -1,7 +1,7 @@
 import { type Clock, type ClockReading, readClocks } from '../common/clock.js';
 import type { OwnerRequests, RequestsByOwner } from '../connection/certain-releases.js';
 import type { ServerClock } from '../connection/server-clock.js';
-import type { AcquireRequest, Grant, Introduction, Notification } from '../port/lock-store.js';
+import type { AcquireRequest, Grant, HolderEntry, Notification } from '../port/lock-store.js';
 import { LockStoreError } from '../port/lock.errors.js';
 import { isFree, leavesNote, noteOf, type Reading, type TimedReading } from './document.js';
 import type { Holder, LockDocument, Note } from './document.js';
@@ -77,9 +77,17 @@ export class TimedRegister {
 
   /** Writes the changed state, if the document is still the known one. */
   swap({ name, known, state, requests }: ChangedDocument): Promise<TimedReply> {
-    const { document: next, lastToken, isExact, notified } = state;
+    const { document: next, lastToken, failOnUnreadNotes: failOnUnreadNotes, notified } = state;
     const expected = known.reading;
-    const swap = { name, expected, next, lastToken, isExact, notified, mayBeForgotten: isFree(next) };
+    const swap = {
+      name,
+      expected,
+      next,
+      lastToken,
+      failOnUnreadNotes,
+      notified,
+      mayBeForgotten: isFree(next),
+    };
     return this.write(requests, (notAfter) => this.context.register.swap({ ...swap, notAfter }));
   }
 
@@ -94,7 +102,7 @@ export class TimedRegister {
    */
   onTime(now: number, sentAt: number): void {
     const { serverClock, clock } = this.context;
-    serverClock.learn(now, { now: sentAt, lead: -Infinity }, clock.now());
+    serverClock.learn(now, { now: sentAt, wallClockOffset: -Infinity }, clock.now());
   }
 
   /** A reading that came without a request. */
@@ -198,17 +206,17 @@ export interface Register {
    */
   take(take: Take): Promise<WriteReply>;
   /**
-   * Writes `next` if the document still has the version of `expected`; with `isExact` only if there are no notes but those of
+   * Writes `next` if the document still has the version of `expected`; with `failOnUnreadNotes` only if there are no notes but those of
    * `expected`. Keeps the notes that `expected` did not have. Replies with the document as it is now, written or not.
    */
   swap(swap: Swap): Promise<WriteReply>;
   read(name: string): Promise<Reading>;
   /** Where no notification comes, the register reads this name from time to time and gives `onReading` what has changed. */
-  watch?(name: string, interest: Interest | undefined): void;
-  /** As `LockStore.introduce`. */
-  introduce(introduction: Introduction): Promise<void>;
-  /** As `LockStore.readIntroductions`. */
-  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
+  watch?(name: string, interest: PollPriority | undefined): void;
+  /** As `LockStore.publishHolderEntry`. */
+  publishHolderEntry(entry: HolderEntry): Promise<void>;
+  /** As `LockStore.readHolderEntries`. */
+  readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
   /** Names of documents in the order of names. */
   list(request: NameRequest): Promise<NamePage>;
   /** Who ends the leases of the client's owners. Absent where the back end does, when their time is over. */
@@ -234,7 +242,7 @@ export interface RegisterListener {
 }
 
 /** How a client depends on a name: its owner holds, or has this place in the queue, 0 for the first. */
-export type Interest = 'held' | number;
+export type PollPriority = 'held' | number;
 
 export interface NameRequest {
   readonly prefix: string;
@@ -273,7 +281,7 @@ export interface Swap extends Late {
   readonly expected: Reading;
   readonly next: LockDocument;
   readonly lastToken: number;
-  readonly isExact: boolean;
+  readonly failOnUnreadNotes: boolean;
   /** The clients to notify. They get the document. */
   readonly notified: readonly string[];
   /** Nothing is granted or prolonged by this write, so that a crash of the back end may undo it. */
@@ -290,7 +298,7 @@ export interface WriteReply {
 }
 
 /** @param reason `unready` for a write that was not sent; otherwise it may have been executed before the end */
-export function sessionEnded(key: string, reason: 'unready' | 'unknown'): LockStoreError {
+export function sessionEndedError(key: string, reason: 'unready' | 'unknown'): LockStoreError {
   const message = `The session of this client ended while it used the lock "${key}". What was held is lost. Try again.`;
   return new LockStoreError(message, key, reason);
 }

@@ -11,7 +11,7 @@ describe('the keys of etcd', () => {
     expect(String(keys.note('goods:42', '5f.0'))).toBe('nest-lock/q/goods:42\0' + '5f.0');
     expect(String(keys.session('5f'))).toBe('nest-lock/s/5f');
     expect(String(keys.mailbox('c'))).toBe('nest-lock/m/c');
-    expect(String(keys.introduction('c'))).toBe('nest-lock/i/c');
+    expect(String(keys.holderEntry('c'))).toBe('nest-lock/i/c');
   });
 
   it('of documents are listed from the place of a cursor on, and never outside of the prefix', () => {

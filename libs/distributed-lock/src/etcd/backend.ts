@@ -10,7 +10,7 @@ import type {
   NoteRow,
   Session,
   SessionBackend,
-  SessionIntroduction,
+  SessionHolderEntry,
   SessionSwap,
   SessionTake,
   SessionWriteReply,
@@ -104,7 +104,7 @@ export class EtcdBackend implements SessionBackend {
     const value = Buffer.from(notes.join('\n'));
     const id = `${lease.toString(16)}.${(this.notes++).toString(16).padStart(12, '0')}`;
     const left = { requestPut: { key: keys.note(name, id), value, lease } };
-    const [document, beside] = rowOps(keys, name);
+    const [document, beside] = rowReads(keys, name);
     const modRevision = (seen?.isFree && seen.version) || 0;
     const txn: TxnRequest = {
       compare: [{ key: keys.document(name), target: 'MOD', result: 'EQUAL', modRevision }],
@@ -122,18 +122,27 @@ export class EtcdBackend implements SessionBackend {
 
   swap(swap: SessionSwap): Promise<SessionWriteReply> {
     const { keys } = this;
-    const { name, version, text, mayDelete, isExact, notesRead, mergedNotes, messages } = swap;
+    const {
+      name,
+      version,
+      text,
+      mayDelete,
+      failOnUnreadNotes: failOnUnreadNotes,
+      notesRead,
+      mergedNotes,
+      messages,
+    } = swap;
     const document = keys.document(name);
     const notes = keys.notes(name);
     const ids = [...new Set(mergedNotes)];
     // More notes than a transaction can delete one by one are deleted together, so there must be no others.
-    const areAll = isExact || ids.length > MAX_DELETIONS;
+    const areAll = failOnUnreadNotes || ids.length > MAX_DELETIONS;
     const compare: Compare[] = [{ key: document, target: 'MOD', result: 'EQUAL', modRevision: version }];
     if (areAll) compare.push({ ...notes, target: 'MOD', result: 'LESS', modRevision: notesRead + 1 });
     const noteKeys = areAll ? [notes].slice(0, ids.length) : ids.map((id) => ({ key: keys.note(name, id) }));
     const deletions = noteKeys.map(deleted);
     const write = mayDelete ? deleted({ key: document }) : put(document, text);
-    const failure = rowOps(keys, name);
+    const failure = rowReads(keys, name);
     const length = messages.clients.length > 0 ? messages.text(0, 0).length : 0;
     return this.pipe.run({
       key: name,
@@ -147,7 +156,7 @@ export class EtcdBackend implements SessionBackend {
 
   async read(name: string): Promise<DocumentRow> {
     checkName(name);
-    const txn: TxnRequest = { success: rowOps(this.keys, name) };
+    const txn: TxnRequest = { success: rowReads(this.keys, name) };
     return this.pipe.run({
       key: name,
       txn,
@@ -179,16 +188,16 @@ export class EtcdBackend implements SessionBackend {
     this.outbox.tell(messages);
   }
 
-  async introduce({ clientId, text, session }: SessionIntroduction): Promise<void> {
-    const key = this.keys.introduction(clientId);
+  async publishHolderEntry({ clientId, text, session }: SessionHolderEntry): Promise<void> {
+    const key = this.keys.holderEntry(clientId);
     const { leaseId: lease } = session as EtcdSession;
     await this.send(text === undefined ? deleted({ key }) : put(key, text, lease));
   }
 
-  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+  readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
     return Promise.all(
       clientIds.map(async (clientId) => {
-        const [found] = await this.find({ key: this.keys.introduction(clientId) });
+        const [found] = await this.find({ key: this.keys.holderEntry(clientId) });
         return found?.value.toString();
       }),
     );
@@ -337,7 +346,7 @@ export class EtcdKeys {
     return Buffer.from(`${this.root}m/${client}`);
   }
 
-  introduction(client: string): Buffer {
+  holderEntry(client: string): Buffer {
     return Buffer.from(`${this.root}i/${client}`);
   }
 
@@ -369,11 +378,11 @@ function checkName(name: string): void {
 }
 
 /** Reads the document of a name and its notes. */
-function rowOps(keys: EtcdKeys, name: string): readonly [RequestOp, RequestOp] {
+function rowReads(keys: EtcdKeys, name: string): readonly [RequestOp, RequestOp] {
   return [{ requestRange: { key: keys.document(name) } }, { requestRange: keys.notes(name) }];
 }
 
-/** @param responses the responses of a transaction, whose last ones belong to `rowOps` */
+/** @param responses the responses of a transaction, whose last ones belong to `rowReads` */
 function rowIn(
   keys: EtcdKeys,
   name: string,

@@ -68,7 +68,7 @@ export class Batch {
       if (!messages || messages.clients.length === 0) continue;
       const text = messages.text(0, 0);
       for (const client of messages.clients) {
-        const mail = mails.get(client) ?? { requests: [], compare: [isThere(keys, client)], texts: [] };
+        const mail = mails.get(client) ?? { requests: [], compare: [mailboxExists(keys, client)], texts: [] };
         const compare = [...mail.compare, ...(txn.compare ?? [])];
         const operations = this.requests.length + new Set([...mails.keys(), client]).size + 1;
         if (operations + Math.max(depth, compare.length) > MAX_OPERATIONS) continue;
@@ -213,7 +213,7 @@ export class EtcdOutbox {
         taken.push(text);
       }
       if (texts.size === 0) this.waiting.delete(client);
-      const compare = [isThere(this.keys, client)];
+      const compare = [mailboxExists(this.keys, client)];
       operations.push({ requestTxn: { compare, success: [putMessages(this.keys, client, taken)] } });
     }
     return operations;
@@ -227,6 +227,6 @@ function putMessages(keys: EtcdKeys, client: string, texts: readonly string[]): 
 }
 
 /** A client that is gone has no mailbox. */
-function isThere(keys: EtcdKeys, client: string): Compare {
+function mailboxExists(keys: EtcdKeys, client: string): Compare {
   return { key: keys.mailbox(client), target: 'CREATE', result: 'GREATER', createRevision: 0 };
 }

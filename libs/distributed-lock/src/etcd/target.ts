@@ -1,5 +1,5 @@
 import type { ChannelCredentials } from '@grpc/grpc-js';
-import { refusedTarget } from '../connection/checks.js';
+import { targetError } from '../connection/checks.js';
 import {
   refused,
   refuseParameters,
@@ -85,7 +85,7 @@ const PARAMETERS: UrlParameters = refused(
 
 function memberIn(endpoint: unknown): { readonly address: string; readonly isTls: boolean } {
   if (typeof endpoint !== 'string' || endpoint.trim() === '') {
-    throw refusedTarget(NEEDED, endpoint);
+    throw targetError(NEEDED, endpoint);
   }
   const [, scheme, rest = endpoint] = /^([a-z][\w+.-]*):\/\/(.*)$/is.exec(endpoint) ?? [];
   if (scheme !== undefined && !/^https?$/i.test(scheme)) {

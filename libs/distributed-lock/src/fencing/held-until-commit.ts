@@ -73,7 +73,7 @@ class HeldRows {
 
   private whyNotHeld(row: SqlRow, { key, fencingToken }: Fence): string | undefined {
     const missing = ['state', 'last', 'at', 'now'].filter((column) => row[column] === undefined);
-    if (missing.length > 0) throw unusable(this.options.table, `did not answer ${missing.join(', ')}`);
+    if (missing.length > 0) throw queryError(this.options.table, `did not answer ${missing.join(', ')}`);
     const { document, lastToken, now } = readingOf(key, row as unknown as LockRow);
     const { holders } = document;
     const holder = holders.find(
@@ -220,15 +220,16 @@ export type SqlAnswer = readonly SqlRow[] | { readonly rows: readonly SqlRow[] }
 /** @throws LockConfigurationError for a result that is no list of rows */
 function rowsOf(answer: unknown, table: string): readonly SqlRow[] {
   const { rows } = (Array.isArray(answer) ? { rows: answer } : (answer ?? {})) as { rows?: unknown };
-  if (!Array.isArray(rows)) throw unusable(table, `answered ${describeGiven(answer)} without a list of rows`);
+  if (!Array.isArray(rows))
+    throw queryError(table, `answered ${describeGiven(answer)} without a list of rows`);
   for (const row of rows as readonly unknown[]) {
     if (typeof row === 'object' && row !== null && !Array.isArray(row)) continue;
-    throw unusable(table, `answered ${describeGiven(row)} as a row`);
+    throw queryError(table, `answered ${describeGiven(row)} as a row`);
   }
   return rows as readonly SqlRow[];
 }
 
-function unusable(table: string, what: string): LockConfigurationError {
+function queryError(table: string, what: string): LockConfigurationError {
   return new LockConfigurationError(
     `The query function of the table ${table} ${what}. It must answer the rows as objects, alone or as { rows }. The statement has been sent: roll back its transaction.`,
   );

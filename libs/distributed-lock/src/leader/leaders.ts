@@ -19,7 +19,7 @@ import { nearestName } from '../port/option-checks.js';
 import { Candidate, type TermHandlers } from './candidate.js';
 import type { LeaderOptions } from './leader.js';
 import { LEADERS } from './leader.js';
-import { findHandlers, findOnlyLeader, findStrangers } from './on-elected.decorator.js';
+import { findHandlers, findOnlyLeader, findUnlistedClasses } from './on-elected.decorator.js';
 
 /**
  * The leaders of one application: its candidates stand after all other hooks of the boot, and step down before all other
@@ -128,7 +128,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
   }
 
   private warnOfStrangers(): void {
-    for (const { cls, marks } of findStrangers(this.discovery)) {
+    for (const { cls, marks } of findUnlistedClasses(this.discovery)) {
       const mark = marks.find(({ name }) => name !== undefined && this.entries.has(name));
       if (!mark) continue;
       const locks = this.entries.get(mark.name as string)?.locks;

@@ -136,7 +136,7 @@ export function findOnlyLeader(discovery: DiscoveryService): readonly OnlyLeader
 }
 
 /** Classes with `@OnElected` or `@OnDemoted` that are no providers of this application, with the marks of their methods. */
-export function findStrangers(
+export function findUnlistedClasses(
   discovery: DiscoveryService,
 ): readonly { readonly cls: AnyClass; readonly marks: readonly TermMark[] }[] {
   const known = discoveredClasses(discovery).map(({ cls }) => cls);

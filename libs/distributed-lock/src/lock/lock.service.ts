@@ -318,12 +318,14 @@ export class LockService {
 
   private async drainNow(): Promise<void> {
     this.lifecycle.stayOpen();
-    this.acquirer.dismissIdle();
-    await this.lifecycle.runtime?.drain(this.options.shutdownGraceMs, () => this.acquirer.dismissIdle());
+    this.acquirer.rejectWaitersWithoutLock();
+    await this.lifecycle.runtime?.drain(this.options.shutdownGraceMs, () =>
+      this.acquirer.rejectWaitersWithoutLock(),
+    );
   }
 
   private nameHolders(snapshot: LockSnapshot): Promise<LockInspection> {
-    return this.lifecycle.open().introductions.describe(snapshot);
+    return this.lifecycle.open().holderDirectory.describe(snapshot);
   }
 
   private async send<T>(key: string | undefined, command: (store: GuardedStore) => Promise<T>): Promise<T> {

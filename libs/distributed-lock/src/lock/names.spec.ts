@@ -5,12 +5,12 @@ import type { LockStore, LockStoreContext, LockStoreFactory } from '../port/lock
 import { LockConfigurationError, LockStoreError, LockWaitTimeoutError } from '../port/lock.errors.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { Hold } from './core/hold.js';
-import { FIRST_INTRODUCTION_MS, MAX_AWAITED, NAME_WITHIN_MS } from './core/holder-directory.js';
+import { FIRST_HOLDER_ENTRY_MS, MAX_AWAITED, NAME_WITHIN_MS } from './core/holder-directory.js';
 import type { Lock } from './lock.js';
 import { LockService } from './lock.service.js';
 import type { LockServiceOptions } from './request/lock-options.js';
 
-type Changes = Partial<Pick<LockStore, 'introduce' | 'readIntroductions'>>;
+type Changes = Partial<Pick<LockStore, 'publishHolderEntry' | 'readHolderEntries'>>;
 
 describe('the name of a holder', () => {
   let clock: ManualClock;
@@ -31,11 +31,11 @@ describe('the name of a holder', () => {
   const storeWith = (changes: (client: LockStore) => Changes): LockStoreFactory => ({
     create: (context: LockStoreContext) => {
       const client = memory.create(context);
-      const introduce: LockStore['introduce'] = (introduction) => {
-        told.push(introduction.text);
-        return client.introduce?.(introduction) ?? Promise.resolve();
+      const publishHolderEntry: LockStore['publishHolderEntry'] = (entry) => {
+        told.push(entry.text);
+        return client.publishHolderEntry?.(entry) ?? Promise.resolve();
       };
-      return Object.assign(Object.create(client) as LockStore, { introduce, ...changes(client) });
+      return Object.assign(Object.create(client) as LockStore, { publishHolderEntry, ...changes(client) });
     },
   });
   const open = (
@@ -62,15 +62,15 @@ describe('the name of a holder', () => {
     const locks = open();
     for (let i = 0; i < 30; i++) {
       const lock = await settled(locks.acquire(`k${i}`));
-      await clock.advance(FIRST_INTRODUCTION_MS / 10);
+      await clock.advance(FIRST_HOLDER_ENTRY_MS / 10);
       const next = await settled(locks.acquire(`next${i}`));
       await settled(lock.release());
-      await clock.advance(FIRST_INTRODUCTION_MS / 10);
+      await clock.advance(FIRST_HOLDER_ENTRY_MS / 10);
       await settled(next.release());
     }
     const long = await settled(locks.acquire('long'));
     expect(told).toEqual([]);
-    await clock.advance(2 * FIRST_INTRODUCTION_MS);
+    await clock.advance(2 * FIRST_HOLDER_ENTRY_MS);
     expect(told).toHaveLength(1);
     await settled(long.release());
   });
@@ -79,13 +79,13 @@ describe('the name of a holder', () => {
     let readings = 0;
     const locks = open();
     const other = open({}, (client) => ({
-      readIntroductions: (ids) => {
+      readHolderEntries: (ids) => {
         readings += 1;
-        return client.readIntroductions?.(ids) ?? Promise.resolve([]);
+        return client.readHolderEntries?.(ids) ?? Promise.resolve([]);
       },
     }));
     const lock = await settled(locks.acquire('k', { site: 'nightly' }));
-    await clock.advance(FIRST_INTRODUCTION_MS);
+    await clock.advance(FIRST_HOLDER_ENTRY_MS);
     const calls = Array.from({ length: 100 }, () => follow(other.acquire('k', { waitMs: 1000 })));
     await clock.advance(1000 + NAME_WITHIN_MS);
     expect(
@@ -98,7 +98,7 @@ describe('the name of a holder', () => {
   it('is told by inspect and list of another process, with its method and since when', async () => {
     const [locks, other] = [open(), open({ application: 'admin' })];
     await settled(locks.acquire('goods:7', { site: 'Goods.buy' }));
-    await clock.advance(FIRST_INTRODUCTION_MS + 4000);
+    await clock.advance(FIRST_HOLDER_ENTRY_MS + 4000);
     const seen = await settled(other.inspect('goods:7'));
     const named = { owner: seen?.holders[0], client: locks.client, site: 'Goods.buy', heldMs: 5000 };
     expect(seen?.heldBy).toEqual([named]);
@@ -111,7 +111,7 @@ describe('the name of a holder', () => {
     const [locks, next, other] = [open(), open({ application: 'importer' }), open()];
     const held = await settled(locks.acquire('goods:7', { leaseMs: 60_000 }));
     const waits = follow(next.acquire('goods:7', { waitMs: 60_000 }));
-    await clock.advance(FIRST_INTRODUCTION_MS + 4000);
+    await clock.advance(FIRST_HOLDER_ENTRY_MS + 4000);
     const seen = await settled(other.inspect('goods:7'));
     expect(seen).toMatchObject({ renewedAgoMs: 5000, waiters: [{ client: next.client }] });
     expect(seen?.waiters.map(({ owner }) => owner)).toEqual(seen?.pending);
@@ -119,7 +119,7 @@ describe('the name of a holder', () => {
     await settled((waits.value as Lock).release());
     const readers = [await settled(locks.acquire('r', { mode: 'shared' }))];
     readers.push(await settled(next.acquire('r', { mode: 'shared' })));
-    await clock.advance(FIRST_INTRODUCTION_MS + 4000);
+    await clock.advance(FIRST_HOLDER_ENTRY_MS + 4000);
     expect(await settled(other.inspect('r'))).not.toHaveProperty('renewedAgoMs');
     for (const reader of readers) await settled(reader.release());
   });
@@ -127,7 +127,7 @@ describe('the name of a holder', () => {
   it('is in the message of a call whose wait is over, beside the owner that the error names', async () => {
     const [locks, other] = [open(), open()];
     await settled(locks.acquire('k', { site: 'Goods.buy' }));
-    await clock.advance(FIRST_INTRODUCTION_MS);
+    await clock.advance(FIRST_HOLDER_ENTRY_MS);
     const waits = follow(other.acquire('k', { waitMs: 40_000 }));
     await clock.advance(40_000);
     const error = waits.error as LockWaitTimeoutError;
@@ -169,7 +169,7 @@ describe('the name of a holder', () => {
   it('outlives its process as long as its locks do', async () => {
     const [locks, other] = [open(), open()];
     await settled(locks.acquire('long', { leaseMs: 3_600_000, site: 'import' }));
-    await clock.advance(FIRST_INTRODUCTION_MS);
+    await clock.advance(FIRST_HOLDER_ENTRY_MS);
     (locks as unknown as { lifecycle: { runtime: { stopTimers(): void } } }).lifecycle.runtime.stopTimers();
     await clock.advance(3_500_000);
     expect((await settled(other.inspect('long')))?.heldBy).toMatchObject([{ site: 'import' }]);
@@ -181,7 +181,7 @@ describe('the name of a holder', () => {
       await settled(locks.acquire(`k${i}`, { site: `site ${i}` }));
       await clock.advance(1);
     }
-    await clock.advance(FIRST_INTRODUCTION_MS);
+    await clock.advance(FIRST_HOLDER_ENTRY_MS);
     const text = told.at(-1) ?? '';
     expect(text.match(/site \d+/g)).toHaveLength(20);
     expect(text).toContain('site 0');
@@ -191,10 +191,10 @@ describe('the name of a holder', () => {
   it('is told soon for a lock that others begin to wait for, however many locks its process has held for longer', async () => {
     const [locks, other] = [open(), open()];
     for (let i = 0; i < 300; i++) await settled(locks.acquire(`k${i}`, { site: `site ${i}` }));
-    await clock.advance(FIRST_INTRODUCTION_MS);
+    await clock.advance(FIRST_HOLDER_ENTRY_MS);
     expect((await settled(other.inspect('k299')))?.heldBy[0]).not.toHaveProperty('site');
     const waits = ['k298', 'k299'].map((key) => follow(other.acquire(key, { waitMs: 3000 })));
-    await clock.advance(FIRST_INTRODUCTION_MS);
+    await clock.advance(FIRST_HOLDER_ENTRY_MS);
     expect((await settled(other.inspect('k299')))?.heldBy).toMatchObject([
       { site: 'site 299', heldMs: 2000 },
     ]);
@@ -210,12 +210,12 @@ describe('the name of a holder', () => {
   it('is told soon for a lock that was acquired while another one was waited for already', async () => {
     const [locks, other] = [open(), open()];
     for (let i = 0; i < 30; i++) await settled(locks.acquire(`k${i}`));
-    await clock.advance(FIRST_INTRODUCTION_MS);
+    await clock.advance(FIRST_HOLDER_ENTRY_MS);
     const waiting = [follow(other.acquire('k29'))];
-    await clock.advance(FIRST_INTRODUCTION_MS / 2);
+    await clock.advance(FIRST_HOLDER_ENTRY_MS / 2);
     await settled(locks.acquire('late', { site: 'late' }));
     waiting.push(follow(other.acquire('late')));
-    await clock.advance(2 * FIRST_INTRODUCTION_MS);
+    await clock.advance(2 * FIRST_HOLDER_ENTRY_MS);
     expect((await settled(other.inspect('late')))?.heldBy).toMatchObject([{ site: 'late' }]);
   });
 
@@ -224,7 +224,7 @@ describe('the name of a holder', () => {
     const keys = Array.from({ length: 250 }, (_, i) => `k${i}`);
     for (const key of keys) await settled(locks.acquire(key, { site: `of ${key}` }));
     const waits = keys.map((key) => follow(other.acquire(key)));
-    await clock.advance(9 * FIRST_INTRODUCTION_MS);
+    await clock.advance(9 * FIRST_HOLDER_ENTRY_MS);
     expect(waits.every(({ state }) => state === 'pending')).toBe(true);
     const named = told.map((text) => text.match(/of k\d+/g)?.length).filter((it) => it !== undefined);
     expect(named).toEqual([MAX_AWAITED]);
@@ -237,7 +237,7 @@ describe('the name of a holder', () => {
     for (let i = 0; i < 25; i++) {
       const lock = await settled(locks.acquire('hot'));
       const next = follow(other.acquire('hot'));
-      await clock.advance(FIRST_INTRODUCTION_MS / 5);
+      await clock.advance(FIRST_HOLDER_ENTRY_MS / 5);
       await settled(lock.release());
       await settled(next.value.release());
     }
@@ -261,7 +261,7 @@ describe('the name of a holder', () => {
     let asked = 0;
     const [locks, other] = [
       open({ application: false }),
-      open({ application: false }, () => ({ readIntroductions: async () => (asked++, []) })),
+      open({ application: false }, () => ({ readHolderEntries: async () => (asked++, []) })),
     ];
     await settled(locks.acquire('k', { site: 'secret' }));
     const waits = follow(other.acquire('k', { waitMs: 5000 }));
@@ -273,12 +273,12 @@ describe('the name of a holder', () => {
 
   it('that the store does not give delays and changes no answer', async () => {
     const locks = open();
-    const silent = open({}, () => ({ readIntroductions: () => new Promise(() => undefined) }));
+    const silent = open({}, () => ({ readHolderEntries: () => new Promise(() => undefined) }));
     const failing = open({}, () => ({
-      readIntroductions: () => Promise.reject(new LockStoreError('down', undefined, 'unreachable')),
+      readHolderEntries: () => Promise.reject(new LockStoreError('down', undefined, 'unreachable')),
     }));
     await settled(locks.acquire('k'));
-    await clock.advance(FIRST_INTRODUCTION_MS);
+    await clock.advance(FIRST_HOLDER_ENTRY_MS);
     const calls = [silent, failing].map((it) => follow(it.acquire('k', { waitMs: 1000 })));
     await clock.advance(1000 + NAME_WITHIN_MS);
     for (const call of calls) {
@@ -289,8 +289,8 @@ describe('the name of a holder', () => {
   });
 
   it('is ignored where it does not read as a client writes it', async () => {
-    const [locks, other] = [open(), open({}, () => ({ readIntroductions: async () => ['{"a":'] }))];
-    const odd = open({}, () => ({ readIntroductions: async () => ['["a", 1, {}]'] }));
+    const [locks, other] = [open(), open({}, () => ({ readHolderEntries: async () => ['{"a":'] }))];
+    const odd = open({}, () => ({ readHolderEntries: async () => ['["a", 1, {}]'] }));
     await settled(locks.acquire('k'));
     for (const it of [other, odd])
       expect((await settled(it.inspect('k')))?.heldBy).toEqual([{ owner: expect.any(String) }]);
@@ -304,7 +304,7 @@ describe('the name of a holder', () => {
       const owner = locks.held()[0]?.owner;
       const read = async () => [JSON.stringify(['shop', 'pod-7', 7, 1e12, [owner, since, 'nightly import']])];
       const [holder] =
-        (await settled(open({}, () => ({ readIntroductions: read })).inspect('k')))?.heldBy ?? [];
+        (await settled(open({}, () => ({ readHolderEntries: read })).inspect('k')))?.heldBy ?? [];
       expect(holder).toMatchObject({ client: { application: 'shop' }, site: 'nightly import' });
       expect(holder).not.toHaveProperty('heldMs');
     },
@@ -312,7 +312,7 @@ describe('the name of a holder', () => {
 
   it('is given up with one warning where the store refuses it, and the locks go on', async () => {
     const refused = new LockStoreError('no right to SET', undefined, 'refused');
-    const locks = open({}, () => ({ introduce: () => Promise.reject(refused) }));
+    const locks = open({}, () => ({ publishHolderEntry: () => Promise.reject(refused) }));
     const warnings: string[] = [];
     locks.events$.subscribe((event) => event.type === 'warning' && warnings.push(event.message));
     const lock = await settled(locks.acquire('k'));

@@ -2,7 +2,7 @@ import type { ArgumentMetadata, ExecutionContext, PipeTransform, Type } from '@n
 import { type ApplicationConfig, type ContextId, ContextIdFactory, type ModuleRef } from '@nestjs/core';
 import { andThen, type MaybePromise, promiseOf } from '../common/promises.js';
 import { findProvider } from '../distributed-lock.tokens.js';
-import { boundTo, type HandlerKind, type HandlerParameter, PIPES } from '../nest/metadata.js';
+import { enhancersOf, type HandlerKind, type HandlerParameter, PIPES } from '../nest/metadata.js';
 import { hasAppConfig } from './handler-flow.js';
 
 /** Readers of the sources of HTTP handlers, by Nest's number of the source. Interceptors inside the lock fill the missing ones. */
@@ -63,7 +63,7 @@ export class HandlerValues {
     const isPiped = parameter.type === undefined || parameter.type in PIPE_TYPES;
     // On other transports Nest applies pipes to every parameter.
     if (context.getType() === 'http' && !isPiped) return [];
-    const bound = this.boundTo(parameter, context);
+    const bound = this.enhancersOf(parameter, context);
     if (!hasAppConfig(context)) return bound;
     return [...this.config.getGlobalPipes(), ...this.scoped(context), ...bound];
   }
@@ -96,10 +96,10 @@ export class HandlerValues {
   }
 
   /** The pipes of the class, the method and the parameter. A parameter belongs to one class and method. */
-  private boundTo(parameter: HandlerParameter, context: ExecutionContext): readonly BoundPipe[] {
+  private enhancersOf(parameter: HandlerParameter, context: ExecutionContext): readonly BoundPipe[] {
     let bound = this.bound.get(parameter);
     if (!bound) {
-      const around = [context.getClass(), context.getHandler()].flatMap((it) => boundTo(PIPES, it));
+      const around = [context.getClass(), context.getHandler()].flatMap((it) => enhancersOf(PIPES, it));
       bound = [...around, ...parameter.pipes].filter((it) => it !== undefined && it !== null) as BoundPipe[];
       this.bound.set(parameter, bound);
     }

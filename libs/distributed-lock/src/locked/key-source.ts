@@ -14,7 +14,7 @@ import {
 import { type Signature, signatureOf } from '../nest/parameter-names.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { type HandlerValues, isReadable, readSource } from './handler-values.js';
-import { EACH, follow, type KeyTemplate, type Placeholder } from './key-template.js';
+import { EACH, valueAtPath, type KeyTemplate, type Placeholder } from './key-template.js';
 import type { LockedOptions, LockedSite } from './locked.options.js';
 
 /** What one locked method of one concrete class declares. */
@@ -82,7 +82,7 @@ function inMethod(
   const isOpen = gap !== undefined || parameters.some(({ kind }) => kind === 'open');
   if (index < 0 || (index >= parameters.length && !isOpen)) return undefined;
   return {
-    inArguments: (args) => follow(args[index], rest),
+    inArguments: (args) => valueAtPath(args[index], rest),
     inRequest: () => undefined,
     part: undefined,
   };
@@ -99,7 +99,7 @@ function inHandler(p: Placeholder, shape: MethodShape, kind: HandlerKind): Value
     if (declared) return ofParameter(declared, kind, deeper);
     const path = [name === 'headers' ? field.toLowerCase() : field, ...deeper];
     return {
-      inRequest: (context) => follow(readSource(name, context), path),
+      inRequest: (context) => valueAtPath(readSource(name, context), path),
       part: partName([name, ...path]),
     };
   }
@@ -119,8 +119,8 @@ function ofParameter(declared: HandlerParameter, kind: HandlerKind, rest: readon
   const { index, data } = declared;
   const source = decoratorSource(declared, kind);
   return {
-    inArguments: (args) => follow(args[index], rest),
-    inRequest: (context, values) => andThen(values.read(declared, context), (it) => follow(it, rest)),
+    inArguments: (args) => valueAtPath(args[index], rest),
+    inRequest: (context, values) => andThen(values.read(declared, context), (it) => valueAtPath(it, rest)),
     part: source && partName([source, ...(typeof data === 'string' ? [data] : []), ...rest]),
   };
 }

@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { LockConfigurationError, LockKeyError } from '../port/lock.errors.js';
-import { follow, KEY_FILTERS, KeyTemplate, lockKey } from './key-template.js';
+import { valueAtPath, KEY_FILTERS, KeyTemplate, lockKey } from './key-template.js';
 
 const renderBy = (template: KeyTemplate, values: readonly unknown[]): readonly string[] =>
-  template.render({ valueOf: (p) => values[template.placeholders.indexOf(p)] });
+  template.render({ valueOrThrow: (p) => values[template.placeholders.indexOf(p)] });
 const render = (text: string, ...values: unknown[]): readonly string[] =>
   renderBy(KeyTemplate.compile(text), values);
 
@@ -127,10 +127,10 @@ describe('a key template', () => {
 
   it('a path follows properties and lists, and stops at what is not there', () => {
     const body = { items: [{ sku: 'x' }, { sku: 'y' }], a: { b: 1 } };
-    expect(follow(body, ['a', 'b'])).toBe(1);
-    expect(follow(body, ['a', 'x', 'y'])).toBeUndefined();
-    expect(follow(body, ['items', '[]', 'sku'])).toEqual(['x', 'y']);
-    expect(follow(null, ['a'])).toBeUndefined();
+    expect(valueAtPath(body, ['a', 'b'])).toBe(1);
+    expect(valueAtPath(body, ['a', 'x', 'y'])).toBeUndefined();
+    expect(valueAtPath(body, ['items', '[]', 'sku'])).toEqual(['x', 'y']);
+    expect(valueAtPath(null, ['a'])).toBeUndefined();
   });
 });
 

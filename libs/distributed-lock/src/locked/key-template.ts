@@ -80,12 +80,12 @@ export class KeyTemplate {
   render(values: PlaceholderValues): readonly string[] {
     const list = this.placeholders.find((p) => p.isList);
     if (!list) return [this.renderOne(values)];
-    const elements = values.valueOf(list);
+    const elements = values.valueOrThrow(list);
     if (!Array.isArray(elements) || elements.length === 0) {
       throw this.valueError(list, `${kindOf(elements)}, not a list of values`, values);
     }
     return elements.map((element: unknown) =>
-      this.renderOne({ ...values, valueOf: (p) => (p === list ? element : values.valueOf(p)) }),
+      this.renderOne({ ...values, valueOrThrow: (p) => (p === list ? element : values.valueOrThrow(p)) }),
     );
   }
 
@@ -94,13 +94,13 @@ export class KeyTemplate {
   }
 
   private valueText(p: Placeholder, values: PlaceholderValues): string {
-    let value = values.valueOf(p);
+    let value = values.valueOrThrow(p);
     for (const name of p.filters) {
       value = KEY_FILTERS[name]?.(value);
       if (value === undefined) throw this.valueError(p, `not accepted by the filter ${name}`, values);
     }
     const escaped = escapeKeyValue(value);
-    if (escaped === undefined) throw this.valueError(p, `${kindOf(value)}: ${NEEDED}`, values);
+    if (escaped === undefined) throw this.valueError(p, `${kindOf(value)}: ${KEY_VALUE_RULE}`, values);
     return escaped;
   }
 
@@ -127,18 +127,18 @@ export interface Placeholder {
 
 interface PlaceholderValues {
   /** An array for the list. */
-  readonly valueOf: (p: Placeholder) => unknown;
+  readonly valueOrThrow: (p: Placeholder) => unknown;
   /** The name that clients have for the value of a placeholder, for `LockKeyError.part`. */
   readonly partOf?: (p: Placeholder) => string | undefined;
 }
 
 /** The value at `path` in `root`. An array, if the path goes through a list. */
-export function follow(root: unknown, path: readonly string[]): unknown {
+export function valueAtPath(root: unknown, path: readonly string[]): unknown {
   const [step, ...rest] = path;
   if (step === undefined) return root;
-  if (step === EACH) return Array.isArray(root) ? root.map((element) => follow(element, rest)) : root;
+  if (step === EACH) return Array.isArray(root) ? root.map((element) => valueAtPath(element, rest)) : root;
   if (root === undefined || root === null) return undefined;
-  return follow((root as Readonly<Record<string, unknown>>)[step], rest);
+  return valueAtPath((root as Readonly<Record<string, unknown>>)[step], rest);
 }
 
 /** @param part the template from behind a `<` to the next one */
@@ -253,13 +253,16 @@ export function lockKey(texts: TemplateStringsArray, ...values: readonly KeyValu
   return texts.reduce((key, text, i) => {
     const escaped = escapeKeyValue(values[i - 1]);
     if (escaped === undefined) {
-      throw new LockKeyError(`Value ${i} after "${key}" is ${kindOf(values[i - 1])}: ${NEEDED}.`, undefined);
+      throw new LockKeyError(
+        `Value ${i} after "${key}" is ${kindOf(values[i - 1])}: ${KEY_VALUE_RULE}.`,
+        undefined,
+      );
     }
     return key + escaped + text;
   });
 }
 
-const NEEDED = 'a key needs a non-empty string, a finite number, a bigint or a boolean';
+const KEY_VALUE_RULE = 'a key needs a non-empty string, a finite number, a bigint or a boolean';
 
 /** Describes a value without repeating it, because it may be secret. */
 function kindOf(value: unknown): string {

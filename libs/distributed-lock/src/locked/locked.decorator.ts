@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs';
 import { injectLockService } from '../distributed-lock.tokens.js';
 import type { Keys } from '../lock/lock.js';
-import { type AnyFunction, INTERCEPTORS, putInFront, refuseStandard, wrapMethod } from '../nest/metadata.js';
+import { type AnyFunction, INTERCEPTORS, putFirst, refuseStandard, wrapMethod } from '../nest/metadata.js';
 import { declaringClass, signatureOf } from '../nest/parameter-names.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { callLocked, type MethodCall } from './call.js';
@@ -225,7 +225,7 @@ export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecor
     descriptor.value = wrapped;
     if (isStatic) return;
     // First in the list is outermost. @UseInterceptors appends, above or below @Locked, and so stays inside.
-    putInFront(INTERCEPTORS, LockedInterceptor, wrapped);
+    putFirst(INTERCEPTORS, LockedInterceptor, wrapped);
     injectLockService(target, options.name);
   };
 }

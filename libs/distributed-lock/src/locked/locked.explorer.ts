@@ -4,7 +4,7 @@ import { getLockServiceToken, noRegistrationError, twinsText } from '../distribu
 import {
   type AnyClass,
   type AnyFunction,
-  boundTo,
+  enhancersOf,
   discoveredClasses,
   FILTERS,
   GATEWAY,
@@ -14,8 +14,8 @@ import {
   isSse,
   isSubscription,
   methodsOf,
-  ownFunctions,
-  putInFront,
+  functionsOf,
+  putFirst,
   putLast,
 } from '../nest/metadata.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
@@ -50,14 +50,14 @@ export class LockedExplorer implements OnModuleInit {
         MESSAGES.includes(handlerKind(cls, name, fn as AnyFunction)),
       );
       const hasOwn = Reflect.hasMetadata(INTERCEPTORS, cls);
-      if (locked.length > 0 && hasOwn) putInFront(INTERCEPTORS, LockedInterceptor, cls);
+      if (locked.length > 0 && hasOwn) putFirst(INTERCEPTORS, LockedInterceptor, cls);
       for (const fn of locked.map(([, it]) => it as AnyFunction)) {
-        if (hasOwn || boundTo(INTERCEPTORS, fn).length > 1) putLast(INTERCEPTORS, lastInterceptor, fn);
+        if (hasOwn || enhancersOf(INTERCEPTORS, fn).length > 1) putLast(INTERCEPTORS, lastInterceptor, fn);
         // A guard can still answer with a status. Before interceptors run, Nest has sent the headers of the events.
         if (isSse(fn)) putLast(GUARDS, LockedInterceptor, fn);
       }
       // Nest asks the first filter last, so that filters of the application come before it.
-      if (Reflect.hasMetadata(GATEWAY, cls)) putInFront(FILTERS, LockErrorGatewayFilter.instance, cls);
+      if (Reflect.hasMetadata(GATEWAY, cls)) putFirst(FILTERS, LockErrorGatewayFilter.instance, cls);
     }
     if (hasMessages) config.useGlobalGuards(new MessageGuard());
   }
@@ -68,7 +68,7 @@ export class LockedExplorer implements OnModuleInit {
     beginFlows(this.adapterHost.httpAdapter?.getHttpServer());
     this.plans = [...this.classes()].flatMap((cls) => [
       ...methodsOf(cls).flatMap((method) => planOf(cls, cls.prototype as object, method)),
-      ...ownFunctions(cls).flatMap((method) => planOf(cls, cls, method)),
+      ...functionsOf(cls).flatMap((method) => planOf(cls, cls, method)),
     ]);
     const tokens = this.discovery.getProviders().map(({ token }) => token as unknown);
     for (const { where, options } of this.plans) {

@@ -7,7 +7,7 @@ import { findLockService, findProvider, getLockHttpToken } from '../distributed-
 import type { HeldLock } from '../lock/core/held-lock.js';
 import { warn, warnOnce } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
-import { INTERCEPTORS, boundTo, isSse } from '../nest/metadata.js';
+import { INTERCEPTORS, enhancersOf, isSse } from '../nest/metadata.js';
 import { isLockError, type LockError } from '../port/lock.errors.js';
 import { acquireOrFallBack, keepAcquired, takeAcquired, WaitCancellation, whenAcquired } from './acquire.js';
 import type { Acquired, LockedCall } from './acquire.js';
@@ -106,7 +106,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
 
   /** True where only the handler follows. A global interceptor has the interceptor of the method after it. */
   private isLast(context: ExecutionContext): boolean {
-    if (boundTo(INTERCEPTORS, context.getHandler()).at(-1) === lastInterceptor) return false;
+    if (enhancersOf(INTERCEPTORS, context.getHandler()).at(-1) === lastInterceptor) return false;
     if (LockedHandlerRun.of(context) || !hasAppConfig(context)) return true;
     return !this.config.getGlobalInterceptors().some((it) => it instanceof LockedInterceptor);
   }

@@ -21,7 +21,7 @@ import type {
   Take,
   WriteReply,
 } from '../document/timed-register.js';
-import type { Introduction, LockStoreFactory } from '../port/lock-store.js';
+import type { HolderEntry, LockStoreFactory } from '../port/lock-store.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { describeGiven } from '../port/option-checks.js';
 
@@ -32,7 +32,7 @@ const MIN_SWEEP = 256;
 export class MemoryDocuments {
   /** By client. One that has closed has none. */
   readonly listeners = new Map<string, RegisterListener>();
-  readonly introductions = new Map<string, { readonly text: string; readonly until: number }>();
+  readonly holderEntries = new Map<string, { readonly text: string; readonly until: number }>();
   private readonly entries = new Map<string, Entry>();
   /** The last fencing token of all names, because documents that are free are deleted. */
   private lastToken: number;
@@ -134,10 +134,18 @@ export class MemoryRegister implements Register {
     return { isDone: false, reading: this.documents.read(take.name, now) };
   }
 
-  async swap({ name, expected, next, lastToken, isExact, notified }: Swap): Promise<WriteReply> {
+  async swap({
+    name,
+    expected,
+    next,
+    lastToken,
+    failOnUnreadNotes: failOnUnreadNotes,
+    notified,
+  }: Swap): Promise<WriteReply> {
     const now = this.clock.now();
     const { version, notes } = this.documents.read(name, now);
-    const isDone = version === expected.version && (!isExact || notes.length === expected.notesRead);
+    const isDone =
+      version === expected.version && (!failOnUnreadNotes || notes.length === expected.notesRead);
     if (isDone) {
       const document = resolveAll(next, now);
       this.documents.write(name, { document, notes: notes.slice(expected.notesRead), lastToken }, now);
@@ -150,15 +158,15 @@ export class MemoryRegister implements Register {
     return this.documents.read(name, this.clock.now());
   }
 
-  async introduce({ clientId, text, leaseMs }: Introduction): Promise<void> {
-    const { introductions } = this.documents;
+  async publishHolderEntry({ clientId, text, leaseMs }: HolderEntry): Promise<void> {
+    const { holderEntries } = this.documents;
     const now = this.clock.now();
-    for (const [id, { until }] of introductions) if (until <= now) introductions.delete(id);
-    introductions.set(clientId, { text, until: now + leaseMs });
+    for (const [id, { until }] of holderEntries) if (until <= now) holderEntries.delete(id);
+    holderEntries.set(clientId, { text, until: now + leaseMs });
   }
 
-  async readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
-    const found = clientIds.map((id) => this.documents.introductions.get(id));
+  async readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    const found = clientIds.map((id) => this.documents.holderEntries.get(id));
     return found.map((each) => (each && each.until > this.clock.now() ? each.text : undefined));
   }
 

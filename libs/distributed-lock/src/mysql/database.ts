@@ -12,7 +12,7 @@ import {
   type Column,
   type Columns,
   lockTableSql,
-  noTable,
+  missingTableError,
   notMadeError,
   quoted,
   type UniqueKey,
@@ -147,7 +147,7 @@ async function prepare(
     await pipe.run([statements.read([''])]);
   } catch (error) {
     if (errorNumberOf(error) === NO_SUCH_TABLE) {
-      if (access !== 'create') throw noTable({ store: 'mysqlStore', table });
+      if (access !== 'create') throw missingTableError({ store: 'mysqlStore', table });
       await createTable(pipe, table);
     }
     // A check of the shape of the table, which follows, says more.

@@ -58,7 +58,10 @@ export class MysqlStatements {
     };
   }
 
-  swap({ name, expected, next, lastToken, isExact, notAfter }: Swap, mark: number): MysqlStatement {
+  swap(
+    { name, expected, next, lastToken, failOnUnreadNotes: failOnUnreadNotes, notAfter }: Swap,
+    mark: number,
+  ): MysqlStatement {
     const state = documentText(next);
     return {
       sql:
@@ -66,7 +69,7 @@ export class MysqlStatements {
         `state = ${state === null ? 'NULL' : '?'}, last = ${lastToken}, at = ${NOW}, ` +
         `notes = SUBSTRING(notes, ${expected.notesRead + 1}) ` +
         `WHERE name = ${nameText(name)} AND version = ${expected.version} AND ${this.isInTime(notAfter)} AND ${this.isUnlocked([name])}` +
-        (isExact ? ` AND CHAR_LENGTH(notes) = ${expected.notesRead}` : ''),
+        (failOnUnreadNotes ? ` AND CHAR_LENGTH(notes) = ${expected.notesRead}` : ''),
       parameters: state === null ? [] : [state],
     };
   }

@@ -92,17 +92,17 @@ export function answersItself(cls: AnyClass, method: string | symbol, fn: AnyFun
 }
 
 /** The enhancers that are bound to a class or a method, outermost first. */
-export function boundTo(list: string, target: object): readonly unknown[] {
+export function enhancersOf(list: string, target: object): readonly unknown[] {
   return (Reflect.getMetadata(list, target) ?? []) as readonly unknown[];
 }
 
 export function putLast(list: string, enhancer: unknown, target: object): void {
-  const others = boundTo(list, target).filter((it) => it !== enhancer);
+  const others = enhancersOf(list, target).filter((it) => it !== enhancer);
   Reflect.defineMetadata(list, [...others, enhancer], target);
 }
 
-export function putInFront(list: string, enhancer: unknown, target: object): void {
-  const others = boundTo(list, target).filter((it) => it !== enhancer);
+export function putFirst(list: string, enhancer: unknown, target: object): void {
+  const others = enhancersOf(list, target).filter((it) => it !== enhancer);
   Reflect.defineMetadata(list, [enhancer, ...others], target);
 }
 
@@ -170,14 +170,14 @@ export function methodsOf(cls: AnyClass): Methods {
     it && it !== Object.prototype;
     it = Object.getPrototypeOf(it)
   ) {
-    const inherited = ownFunctions(it).filter(([name]) => !methods.has(name) && name !== 'constructor');
+    const inherited = functionsOf(it).filter(([name]) => !methods.has(name) && name !== 'constructor');
     for (const [name, fn] of inherited) methods.set(name, fn);
   }
   return [...methods];
 }
 
 /** The static methods of this very class, or the methods that an object itself has. Calls no getter. */
-export function ownFunctions(owner: object): Methods {
+export function functionsOf(owner: object): Methods {
   return Reflect.ownKeys(owner).flatMap((name) => {
     const value: unknown = Object.getOwnPropertyDescriptor(owner, name)?.value;
     return typeof value === 'function' ? [[name, value] as const] : [];

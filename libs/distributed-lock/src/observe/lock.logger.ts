@@ -3,7 +3,7 @@ import { detached } from '../common/promises.js';
 import { isLockError, type LockStoreError } from '../port/lock.errors.js';
 import type { Clock } from '../common/clock.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
-import { printable } from '../common/redaction.js';
+import { escapeUnprintable } from '../common/redaction.js';
 import type { EventLog } from '../lock/events/event-hub.js';
 import { internalsOf } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
@@ -191,7 +191,7 @@ export class LockLogger implements EventLog {
     if (!this.shows(level)) return;
     if (this.gathered.size > 0) this.writeGathered();
     try {
-      this.logger[level](printable(text()));
+      this.logger[level](escapeUnprintable(text()));
     } catch {
       // An error of the logger has nowhere to go. Thrown from a microtask it would end the process.
     }

@@ -16,7 +16,7 @@ export interface LockClient {
 
 /**
  * An owner that holds a lock, as far as it is known who that is. The names are missing for a holder of less than a second, for
- * one of another library or with `application: false`, and in a store that keeps no introductions. Another process knows `site` and
+ * one of another library or with `application: false`, and in a store that keeps no holder entries. Another process knows `site` and
  * `heldMs` of up to 200 locks of a process that others wait for, and of the 20 others that are held longest.
  */
 export interface LockHolder {
@@ -107,9 +107,9 @@ export interface LockStore {
    * Keeps a text in which a client tells people who it is, in place of its earlier one, until its lease is over. Locks do not
    * depend on it. Absent where a back end has no place for it.
    */
-  introduce?(introduction: Introduction): Promise<void>;
-  /** The texts of these clients, in the same order; `undefined` for a client that has none. There if `introduce` is. */
-  readIntroductions?(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
+  publishHolderEntry?(entry: HolderEntry): Promise<void>;
+  /** The texts of these clients, in the same order; `undefined` for a client that has none. There if `publishHolderEntry` is. */
+  readHolderEntries?(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
   /**
    * The keys that are held or waited for, a page at a time. A key that is acquired or released meanwhile may be missing or
    * may still be there. Absent where a back end cannot find the keys.
@@ -332,7 +332,7 @@ export interface TakeoverNotice {
 }
 
 /** A client tells people who it is. */
-export interface Introduction {
+export interface HolderEntry {
   /** `clientId` of the store, or of the quorum store that this store is a node of. */
   readonly clientId: string;
   /** Kept as it is; some kilobytes at most. */

@@ -1,5 +1,5 @@
 import type { LockHolder } from './lock-store.js';
-import { printable } from '../common/redaction.js';
+import { escapeUnprintable } from '../common/redaction.js';
 
 /** The kinds of lock errors. Tell errors apart by `code`, which is the same in every build of this package. */
 export type LockErrorCode =
@@ -22,7 +22,7 @@ export abstract class LockError extends Error {
     readonly key: string | undefined,
     options?: ErrorOptions,
   ) {
-    super(printable(message), options);
+    super(escapeUnprintable(message), options);
     this.name = new.target.name;
   }
 }

@@ -64,7 +64,7 @@ export const CAPABILITIES = {
     refusal: "cannot take a lock over. Leave out onBusy: 'takeover', or use another store.",
   },
   names: {
-    methods: ['introduce', 'readIntroductions'],
+    methods: ['publishHolderEntry', 'readHolderEntries'],
     refusal: 'cannot tell who its clients are.',
   },
   list: {

@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { noTable, quoted } from '../sql/lock-table.js';
+import { missingTableError, quoted } from '../sql/lock-table.js';
 import type { SqlAccess, SqlDatabaseOptions } from '../sql/lock-table.js';
 import type { SqlDatabase, SqlFailure, SqlLink } from '../sql/database.js';
 import { checkPostgresTable, createTable } from './table.js';
@@ -68,7 +68,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
     const hello = await this.ask(query);
     this.checkServer(hello);
     if (hello.columns === null) {
-      if (this.access !== 'create') throw noTable({ store: 'postgresStore', table });
+      if (this.access !== 'create') throw missingTableError({ store: 'postgresStore', table });
       await createTable((sql) => query(this.givenUpSoon(sql), []), table);
       this.onTable(await this.ask(query));
     } else {

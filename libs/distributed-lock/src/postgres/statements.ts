@@ -299,7 +299,15 @@ export function takeParameters({ name, request, minToken, notes, notAfter }: Tak
 }
 
 /** The parameters of the statement for a swap, in their order. */
-export function swapParameters({ name, expected, next, lastToken, isExact, notified, notAfter }: Swap) {
+export function swapParameters({
+  name,
+  expected,
+  next,
+  lastToken,
+  failOnUnreadNotes: failOnUnreadNotes,
+  notified,
+  notAfter,
+}: Swap) {
   return {
     name,
     version: expected.version,
@@ -307,7 +315,7 @@ export function swapParameters({ name, expected, next, lastToken, isExact, notif
     last: lastToken,
     clients: channelIds(clientsOf(next.holders)),
     read: expected.notesRead,
-    exact: isExact ? 1 : 0,
+    exact: failOnUnreadNotes ? 1 : 0,
     until: micros(notAfter()),
     notified: channelIds(notified),
   };

@@ -123,7 +123,11 @@ const ROLLED_BACK_ITSELF = '22012';
  * @param mayRepeat the client may have a parameter several times in one statement. Some ORMs number parameters anew, so
  * that they take only the statements for many requests, which have each parameter once
  */
-function executeBy(send: Send, statements: PostgresStatements, { mayRepeat = true } = {}): SqlStatements {
+function statementsOver(
+  send: Send,
+  statements: PostgresStatements,
+  { mayRepeat = true } = {},
+): SqlStatements {
   const readNames = async (names: readonly string[]) =>
     inOrder(names, await send(statements.read, [JSON.stringify(names)]));
 
@@ -222,7 +226,7 @@ class PostgresServer extends PostgresDatabase {
       });
     };
     return {
-      ...executeBy(send, this.statements),
+      ...statementsOver(send, this.statements),
       opened: { now: Number(hello.now) / 1000, sentAt: hello.sentAt },
       destroy: () => destroy(client),
     };
@@ -264,7 +268,7 @@ class PostgresFunction extends PostgresDatabase {
     if (!isPGlite(this.handle)) await this.checkUnlocked(query);
     const send: Send = async ({ text }, values) => (await query(text, values)) as PostgresRow[];
     return {
-      ...executeBy(send, this.statements, { mayRepeat: isPGlite(this.handle) }),
+      ...statementsOver(send, this.statements, { mayRepeat: isPGlite(this.handle) }),
       opened: { now: Number(hello.now) / 1000, sentAt: hello.sentAt },
       destroy: () => undefined,
     };

@@ -1,4 +1,4 @@
-import { assertObject, isEmpty, refusedTarget } from '../connection/checks.js';
+import { assertObject, isEmpty, targetError } from '../connection/checks.js';
 import {
   ANY_TEXT,
   decoded,
@@ -124,7 +124,7 @@ function isClient(target: object): boolean {
 }
 
 function checkUrl(url: string): void {
-  if (url.trim() === '') throw refusedTarget(NEEDED, url);
+  if (url.trim() === '') throw targetError(NEEDED, url);
   const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(url) ?? [];
   if (scheme === undefined || !URL.canParse(url)) {
     throw new LockConfigurationError(
@@ -186,16 +186,16 @@ const READ_BY_PG = ['ssl', 'sslnegotiation', 'key', 'cert', 'ca'];
  */
 function checkPostgresUrl(url: string): void {
   const [whole] = url.split('#', 1) as [string];
-  if (whole !== url) throw contradiction('it has a #, which a password must have as %23');
+  if (whole !== url) throw contradictionError('it has a #, which a password must have as %23');
   const [place = '', query = ''] = splitOnce(url, '?');
   decoded(STORE, place);
   const { ssl, sslmode, sslrootcert, sslcert, sslkey } = readParameters(STORE, query, POSTGRES_PARAMETERS);
   if (ssl !== undefined && sslmode !== undefined) {
-    throw contradiction('it has both ssl and sslmode. Write sslmode alone');
+    throw contradictionError('it has both ssl and sslmode. Write sslmode alone');
   }
   const isPlain = sslmode === 'disable' || ssl === 'false' || ssl === '0';
   if (isPlain && (sslrootcert ?? sslcert ?? sslkey) !== undefined) {
-    throw contradiction('it has a certificate for TLS, and switches TLS off');
+    throw contradictionError('it has a certificate for TLS, and switches TLS off');
   }
 }
 
@@ -215,7 +215,9 @@ function checkPostgresOptions(options: object): void {
   if (typeof connectionString !== 'string') return;
   checkPostgresUrl(connectionString);
   if (ssl && /[?&]ssl/.test(connectionString)) {
-    throw contradiction('pg takes its parameters for TLS in preference to the option ssl. Give one of them');
+    throw contradictionError(
+      'pg takes its parameters for TLS in preference to the option ssl. Give one of them',
+    );
   }
 }
 
@@ -234,6 +236,6 @@ function splitOnce(text: string, mark: string): readonly string[] {
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-function contradiction(why: string): LockConfigurationError {
+function contradictionError(why: string): LockConfigurationError {
   return new LockConfigurationError(`${STORE} cannot follow its URL: ${why}.`);
 }

@@ -16,10 +16,10 @@ import {
   count,
   gather,
   haveAnswered,
-  noMajority,
+  noMajorityError,
   type Outcomes,
-  ownerHasLeft,
-  tokensTooFarApart,
+  ownerHasLeftError,
+  tokensTooFarApartError,
 } from './context.js';
 import { ownerOf, SPARE_TOKENS } from './node-owner.js';
 import type { NodeOwner, QuorumOwner } from './node-owner.js';
@@ -109,7 +109,7 @@ async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): P
     const mayWait = request.waitMs > 0 && count(replies, 'busy') <= nodes.length - majority;
     if (mayWait && replies.length >= majority) return queuedReply(replies, owner.ticket, majority);
     const released = releaseAll(owner, request);
-    if (replies.length < majority) throw noMajority(nodes, outcomes, request.key);
+    if (replies.length < majority) throw noMajorityError(nodes, outcomes, request.key);
     // Several owners have split the nodes, or this one does not wait and its grants came too late to be valid.
     const isSplit = count(replies, 'granted') > 0 && !holderOf(replies, majority);
     if (!isSplit || !mayRetry) return busyReply(replies, majority);
@@ -129,7 +129,7 @@ function grantedBy({ nodes }: QuorumOwner, outcomes: Outcomes<AcquireReply>): re
 async function attempt(owner: QuorumOwner, request: AcquireRequest): Promise<Outcomes<AcquireReply>> {
   const { context } = owner;
   const { majority, nodes } = context;
-  if (owner.hasLeft) throw ownerHasLeft(request.key);
+  if (owner.hasLeft) throw ownerHasLeftError(request.key);
   owner.ticket ||= request.ticket || context.nextTicket();
   const tokens = request.tokens + SPARE_TOKENS;
   const asked = owner.nodes.map((node) => askNode(owner, node, { ...request, ticket: owner.ticket, tokens }));
@@ -143,7 +143,7 @@ async function attempt(owner: QuorumOwner, request: AcquireRequest): Promise<Out
     const isHopeless = replies.length - granted > nodes.length - majority;
     return granted >= majority || (isHopeless && holderOf(replies, majority) !== undefined);
   });
-  if (owner.hasLeft) throw ownerHasLeft(request.key);
+  if (owner.hasLeft) throw ownerHasLeftError(request.key);
   return outcomes;
 }
 
@@ -174,14 +174,14 @@ async function hold(
       return node.acquire({ ...request, ticket, tokens: tokens + further });
     });
     await gather(asked, (so) => answersOf(so).length >= context.majority);
-    if (owner.hasLeft) throw ownerHasLeft(key);
+    if (owner.hasLeft) throw ownerHasLeftError(key);
     if (!leases.hold(granted, token, tokens)) {
       inBackground(releaseAll(owner, request), () => undefined);
       // The second round came too late for the leases of the first. The caller learns that its lease is too short.
       if (validUntil <= context.clock.now()) {
         return { kind: 'granted', token, lastToken: token, validUntil, waiting: 0, confirmed: true };
       }
-      throw tokensTooFarApart(key);
+      throw tokensTooFarApartError(key);
     }
   }
   return leases.grant();
@@ -288,7 +288,7 @@ export async function renew(owner: QuorumOwner, renewal: Renewal): Promise<Renew
     return { kind: 'lost' };
   }
   if (count(answersOf(outcomes), 'renewed') < majority) {
-    return { kind: 'unknown', error: noMajority(nodes, outcomes, key) };
+    return { kind: 'unknown', error: noMajorityError(nodes, outcomes, key) };
   }
   for (const node of owner.nodes) if (!node.lease) invite(owner, node);
   const { validUntil, waiting } = leases.grant();

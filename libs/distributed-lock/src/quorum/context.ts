@@ -52,7 +52,7 @@ export async function outcomesOf<T>(
 ): Promise<Outcomes<T>> {
   const { nodes, majority } = context;
   const outcomes = await gather(nodes.map(ask), (so) => haveAnswered(context, so));
-  if (answersOf(outcomes).length < majority) throw noMajority(nodes, outcomes, key);
+  if (answersOf(outcomes).length < majority) throw noMajorityError(nodes, outcomes, key);
   return outcomes;
 }
 
@@ -142,7 +142,7 @@ export function reachedBy(least: number, values: readonly number[]): number {
 }
 
 /** Fewer nodes than a majority have answered. The message says which did not, and why. */
-export function noMajority(
+export function noMajorityError(
   nodes: readonly QuorumNode[],
   outcomes: Outcomes<unknown>,
   key: string | undefined,
@@ -162,16 +162,16 @@ export function noMajority(
 }
 
 /** Three nodes with two permits each have six. An owner needs one at two nodes, so three owners could hold where two may. */
-export function noPermits(key: string): LockStoreError {
+export function noPermitsError(key: string): LockStoreError {
   const message = `A quorum cannot count permits: a majority of its nodes would let more in than there are. Take permits of "${key}" from a single store.`;
   return new LockStoreError(message, key, 'refused');
 }
 
-export function ownerHasLeft(key: string): LockStoreError {
+export function ownerHasLeftError(key: string): LockStoreError {
   return new LockStoreError('Its caller has left', key, 'unknown');
 }
 
-export function tokensTooFarApart(key: string): LockStoreError {
+export function tokensTooFarApartError(key: string): LockStoreError {
   const message = 'The nodes count too differently for a common fencing token';
   return new LockStoreError(message, key, 'unready');
 }

@@ -12,7 +12,7 @@ import type {
   RenewalReply,
 } from '../port/lock-store.js';
 import { leaseValidity } from '../port/timing.js';
-import { ownerHasLeft, reachedBy } from './context.js';
+import { ownerHasLeftError, reachedBy } from './context.js';
 import type { QuorumContext, QuorumNode } from './context.js';
 
 /**
@@ -27,7 +27,7 @@ export class NodeOwner {
   /** The node may know the present id. */
   isOpen = false;
   private id: string;
-  private acquires = new OneAtATime();
+  private acquires = new OwnerQueue();
   private renewalsSent = 0;
 
   constructor(
@@ -50,7 +50,7 @@ export class NodeOwner {
     const { id } = this;
     this.isOpen = true;
     return this.acquires.run(async () => {
-      if (!this.isNamed(id)) throw ownerHasLeft(request.key);
+      if (!this.isNamed(id)) throw ownerHasLeftError(request.key);
       const reply = await this.node.watch(this.node.store.acquire({ ...request, owner: id }));
       if (this.isNamed(id)) this.lease = reply.kind === 'granted' ? reply : undefined;
       return reply;
@@ -90,7 +90,7 @@ export class NodeOwner {
     this.id = this.nextId();
     this.isOpen = false;
     this.lease = undefined;
-    this.acquires = new OneAtATime();
+    this.acquires = new OwnerQueue();
     const used = lease && { token: Math.max(lease.token - 1, lastUsed), lastToken: lease.lastToken };
     const isLess = used && used.token < used.lastToken;
     const request = { key, claim, leaseMs, owner, ...(isLess && { used }), ...(holdUntil && { holdUntil }) };
@@ -102,7 +102,7 @@ export class NodeOwner {
 export type NodeRelease = Pick<ReleaseRequest, 'key' | 'claim' | 'leaseMs' | 'holdUntil'>;
 
 /** Runs one step after the other. A step that fails does not keep back the next one. */
-class OneAtATime {
+class OwnerQueue {
   private last: Promise<unknown> = Promise.resolve();
   private count = 0;
 
@@ -128,7 +128,7 @@ export class QuorumOwner {
   readonly nodes: readonly NodeOwner[];
   readonly leases: NodeLeases;
   /** One attempt at a time, so that each counts the node leases that the one before has left. */
-  readonly attempts = new OneAtATime();
+  readonly attempts = new OwnerQueue();
   readonly pauses: Delays;
   /** The last request of the core. */
   request: AcquireRequest | undefined;
@@ -288,8 +288,8 @@ class NodeLeases {
     return length >= this.context.majority;
   }
 
-  private reachedBy(leases: readonly Grant[], valueOf: (lease: Grant) => number): number {
-    return reachedBy(this.context.majority, leases.map(valueOf));
+  private reachedBy(leases: readonly Grant[], valueOrThrow: (lease: Grant) => number): number {
+    return reachedBy(this.context.majority, leases.map(valueOrThrow));
   }
 }
 
@@ -318,7 +318,7 @@ const DIGITS = { client: 4, count: 7, attempt: 9 };
 const ATTEMPT = new RegExp(`:(-?)((\\d{${DIGITS.client}})(\\d{${DIGITS.count},}))\\d{${DIGITS.attempt}}$`);
 
 /**
- * For messages, `inspect` and introductions only. Two clients may get the same one, because the id of an attempt at a node
+ * For messages, `inspect` and holder entries only. Two clients may get the same one, because the id of an attempt at a node
  * begins with the id of the node's own client.
  */
 export function newQuorumId(chance: Chance): string {

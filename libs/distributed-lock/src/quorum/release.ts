@@ -18,7 +18,7 @@ import {
   askNodes,
   gather,
   haveAnswered,
-  noMajority,
+  noMajorityError,
   type Outcomes,
   outcomesOf,
   type QuorumContext,
@@ -45,7 +45,7 @@ export async function releaseAtNodes(owner: QuorumOwner, request: ReleaseRequest
   owner.leave();
   const outcomes = await releaseAll(owner, request, majority);
   const replies = answersOf(outcomes);
-  if (replies.length < majority) throw noMajority(nodes, outcomes, request.key);
+  if (replies.length < majority) throw noMajorityError(nodes, outcomes, request.key);
   const countOf = (wanted: ReleaseReply): number => replies.filter((reply) => reply === wanted).length;
   if (countOf('released') >= majority) return 'released';
   return countOf('not held') > nodes.length - majority ? 'not held' : 'unknown';

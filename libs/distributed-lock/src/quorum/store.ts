@@ -8,7 +8,7 @@ import type {
   AcquireRequest,
   Force,
   ForceReply,
-  Introduction,
+  HolderEntry,
   LockSnapshot,
   LockStore,
   LockStoreContext,
@@ -24,7 +24,7 @@ import type {
 import { LockConfigurationError, type LockStoreError } from '../port/lock.errors.js';
 import { checkOptionNames, describeGiven, type OptionNames } from '../port/option-checks.js';
 import { acquire, attemptAgain, invite, renew } from './acquire.js';
-import { answersOf, gather, majorityOf, noPermits, QuorumNode } from './context.js';
+import { answersOf, gather, majorityOf, noPermitsError, QuorumNode } from './context.js';
 import type { QuorumContext } from './context.js';
 import { newQuorumId, numberOfAttempt, ownerNumberOf, QuorumOwner } from './node-owner.js';
 import type { NodeOwner } from './node-owner.js';
@@ -111,7 +111,7 @@ class QuorumStore implements LockStore {
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
-    if (request.claim.kind === 'permits') throw noPermits(request.key);
+    if (request.claim.kind === 'permits') throw noPermitsError(request.key);
     const number = ownerNumberOf(request.owner);
     const owner = this.owners.get(number) ?? new QuorumOwner(request.owner, this.context);
     this.owners.set(number, owner);
@@ -142,16 +142,18 @@ class QuorumStore implements LockStore {
   }
 
   /** Tells all nodes who this client is. @throws the error of a node when none has taken it */
-  async introduce(introduction: Introduction): Promise<void> {
-    const told = await Promise.allSettled(this.stores.map(async (store) => store.introduce?.(introduction)));
+  async publishHolderEntry(entry: HolderEntry): Promise<void> {
+    const told = await Promise.allSettled(
+      this.stores.map(async (store) => store.publishHolderEntry?.(entry)),
+    );
     const [failed] = told.filter((outcome) => outcome.status === 'rejected');
     if (failed && told.every(({ status }) => status === 'rejected')) throw failed.reason;
   }
 
-  /** The introduction of each client that any of the nodes has. */
-  async readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+  /** The holder entry of each client that any of the nodes has. */
+  async readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
     const told = await Promise.allSettled(
-      this.stores.map(async (store) => store.readIntroductions?.(clientIds)),
+      this.stores.map(async (store) => store.readHolderEntries?.(clientIds)),
     );
     const known = answersOf(told);
     return clientIds.map((_, i) => known.map((texts) => texts?.[i]).find((text) => text !== undefined));

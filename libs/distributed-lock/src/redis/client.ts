@@ -14,7 +14,7 @@ export interface RedisClient extends Omit<RedisNode, 'askBeside'>, EventEmitter<
   readonly writesAtOnce: boolean;
   readonly user: string;
   /** The database for the locks. Each connection begins in database 0. */
-  readonly database: TargetDatabase;
+  readonly database: ClientDatabase;
   /** Connects, and connects again whenever the connection is lost, until it is closed. */
   open(): void;
   /** Quits in order if the server replies within `withinMs`, and then disconnects in any case. */
@@ -128,7 +128,7 @@ export function asBulk(text: string): string {
  * The client of the application may be told another one by `SELECT`, and nobody announces that to the store. Until the first
  * command the store follows its client. From then on it stays: locks that moved would be held by nobody.
  */
-export class TargetDatabase {
+export class ClientDatabase {
   private settled: number | undefined;
 
   /**

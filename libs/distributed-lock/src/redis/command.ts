@@ -3,7 +3,7 @@ import type { ClockReading } from '../common/clock.js';
 import type { LockStoreError } from '../port/lock.errors.js';
 import type { RedisClient } from './client.js';
 import { WaitingRequests } from '../connection/request-pipe.js';
-import { asStoreError, asUnsure } from './errors.js';
+import { asStoreError, asUnsureError } from './errors.js';
 
 /** The order in which a new connection sends the commands that have waited for it (docs/decisions/0003). */
 const RANK = { release: 0, renew: 1, acquire: 2 };
@@ -14,7 +14,7 @@ const RANK = { release: 0, renew: 1, acquire: 2 };
  */
 export const TOO_LATE = Symbol('too late');
 
-const NOT_SENT: ClockReading = { now: 0, lead: 0 };
+const NOT_SENT: ClockReading = { now: 0, wallClockOffset: 0 };
 
 /** One command to Redis: how it is written, what its reply means, and how far the connection has got with it. */
 export abstract class RedisCommand<Result = unknown> extends Linked {
@@ -62,7 +62,7 @@ export abstract class RedisCommand<Result = unknown> extends Linked {
   }
 
   fail(error: LockStoreError): void {
-    const failure = this.isSecondCopy ? asUnsure(error) : error;
+    const failure = this.isSecondCopy ? asUnsureError(error) : error;
     this.onFailed(failure);
     this.reject?.(failure);
   }

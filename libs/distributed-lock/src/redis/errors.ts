@@ -1,5 +1,5 @@
 import { LockStoreError } from '../port/lock.errors.js';
-import { asUnknown, storeError, textOf } from '../connection/connection-errors.js';
+import { asUnknownError, storeError, textOf } from '../connection/connection-errors.js';
 
 /** Replies that mean "not now": the state of the server or of the network will change by itself. */
 const UNREADY =
@@ -66,16 +66,16 @@ export function unknown(detail: string, key: string | undefined, cause?: unknown
 }
 
 /** For a second copy that failed: the first copy was never answered and may still be executed. */
-export function asUnsure(error: LockStoreError): LockStoreError {
-  return error.reason === 'refused' ? error : asUnknown(error);
+export function asUnsureError(error: LockStoreError): LockStoreError {
+  return error.reason === 'refused' ? error : asUnknownError(error);
 }
 
-export function unreachable(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
+export function unreachableError(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
   return storeError('Redis', { reason: 'unreachable', detail }, { key, cause });
 }
 
 /** The request was never written. */
-export function callerHasLeft(key: string): LockStoreError {
+export function callerHasLeftError(key: string): LockStoreError {
   return new LockStoreError('Its caller has left before the request was sent', key, 'refused');
 }
 

@@ -22,8 +22,8 @@ export function notificationChannel(clientId: string): string {
   return `nest_lock_notify:${clientId}`;
 }
 
-/** The key of the introduction of one client. It belongs to no lock. */
-export function introductionKey(keyPrefix: string, clientId: string): string {
+/** The key of the holder entry of one client. It belongs to no lock. */
+export function holderEntryKey(keyPrefix: string, clientId: string): string {
   return `nest_lock_client:${keyPrefix}${clientId}`;
 }
 

@@ -2,14 +2,14 @@
 import { Subject } from 'rxjs';
 import { systemChance } from '../common/clock.js';
 import { inBackground, promiseOf } from '../common/promises.js';
-import { CertainReleases } from '../connection/certain-releases.js';
+import { ReliableRelease } from '../connection/certain-releases.js';
 import { connectionName, keepAlive } from '../connection/timing.js';
 import {
   type AcquireReply,
   type AcquireRequest,
   type Force,
   type ForceReply,
-  type Introduction,
+  type HolderEntry,
   isPlaceholder,
   type KeyPage,
   type ListRequest,
@@ -31,7 +31,7 @@ import { AcquireCommand, type AcquireContext, PlainCommand } from './commands/ac
 import { findNames, InspectCommand, isNoLock } from './commands/list.js';
 import { ForceCommand, releaseCopies, Renewals } from './commands/renew.js';
 import { RedisConnection } from './connection.js';
-import { introductionKey, isOurs, newClientId, notificationChannel, restartMark } from './keys.js';
+import { holderEntryKey, isOurs, newClientId, notificationChannel, restartMark } from './keys.js';
 import { type NotifiedGrant, RedisNotifications } from './notifications.js';
 import { type RedisTarget, refuseOnCluster, type ResolvedRedisOptions } from './options.js';
 import { AccessRights } from './scripts/refusals.js';
@@ -47,12 +47,12 @@ export class RedisLocks implements LockStore {
   readonly notifications$ = new Subject<Notification>();
   protected readonly connection: RedisConnection;
   /** The holder believes in a grant by notification before a renewal has confirmed it. */
-  private readonly believesAtOnce: boolean;
+  private readonly trustsNotifiedGrants: boolean;
   private readonly scripts: ScriptContext;
   private readonly subscriber: RedisNotifications;
   private readonly acquiring: AcquireContext;
   private readonly renewals: Renewals;
-  private readonly releases: CertainReleases;
+  private readonly releases: ReliableRelease;
   private readonly stopKeepingAlive: () => void;
 
   constructor(target: RedisTarget, context: LockStoreContext, options: ResolvedRedisOptions) {
@@ -68,7 +68,7 @@ export class RedisLocks implements LockStore {
     this.address = client.address;
     // Not if the client writes in a later turn: a caller that blocks the event loop would hold up the confirming renewal.
     // Not with `minReplicaAcks`: the replicas of that renewal are counted first.
-    this.believesAtOnce = client.writesAtOnce && minReplicaAcks === 0;
+    this.trustsNotifiedGrants = client.writesAtOnce && minReplicaAcks === 0;
     const rights = new AccessRights(
       { user: client.user, keyPrefix, isCluster, countsReplicas: minReplicaAcks > 0 },
       (error) => context.onError?.('subscription', error),
@@ -87,11 +87,11 @@ export class RedisLocks implements LockStore {
     );
     const { connection, scripts, subscriber } = this;
     this.renewals = new Renewals(scripts);
-    this.releases = new CertainReleases(scripts.owners, settings);
+    this.releases = new ReliableRelease(scripts.owners, settings);
     const guard =
       restartGuardMs > 0 ? { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs } : undefined;
     const undo = (request: AcquireRequest) => inBackground(this.release(request), () => undefined);
-    this.acquiring = { scripts, notifications: subscriber, guard, undo };
+    this.acquiring = { scripts, notifications: subscriber, guard, releaseInBackground: undo };
     this.stopKeepingAlive = keepAlive(clock, () => {
       connection.probe();
       subscriber.probe();
@@ -128,13 +128,13 @@ export class RedisLocks implements LockStore {
     return 'announced';
   }
 
-  async introduce({ clientId, text, leaseMs }: Introduction): Promise<void> {
-    const key = introductionKey(this.scripts.keyPrefix, clientId);
+  async publishHolderEntry({ clientId, text, leaseMs }: HolderEntry): Promise<void> {
+    const key = holderEntryKey(this.scripts.keyPrefix, clientId);
     await this.ask((client) => client.call('set', [key, text, 'PX', leaseMs], key));
   }
 
-  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
-    const keys = clientIds.map((id) => introductionKey(this.scripts.keyPrefix, id));
+  readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    const keys = clientIds.map((id) => holderEntryKey(this.scripts.keyPrefix, id));
     return this.ask(async (client) => {
       const texts = await Promise.all(keys.map((key) => client.call('get', [key], key)));
       return texts.map((text) => (text ?? undefined) as string | undefined);
@@ -180,7 +180,7 @@ export class RedisLocks implements LockStore {
   private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: NotifiedGrant): void {
     const { serverClock } = this.connection;
     // With -Infinity the owner renews before a caller enters. `validityOf` answers so, too, if less than a third of the lease is left.
-    const validUntil = this.believesAtOnce ? serverClock.validityOf(grantedAt, leaseMs) : -Infinity;
+    const validUntil = this.trustsNotifiedGrants ? serverClock.validityOf(grantedAt, leaseMs) : -Infinity;
     this.scripts.onToken(lastToken);
     this.subscriber.stopListeningToForeignClients(owner);
     const kind = 'granted';

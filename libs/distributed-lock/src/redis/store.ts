@@ -33,7 +33,7 @@ class ReplicatedLocks extends RedisLocks {
   private readonly atLeast: number;
   private readonly withinMs: number;
   /** Owners that may hold by a grant that no replica count has confirmed, also those that got no reply. */
-  private readonly uncounted = new Set<string>();
+  private readonly withoutReplicaCheck = new Set<string>();
   private counting: Promise<unknown> = Promise.resolve();
   private next: Promise<Count> | undefined;
 
@@ -45,7 +45,7 @@ class ReplicatedLocks extends RedisLocks {
 
   override async acquire(request: AcquireRequest): Promise<AcquireReply> {
     // Added before the reply, because the reply may be lost while the grant arrives as a notification.
-    this.uncounted.add(request.owner);
+    this.withoutReplicaCheck.add(request.owner);
     const reply = await super.acquire(request).catch((error: unknown) => {
       const isUnknown = error instanceof LockStoreError && error.reason === 'unknown';
       if (!isUnknown) this.onNotQueued(request);
@@ -58,14 +58,14 @@ class ReplicatedLocks extends RedisLocks {
 
   /** The core does not release an owner that the store has never known. */
   private onNotQueued({ owner, ticket }: AcquireRequest): void {
-    if (ticket === 0) this.uncounted.delete(owner);
+    if (ticket === 0) this.withoutReplicaCheck.delete(owner);
   }
 
   override async renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
     const replies = await super.renew(renewals);
     const confirm = async (reply: RenewalReply, i: number): Promise<RenewalReply> => {
       const renewal = renewals[i] as Renewal;
-      if (reply.kind !== 'renewed' || !this.uncounted.has(renewal.owner)) return reply;
+      if (reply.kind !== 'renewed' || !this.withoutReplicaCheck.has(renewal.owner)) return reply;
       return this.secure(renewal).then(
         () => reply,
         (error: LockStoreError) => ({ kind: 'unknown', error }),
@@ -78,7 +78,7 @@ class ReplicatedLocks extends RedisLocks {
     try {
       return await super.release(request);
     } finally {
-      this.uncounted.delete(request.owner);
+      this.withoutReplicaCheck.delete(request.owner);
     }
   }
 
@@ -101,7 +101,7 @@ class ReplicatedLocks extends RedisLocks {
       const message = `Could not acquire "${key}": ${count.replicas} of ${atLeast} replicas had it after ${withinMs} ms. Lower minReplicaAcks, or look after the replicas.`;
       throw new LockStoreError(message, key, 'unknown');
     }
-    this.uncounted.delete(owner);
+    this.withoutReplicaCheck.delete(owner);
   }
 
   /** A `WAIT` in flight may have begun before the write, so the one after it counts. */

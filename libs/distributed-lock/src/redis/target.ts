@@ -1,4 +1,4 @@
-import { assertObject, isEmpty, refusedTarget } from '../connection/checks.js';
+import { assertObject, isEmpty, targetError } from '../connection/checks.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { describeGiven } from '../port/option-checks.js';
 import type { ClientSettings, RedisClient } from './client.js';
@@ -75,7 +75,7 @@ function isNodeRedisClient(target: RedisTarget): target is NodeRedisTarget {
 }
 
 function checkUrl(url: string): void {
-  if (url.trim() === '') throw refusedTarget(NEEDED, url);
+  if (url.trim() === '') throw targetError(NEEDED, url);
   const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(url) ?? [];
   if (scheme !== undefined && !/^rediss?$/i.test(scheme)) {
     const instead = /sentinel/i.test(scheme) ? ' For Sentinels give options: { sentinels, name }.' : '';

@@ -28,7 +28,7 @@ export interface SessionBackend {
    */
   take(write: SessionTake): Promise<SessionWriteReply>;
   /**
-   * Writes the text if the document still has the version, and deletes the notes that were merged. With `isExact` only if
+   * Writes the text if the document still has the version, and deletes the notes that were merged. With `failOnUnreadNotes` only if
    * there are no notes but those that were read. Replies with the document as it is now, written or not.
    */
   swap(write: SessionSwap): Promise<SessionWriteReply>;
@@ -41,10 +41,10 @@ export interface SessionBackend {
   remove(row: DocumentRow): Promise<void>;
   /** Sends a message to clients, as `swap` does, in the background. */
   tell(messages: Messages): void;
-  /** As `Register.introduce`, but until the session ends. Nothing depends on the order of two such writes. */
-  introduce(introduction: SessionIntroduction): Promise<void>;
-  /** As `Register.readIntroductions`. */
-  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
+  /** As `Register.publishHolderEntry`, but until the session ends. Nothing depends on the order of two such writes. */
+  publishHolderEntry(entry: SessionHolderEntry): Promise<void>;
+  /** As `Register.readHolderEntries`. */
+  readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
   /** As `Register.list`. */
   list(request: NameRequest): Promise<NamePage>;
   /** @param keepSession what this client has written must stay as long as it can */
@@ -90,7 +90,7 @@ export interface SessionSwap {
   /** The write leaves the lock free, and later fencing tokens are larger even without the document. */
   readonly mayDelete: boolean;
   readonly session: Session;
-  readonly isExact: boolean;
+  readonly failOnUnreadNotes: boolean;
   readonly notesRead: number;
   /** The next ticket of the row that was read. */
   readonly nextTicket: number;
@@ -99,7 +99,7 @@ export interface SessionSwap {
   readonly messages: Messages;
 }
 
-export interface SessionIntroduction {
+export interface SessionHolderEntry {
   readonly clientId: string;
   /** `undefined`: the client has none any more. */
   readonly text: string | undefined;

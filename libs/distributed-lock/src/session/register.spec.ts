@@ -6,7 +6,7 @@ import type {
   DocumentRow,
   Session,
   SessionBackend,
-  SessionIntroduction,
+  SessionHolderEntry,
   SessionSwap,
   SessionWriteReply,
 } from './backend.js';
@@ -51,7 +51,7 @@ class Answers {
     return this.row;
   }
 
-  async introduce({ text }: SessionIntroduction): Promise<void> {
+  async publishHolderEntry({ text }: SessionHolderEntry): Promise<void> {
     this.introduced.push(text);
   }
 
@@ -81,7 +81,7 @@ describe('a register of sessions', () => {
       answers.listener?.onSessionEnd(answers.session1);
       answers.session1 = { id: 's2', validUntil: 60_000 };
     };
-    const write = { name: 'k', expected, next: FREE, lastToken: expected.lastToken, isExact: true };
+    const write = { name: 'k', expected, next: FREE, lastToken: expected.lastToken, failOnUnreadNotes: true };
     const swap = register.swap({ ...write, notified: [], mayBeForgotten: true, notAfter: () => 0 });
     await expect(swap).rejects.toMatchObject({ reason: 'unready', key: 'k' });
     expect(answers.swaps).toEqual([]);
@@ -90,7 +90,7 @@ describe('a register of sessions', () => {
   it('deletes a free document only if the next one gets a larger token, also after an older state was restored', async () => {
     const mayDelete = async (lastToken: number): Promise<boolean | undefined> => {
       const expected = await register.read('k');
-      const write = { name: 'k', expected, next: FREE, lastToken, isExact: true };
+      const write = { name: 'k', expected, next: FREE, lastToken, failOnUnreadNotes: true };
       await register.swap({ ...write, notified: [], mayBeForgotten: true, notAfter: () => 0 });
       return answers.swaps.at(-1)?.mayDelete;
     };
@@ -116,7 +116,8 @@ describe('a register of sessions', () => {
   });
 
   it('ends what its client tells of itself when its lease is over, unless it was told anew or the client has closed', async () => {
-    const tell = (text: string, leaseMs: number) => register.introduce({ clientId: 'a', text, leaseMs });
+    const tell = (text: string, leaseMs: number) =>
+      register.publishHolderEntry({ clientId: 'a', text, leaseMs });
     await tell('before', 100);
     await tell('now', 200);
     await clock.advance(199);

@@ -9,12 +9,12 @@ import {
   type NameRequest,
   type Register,
   type RegisterListener,
-  sessionEnded,
+  sessionEndedError,
   type Swap,
   type Take,
   type WriteReply,
 } from '../document/timed-register.js';
-import type { Introduction, LockStoreContext } from '../port/lock-store.js';
+import type { HolderEntry, LockStoreContext } from '../port/lock-store.js';
 import { LockKeyError, LockStoreError } from '../port/lock.errors.js';
 import type { DocumentRow, Messages, Session, SessionBackend } from './backend.js';
 import { SessionLeases } from './leases.js';
@@ -53,7 +53,7 @@ export class SessionRegister implements Register {
   private lastReplyRevision = 0;
   private listener: RegisterListener | undefined;
   private sessionEnds = 0;
-  private cancelIntroduction = (): void => undefined;
+  private cancelHolderEntry = (): void => undefined;
 
   constructor(
     private readonly backend: SessionBackend,
@@ -103,11 +103,11 @@ export class SessionRegister implements Register {
   }
 
   async swap(swap: Swap): Promise<WriteReply> {
-    const { name, expected, next, lastToken, isExact, notified } = swap;
+    const { name, expected, next, lastToken, failOnUnreadNotes: failOnUnreadNotes, notified } = swap;
     const { sessionEnds } = this;
     const session = await this.sessionFor(name);
     // Locks that were held under the last session are lost, and must not be written as held under the next one.
-    if (sessionEnds !== this.sessionEnds) throw sessionEnded(name, 'unready');
+    if (sessionEnds !== this.sessionEnds) throw sessionEndedError(name, 'unready');
     if (this.remembered.isOld(name)) {
       const reading = await this.read(name);
       if (reading.version !== expected.version) return { isDone: false, reading };
@@ -125,7 +125,7 @@ export class SessionRegister implements Register {
       text,
       mayDelete,
       session,
-      isExact,
+      failOnUnreadNotes: failOnUnreadNotes,
       notesRead,
       nextTicket,
       mergedNotes: notes.flatMap(({ id }) => id ?? []),
@@ -148,19 +148,19 @@ export class SessionRegister implements Register {
     return new SessionLeases(client, () => this.session?.validUntil ?? -Infinity);
   }
 
-  /** The client ends an introduction by a timer, as it ends leases. If it crashes, its session ends it. */
-  async introduce({ clientId, text, leaseMs }: Introduction): Promise<void> {
+  /** The client ends a holder entry by a timer, as it ends leases. If it crashes, its session ends it. */
+  async publishHolderEntry({ clientId, text, leaseMs }: HolderEntry): Promise<void> {
     const session = await this.sessionFor(undefined);
-    this.cancelIntroduction();
-    this.cancelIntroduction = this.clock.after(leaseMs, () =>
-      inBackground(this.backend.introduce({ clientId, text: undefined, session }), () => undefined),
+    this.cancelHolderEntry();
+    this.cancelHolderEntry = this.clock.after(leaseMs, () =>
+      inBackground(this.backend.publishHolderEntry({ clientId, text: undefined, session }), () => undefined),
     );
-    await this.backend.introduce({ clientId, text, session });
+    await this.backend.publishHolderEntry({ clientId, text, session });
   }
 
-  async readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+  async readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
     await this.sessionFor(undefined);
-    return this.backend.readIntroductions(clientIds);
+    return this.backend.readHolderEntries(clientIds);
   }
 
   async list(request: NameRequest): Promise<NamePage> {
@@ -169,7 +169,7 @@ export class SessionRegister implements Register {
   }
 
   close(hasEntries: boolean): Promise<void> {
-    this.cancelIntroduction();
+    this.cancelHolderEntry();
     this.sweeper.stop();
     return this.backend.close(hasEntries);
   }

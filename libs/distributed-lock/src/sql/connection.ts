@@ -22,7 +22,7 @@ import type {
   SqlWriteReply,
 } from './database.js';
 import { readingOf } from './database.js';
-import { checkLockName, checkRowName, isIntroduction } from './lock-table.js';
+import { checkLockName, checkRowName, isHolderEntry } from './lock-table.js';
 
 /**
  * The store's connection for statements. One statement is in flight at a time, and the requests that come meanwhile go
@@ -283,7 +283,15 @@ export class SqlDocuments {
   replace(name: string, expected: Reading, next: LockDocument): Promise<WriteReply> {
     const { lastToken } = expected;
     const notAfter = (): number => this.soonAfter(expected);
-    const swap = { name, expected, next, lastToken, isExact: true, notified: [], mayBeForgotten: true };
+    const swap = {
+      name,
+      expected,
+      next,
+      lastToken,
+      failOnUnreadNotes: true,
+      notified: [],
+      mayBeForgotten: true,
+    };
     return this.swap({ ...swap, notAfter });
   }
 
@@ -298,7 +306,7 @@ export class SqlDocuments {
     checkRowName(after ?? '');
     const first = after === undefined && prefix !== '' ? [prefix] : [];
     const { last, held } = await this.scan({ after: after ?? prefix, most });
-    const names = [...first, ...held].filter((name) => name.startsWith(prefix) && !isIntroduction(name));
+    const names = [...first, ...held].filter((name) => name.startsWith(prefix) && !isHolderEntry(name));
     return { names, after: last?.startsWith(prefix) ? last : undefined };
   }
 

@@ -51,7 +51,7 @@ interface NamedTable {
  * The error for a table of the right name that is not the one of `lockTableSql`. Exclusion needs its unique key on `name`, and
  * columns that return what was written.
  */
-export function noLockTable(
+export function otherTableError(
   faults: readonly string[],
   { store, table, sql }: NamedTable,
 ): LockConfigurationError {
@@ -61,7 +61,7 @@ export function noLockTable(
 }
 
 /** The error of a store that may not make its table. */
-export function noTable({ store, table }: Omit<NamedTable, 'sql'>): LockConfigurationError {
+export function missingTableError({ store, table }: Omit<NamedTable, 'sql'>): LockConfigurationError {
   return new LockConfigurationError(
     `There is no lock table ${table} in this database, and ${store} makes none with access 'write' or 'read'. Either no process has locked here yet, or the application has another database, schema or table.`,
   );
@@ -94,12 +94,12 @@ const MAX_BYTES = 2000;
 
 const INTRODUCTION = 'nest_lock_client:';
 
-/** The name of the row with the introduction of one client. It belongs to no lock. */
-export function introductionRow(clientId: string): string {
+/** The name of the row with the holder entry of one client. It belongs to no lock. */
+export function holderEntryRow(clientId: string): string {
   return INTRODUCTION + clientId;
 }
 
-export function isIntroduction(name: string): boolean {
+export function isHolderEntry(name: string): boolean {
   return name.startsWith(INTRODUCTION);
 }
 
@@ -114,10 +114,10 @@ export function checkRowName(name: string): void {
   }
 }
 
-/** @throws LockKeyError for a name that no row can have, and for one of an introduction */
+/** @throws LockKeyError for a name that no row can have, and for one of a holder entry */
 export function checkLockName(name: string): void {
   checkRowName(name);
-  if (!isIntroduction(name)) return;
+  if (!isHolderEntry(name)) return;
   throw new LockKeyError(
     `"${name}" is the name of a row in which a client tells who it is. Choose another key.`,
     name,
@@ -154,7 +154,7 @@ export type Columns = Readonly<Record<string, { readonly type: string; readonly 
 /** @throws LockConfigurationError unless the table is as `lockTableSql` makes it, but for columns that may stay empty */
 export function checkShape(shape: TableShape, columns: Columns, named: NamedTable): void {
   const faults = [...shape.faults, ...columnFaults(shape, columns), ...keyFaults(shape, columns)];
-  if (faults.length > 0) throw noLockTable(faults, named);
+  if (faults.length > 0) throw otherTableError(faults, named);
 }
 
 function columnFaults(shape: TableShape, expected: Columns): readonly string[] {

@@ -4,13 +4,13 @@ import { inBackground } from '../common/promises.js';
 import { keepAlive } from '../connection/timing.js';
 import { FREE, isOver, type LockDocument, type Reading } from '../document/document.js';
 import { asciiText, textIn } from '../document/text.js';
-import type { Interest, Register, RegisterListener } from '../document/timed-register.js';
+import type { PollPriority, Register, RegisterListener } from '../document/timed-register.js';
 import { LOCK } from '../port/lock-store.js';
-import type { Introduction, LockStoreContext } from '../port/lock-store.js';
+import type { HolderEntry, LockStoreContext } from '../port/lock-store.js';
 import { HELD_POLL_MS } from '../port/timing.js';
 import { SqlConnection, SqlDocuments } from './connection.js';
 import type { SqlDatabase } from './database.js';
-import { introductionRow, SQL_INITIAL_LEASE_MS } from './lock-table.js';
+import { holderEntryRow, SQL_INITIAL_LEASE_MS } from './lock-table.js';
 
 /** Documents in the rows of one table. Where nothing else notifies this client, it polls. */
 export class SqlRegister extends SqlDocuments implements Register {
@@ -54,16 +54,16 @@ export class SqlRegister extends SqlDocuments implements Register {
     this.listener = listener;
   }
 
-  watch(name: string, interest: Interest | undefined): void {
+  watch(name: string, interest: PollPriority | undefined): void {
     this.poller.watch(name, interest);
   }
 
   /**
-   * Each introduction is a row with a document whose only holder is the client, and the text stands in place of the nonce. An older
+   * Each holder entry is a row with a document whose only holder is the client, and the text stands in place of the nonce. An older
    * version of this library takes the row for a lock, and sweeps it when its lease is over.
    */
-  async introduce({ clientId, text, leaseMs }: Introduction): Promise<void> {
-    const name = introductionRow(clientId);
+  async publishHolderEntry({ clientId, text, leaseMs }: HolderEntry): Promise<void> {
+    const name = holderEntryRow(clientId);
     const owner = `${clientId}:0`;
     const expected = await this.presentRow(name, owner, leaseMs);
     const lease = { until: { inMs: leaseMs }, nonce: asciiText(text) };
@@ -71,8 +71,8 @@ export class SqlRegister extends SqlDocuments implements Register {
     await this.replace(name, expected, { holders: [holder], queue: [] });
   }
 
-  async readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
-    const readings = await Promise.all(clientIds.map((id) => this.read(introductionRow(id))));
+  async readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    const readings = await Promise.all(clientIds.map((id) => this.read(holderEntryRow(id))));
     return readings.map(({ document, now }) => {
       const [holder] = document.holders;
       return holder?.nonce && !isOver(holder.until, now) ? textIn(holder.nonce) : undefined;
@@ -247,7 +247,7 @@ class Poller {
     private readonly onReading: (name: string, reading: Reading) => void,
   ) {}
 
-  watch(name: string, interest: Interest | undefined): void {
+  watch(name: string, interest: PollPriority | undefined): void {
     if (interest === undefined) {
       this.names.delete(name);
       return;
@@ -313,18 +313,18 @@ class Poller {
 }
 
 interface Watched {
-  interest: Interest;
+  interest: PollPriority;
   everyMs: number;
   dueAt: number;
   /** Version and notes of the last reading. */
   seen?: string;
 }
 
-function quickest(interest: Interest): number {
+function quickest(interest: PollPriority): number {
   return interest === 'held' ? HELD_POLL_MS : Math.min(FIRST_MS.least * (interest + 1), SLOWEST_MS);
 }
 
-function slower(interest: Interest, everyMs: number): number {
+function slower(interest: PollPriority, everyMs: number): number {
   if (interest === 'held') return HELD_POLL_MS;
   return Math.min(everyMs * FIRST_MS.growth, FIRST_MS.most * (interest + 1), SLOWEST_MS);
 }

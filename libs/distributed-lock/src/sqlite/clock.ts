@@ -4,7 +4,7 @@ import { timeOfDay, type Clock } from '../common/clock.js';
  * Time of day of this host in microseconds, which all processes on the file share. The microseconds keep requests of one
  * process in order. After the clock of the host was set they may all be 0 or 999.
  */
-export function microsOf(clock: Clock): () => number {
+export function microsecondsOf(clock: Clock): () => number {
   const startedAt = performance.timeOrigin + performance.now() - clock.now();
   return () => {
     const ms = timeOfDay(clock);

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import type { Chance } from '../common/clock.js';
 import type { SqlDatabase, SqlLink } from '../sql/database.js';
 import type { SqlAccess, SqlDatabaseOptions } from '../sql/lock-table.js';
-import { noLockTable, noTable, quoted } from '../sql/lock-table.js';
+import { otherTableError, missingTableError, quoted } from '../sql/lock-table.js';
 import { checkPlace, DatabaseFiles } from './database-file.js';
 import type { Database, NodeSqlite } from './link.js';
 import { closeReplacedLinks, sqliteFailure, SqliteLink } from './link.js';
@@ -27,7 +27,8 @@ export class SqliteDatabase implements SqlDatabase {
     const { file, table, synchronous, clock, chance } = this.options;
     checkPlace(file);
     closeReplacedLinks();
-    if (this.access !== 'create' && !existsSync(file)) throw noTable({ store: 'sqliteStore', table });
+    if (this.access !== 'create' && !existsSync(file))
+      throw missingTableError({ store: 'sqliteStore', table });
     const database = new this.sqlite.DatabaseSync(file);
     try {
       database.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
@@ -88,9 +89,9 @@ function ensureTable(database: Database, table: string): void {
 /** @throws LockConfigurationError if there is no such table, or another program has made or changed it */
 function checkTable(database: Database, table: string): void {
   const objects = objectsOf(database, table);
-  if (objects.length === 0) throw noTable({ store: 'sqliteStore', table });
+  if (objects.length === 0) throw missingTableError({ store: 'sqliteStore', table });
   const faults = objects.flatMap(faultsOf);
-  if (faults.length > 0) throw noLockTable(faults, { store: 'sqliteStore', table, sql: sqlOf(table) });
+  if (faults.length > 0) throw otherTableError(faults, { store: 'sqliteStore', table, sql: sqlOf(table) });
 }
 
 function sqlOf(table: string): string {

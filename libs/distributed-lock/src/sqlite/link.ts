@@ -17,7 +17,7 @@ import {
   UNWRITTEN_FOR_MS,
 } from '../sql/database.js';
 import { quoted } from '../sql/lock-table.js';
-import { microsOf } from './clock.js';
+import { microsecondsOf } from './clock.js';
 import { type DatabaseFiles, ReplacedError } from './database-file.js';
 
 /** After the file was busy the next request pauses at random, and the event loop goes on. */
@@ -32,7 +32,7 @@ export class SqliteLink implements SqlLink {
 
   constructor(readonly parts: Parts) {
     const { database, table, clock } = parts;
-    const micros = microsOf(clock);
+    const micros = microsecondsOf(clock);
     this.rows = new SqliteRows(database, quoted(table, '"'), micros);
     const version = database.prepare('PRAGMA schema_version');
     this.schemaVersion = () => Object.values(version.get() ?? {})[0];
@@ -199,12 +199,19 @@ class SqliteRows {
     return { isDone, row: this.read(name) };
   }
 
-  swap({ name, expected, next, lastToken, isExact, notAfter }: Swap): SqlWriteReply {
+  swap({
+    name,
+    expected,
+    next,
+    lastToken,
+    failOnUnreadNotes: failOnUnreadNotes,
+    notAfter,
+  }: Swap): SqlWriteReply {
     const row = this.rowOf(name);
     const isDone =
       row !== undefined &&
       row.version === expected.version &&
-      (!isExact || row.notes.length === expected.notesRead) &&
+      (!failOnUnreadNotes || row.notes.length === expected.notesRead) &&
       this.micros() <= notAfter() * 1000;
     if (isDone) {
       const notes = row.notes.slice(expected.notesRead);
@@ -278,7 +285,7 @@ interface PreparedStatement {
 }
 
 /** @throws LockConfigurationError on a Node without SQLite */
-export function nodeSqlite(): NodeSqlite {
+export function loadNodeSqlite(): NodeSqlite {
   const found = process.getBuiltinModule?.('node:sqlite') as NodeSqlite | undefined;
   if (found) return found;
   throw new LockConfigurationError(

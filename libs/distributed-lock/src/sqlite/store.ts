@@ -9,7 +9,7 @@ import { DocumentStore } from '../document/store.js';
 import { sqlOptionsOf, type SqlStoreOptions } from '../sql/lock-table.js';
 import { SqlRegister } from '../sql/register.js';
 import { checkFile } from './database-file.js';
-import { nodeSqlite } from './link.js';
+import { loadNodeSqlite } from './link.js';
 import { SqliteDatabase } from './database.js';
 
 const OPTION_NAMES: OptionNames<SqliteStoreOptions> = {
@@ -44,7 +44,7 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Loc
       `synchronous must be 'normal' or 'full'; it is ${describeGiven(synchronous)}.`,
     );
   }
-  const sqlite = nodeSqlite();
+  const sqlite = loadNodeSqlite();
   // A process may change its working directory.
   const path = resolve(file);
   return {

@@ -11,13 +11,13 @@ import type {
   Messages,
   Session,
   SessionBackend,
-  SessionIntroduction,
+  SessionHolderEntry,
   SessionSwap,
   SessionTake,
   SessionWriteReply,
 } from '../session/backend.js';
-import { PresenceMissing } from './documents.js';
-import { BELIEVED_MS, sessionOver, zookeeperError, zookeeperFailure } from './failures.js';
+import { PresenceMissingError } from './documents.js';
+import { BELIEVED_MS, sessionOverError, zookeeperError, zookeeperFailure } from './failures.js';
 import { checkZnodeName } from './lock-path.js';
 import {
   type NeededLength,
@@ -102,12 +102,12 @@ export class ZookeeperBackend implements SessionBackend {
     );
   }
 
-  introduce({ session, ...introduction }: SessionIntroduction): Promise<void> {
-    return this.run(undefined, ({ documents }) => documents.introduce(introduction), session);
+  publishHolderEntry({ session, ...entry }: SessionHolderEntry): Promise<void> {
+    return this.run(undefined, ({ documents }) => documents.publishHolderEntry(entry), session);
   }
 
-  readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
-    return this.run(undefined, ({ documents }) => documents.readIntroductions(clientIds));
+  readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+    return this.run(undefined, ({ documents }) => documents.readHolderEntries(clientIds));
   }
 
   list(request: NameRequest): Promise<NamePage> {
@@ -132,13 +132,13 @@ export class ZookeeperBackend implements SessionBackend {
     if (name !== undefined) checkZnodeName(name);
     const { own } = this;
     if (this.isClosed) throw this.errors.closed(name);
-    if (!own?.isReady || (session && session !== own)) throw sessionOver(name);
+    if (!own?.isReady || (session && session !== own)) throw sessionOverError(name);
     try {
       return await request(own);
     } catch (error) {
-      if (!(error instanceof PresenceMissing)) throw zookeeperError(error, name);
+      if (!(error instanceof PresenceMissingError)) throw zookeeperError(error, name);
       this.abandon(own);
-      throw sessionOver(name, error);
+      throw sessionOverError(name, error);
     }
   }
 

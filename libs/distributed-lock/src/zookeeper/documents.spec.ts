@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { SessionSwap, SessionTake } from '../session/backend.js';
-import { CODE, getChildren, multi, type Request, ZookeeperRefusal } from './client/requests.js';
+import { CODE, getChildren, multi, type Request, ZookeeperRefusalError } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
 import { Documents } from './documents.js';
 import { zookeeperError } from './failures.js';
@@ -13,8 +13,8 @@ const FREE = '[1,0,[],[]]';
 function documentsOf(codes: readonly { readonly index: number; readonly code: number }[] = []): Documents {
   const failures = [...codes];
   const send = ({ op }: Request<unknown>) => {
-    if (op === OP.getChildren) return Promise.reject(new ZookeeperRefusal(CODE.throttled));
-    if (op !== OP.multi) return Promise.reject(new ZookeeperRefusal(CODE.noNode));
+    if (op === OP.getChildren) return Promise.reject(new ZookeeperRefusalError(CODE.throttled));
+    if (op !== OP.multi) return Promise.reject(new ZookeeperRefusalError(CODE.noNode));
     const failure = failures.shift();
     return Promise.resolve({ zxid: 7, content: failure ? { isDone: false, ...failure } : { isDone: true } });
   };
@@ -30,7 +30,7 @@ const swap: SessionSwap = {
   text: FREE,
   mayDelete: false,
   session,
-  isExact: false,
+  failOnUnreadNotes: false,
   notesRead: 1,
   nextTicket: 1,
   mergedNotes: [],

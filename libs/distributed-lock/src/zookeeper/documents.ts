@@ -2,13 +2,13 @@ import type { NamePage, NameRequest } from '../document/timed-register.js';
 import type {
   DocumentRow,
   Messages,
-  SessionIntroduction,
+  SessionHolderEntry,
   SessionSwap,
   SessionTake,
   SessionWriteReply,
 } from '../session/backend.js';
 import { isFreeText } from '../session/text.js';
-import { ConnectionLost } from './client/connection.js';
+import { ConnectionLostError } from './client/connection.js';
 import {
   ANY_VERSION,
   check,
@@ -23,13 +23,13 @@ import {
   remove,
   setData,
   sync,
-  ZookeeperRefusal,
+  ZookeeperRefusalError,
 } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
 import { conditionOf, FIRST_VERSION, versionAfter, znodeVersionOf } from './failures.js';
 import {
   documentNames,
-  found,
+  readIfExists,
   noteName,
   type Notes,
   pageOf,
@@ -61,12 +61,12 @@ export class Documents {
   }
 
   async swap(swap: SessionSwap): Promise<SessionWriteReply> {
-    const { name, isExact, messages } = swap;
+    const { name, failOnUnreadNotes: failOnUnreadNotes, messages } = swap;
     const version = versionAfter(swap.version);
     let mailboxes = this.mailParts(messages, version);
     const written = await this.writeRepaired({
       parts: () => [...this.swapParts(swap), ...mailboxes],
-      read: () => (isExact ? undefined : readNotes(this.options, name)),
+      read: () => (failOnUnreadNotes ? undefined : readNotes(this.options, name)),
       repair: ({ failed, code }) => {
         // A client without a mailbox is gone, and a mailbox of another `auth` refuses the message. The other clients must be notified.
         const isOfClient = failed.name === 'mailbox' && (code === CODE.noNode || code === CODE.noAuth);
@@ -97,7 +97,7 @@ export class Documents {
   async endedAmong(sessions: readonly string[]): Promise<readonly string[]> {
     const [, ...presences] = await Promise.all([
       this.catchUp(),
-      ...sessions.map((id) => found(this.options.session, exists(this.options.paths.presenceOf(id)))),
+      ...sessions.map((id) => readIfExists(this.options.session, exists(this.options.paths.presenceOf(id)))),
     ]);
     return sessions.filter((_, i) => !presences[i]);
   }
@@ -128,9 +128,9 @@ export class Documents {
     if (hasNoQueue) await write(session, presence, [document]);
   }
 
-  async introduce({ clientId, text }: Omit<SessionIntroduction, 'session'>): Promise<void> {
+  async publishHolderEntry({ clientId, text }: Omit<SessionHolderEntry, 'session'>): Promise<void> {
     const { session, paths, acl } = this.options;
-    const path = paths.introductionOf(clientId);
+    const path = paths.holderEntryOf(clientId);
     // A znode that exists may belong to an earlier session of this client, and would end with that.
     const removed = session.send(multi([remove(path, ANY_VERSION)]));
     if (text === undefined) {
@@ -140,16 +140,16 @@ export class Documents {
     const creation = multi([create(path, { acl, data: text, isEphemeral: true })]);
     const [{ content }] = await Promise.all([session.send(creation), removed]);
     if (content.isDone) return;
-    if (content.code !== CODE.noNode) throw new ZookeeperRefusal(content.code);
+    if (content.code !== CODE.noNode) throw new ZookeeperRefusalError(content.code);
     await this.makeParents();
     await session.send(creation);
   }
 
-  async readIntroductions(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
+  async readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
     const { session, paths } = this.options;
     const [, ...nodes] = await Promise.all([
       this.catchUp(),
-      ...clientIds.map((clientId) => found(session, getData(paths.introductionOf(clientId)))),
+      ...clientIds.map((clientId) => readIfExists(session, getData(paths.holderEntryOf(clientId)))),
     ]);
     return nodes.map((node) => node?.data);
   }
@@ -167,7 +167,7 @@ export class Documents {
       paths.parents.map((path) => session.send(multi([create(path, { acl })]))),
     );
     for (const { content } of replies) {
-      if (!content.isDone && content.code !== CODE.nodeExists) throw new ZookeeperRefusal(content.code);
+      if (!content.isDone && content.code !== CODE.nodeExists) throw new ZookeeperRefusalError(content.code);
     }
   }
 
@@ -189,9 +189,9 @@ export class Documents {
       parts: () => (isNew && !hasQueue ? [document, this.queuePart(name)] : [document]),
       read: () => (hasQueue ? readNotes(this.options, name) : undefined),
       repair: ({ failed, code }) => {
-        const isThere = failed.name === 'queue' && code === CODE.nodeExists;
-        hasQueue ||= isThere;
-        return isThere;
+        const mailboxExists = failed.name === 'queue' && code === CODE.nodeExists;
+        hasQueue ||= mailboxExists;
+        return mailboxExists;
       },
     });
     if (!written.isDone) {
@@ -224,15 +224,15 @@ export class Documents {
       read: () => readRow(this.options, name),
       repair({ failed, code }) {
         const isMissing = failed.name === 'note' && code === CODE.noNode;
-        const isThere = failed.name === 'queue' && code === CODE.nodeExists;
-        isQueueMissing = isMissing || (isQueueMissing && !isThere);
-        return isMissing || isThere;
+        const mailboxExists = failed.name === 'queue' && code === CODE.nodeExists;
+        isQueueMissing = isMissing || (isQueueMissing && !mailboxExists);
+        return isMissing || mailboxExists;
       },
     });
     if (written.isDone) return readBehindWrite(written.reading);
     const { failed, code } = written;
-    if (failed.name === 'document' && code === CODE.noNode) return valueOf(written.reading);
-    throw new ZookeeperRefusal(code);
+    if (failed.name === 'document' && code === CODE.noNode) return valueOrThrow(written.reading);
+    throw new ZookeeperRefusalError(code);
   }
 
   private queuePart(name: string): Part {
@@ -242,7 +242,14 @@ export class Documents {
 
   // --- swapped --------------------------------------------------------------------------------------------------
 
-  private swapParts({ name, version, text, isExact, notesRead, mergedNotes }: SessionSwap): Parts {
+  private swapParts({
+    name,
+    version,
+    text,
+    failOnUnreadNotes: failOnUnreadNotes,
+    notesRead,
+    mergedNotes,
+  }: SessionSwap): Parts {
     const { paths, acl } = this.options;
     const queue = paths.queueOf(name);
     const path = paths.documentOf(name);
@@ -256,7 +263,7 @@ export class Documents {
         : { name: 'queue', operation: check(queue, znodeVersionOf(notesRead)) };
     return [
       { name: 'document', operation: document },
-      ...(isExact ? [noMore] : []),
+      ...(failOnUnreadNotes ? [noMore] : []),
       ...mergedNotes.map((id) => ({
         name: 'note' as const,
         operation: remove(`${queue}/${id}`, ANY_VERSION),
@@ -285,12 +292,12 @@ export class Documents {
    */
   private writeRepaired<Reading>({ parts, read, repair }: Repaired<Reading>): Promise<Behind<Reading>> {
     const { session, paths } = this.options;
-    return repeated<Behind<Reading>>(
+    return writeRepeatedly<Behind<Reading>>(
       async () => {
         const all = parts();
         const sent = [write(session, paths.presenceOf(session.id), all), read()] as const;
         const [written, reading] = await Promise.allSettled(sent);
-        return { ...valueOf(written), reading };
+        return { ...valueOrThrow(written), reading };
       },
       async (failure) => {
         if (repair(failure)) return true;
@@ -302,10 +309,10 @@ export class Documents {
     );
   }
 
-  /** @throws ZookeeperRefusal unless the write failed because another client has written first */
+  /** @throws ZookeeperRefusalError unless the write failed because another client has written first */
   private checkLost({ code }: NotWritten): void {
     if (code !== CODE.noNode && code !== CODE.badVersion && code !== CODE.nodeExists) {
-      throw new ZookeeperRefusal(code);
+      throw new ZookeeperRefusalError(code);
     }
   }
 
@@ -345,7 +352,7 @@ function notDone(row: DocumentRow): SessionWriteReply {
 }
 
 /** Somebody has deleted the presence of this client's session by hand, so other clients take over what it holds. */
-export class PresenceMissing extends Error {}
+export class PresenceMissingError extends Error {}
 
 /** One operation of a write, and a name for its failure. */
 interface Part {
@@ -361,7 +368,7 @@ type WriteResult =
 /**
  * Executes all operations or none, if the session is still present.
  *
- * @throws PresenceMissing, and what `ZookeeperSession.send` throws
+ * @throws PresenceMissingError, and what `ZookeeperSession.send` throws
  */
 async function write(
   session: ZookeeperSession,
@@ -375,7 +382,7 @@ async function write(
   const index = content.index - 1;
   const failed = parts[index];
   if (failed) return { isDone: false, failed, index, code };
-  throw code === CODE.noNode ? new PresenceMissing() : new ZookeeperRefusal(code);
+  throw code === CODE.noNode ? new PresenceMissingError() : new ZookeeperRefusalError(code);
 }
 
 /** A write is repeated at most this often, plus once for each of its operations. */
@@ -387,7 +394,7 @@ const MAX_REPAIRS = 3;
  * @param repair whether it has mended something
  * @param operations the number of operations of the write
  */
-export async function repeated<Result extends { readonly isDone: boolean }>(
+export async function writeRepeatedly<Result extends { readonly isDone: boolean }>(
   writeOnce: () => Promise<Result>,
   repair: (failure: Extract<Result, { readonly isDone: false }>) => Promise<boolean>,
   operations: number,
@@ -400,7 +407,7 @@ export async function repeated<Result extends { readonly isDone: boolean }>(
 }
 
 /** @throws the error of a request that failed */
-function valueOf<Value>(settled: PromiseSettledResult<Value>): Value {
+function valueOrThrow<Value>(settled: PromiseSettledResult<Value>): Value {
   if (settled.status === 'rejected') throw settled.reason;
   return settled.value;
 }
@@ -408,10 +415,10 @@ function valueOf<Value>(settled: PromiseSettledResult<Value>): Value {
 /**
  * The reading that was sent behind an executed write.
  *
- * @throws ConnectionLost for any failure of the reading, because the error of a refusal would say that the write was
+ * @throws ConnectionLostError for any failure of the reading, because the error of a refusal would say that the write was
  * refused
  */
 function readBehindWrite<Value>(reading: PromiseSettledResult<Value>): Value {
-  if (reading.status === 'rejected') throw new ConnectionLost(reading.reason as Error);
+  if (reading.status === 'rejected') throw new ConnectionLostError(reading.reason as Error);
   return reading.value;
 }

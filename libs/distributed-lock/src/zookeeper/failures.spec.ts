@@ -51,7 +51,7 @@ describe('the version of a document in ZooKeeper', () => {
       text: 'text',
       mayDelete: false,
       session: { id: '0a', validUntil: Infinity },
-      isExact: true,
+      failOnUnreadNotes: true,
       notesRead: 1,
       nextTicket: 1,
       mergedNotes: [],

@@ -1,8 +1,8 @@
 import { storeError, type StoreFailure, textOf } from '../connection/connection-errors.js';
 import { LockConfigurationError, LockStoreError } from '../port/lock.errors.js';
-import { ConnectionLost, RequestTooLong } from './client/connection.js';
-import { ANY_VERSION, CODE, ZookeeperRefusal } from './client/requests.js';
-import { NotConnected, SessionEnded } from './client/session.js';
+import { ConnectionLostError, RequestTooLongError } from './client/connection.js';
+import { ANY_VERSION, CODE, ZookeeperRefusalError } from './client/requests.js';
+import { NotConnectedError, SessionEndedError } from './client/session.js';
 
 /** The request can never be executed as it is. */
 const REFUSED: readonly number[] = [
@@ -25,22 +25,22 @@ export function zookeeperFailure(error: unknown): StoreFailure {
   return { reason: reasonOf(error), detail: textOf(error) };
 }
 
-export function sessionOver(key: string | undefined, cause?: unknown): LockStoreError {
+export function sessionOverError(key: string | undefined, cause?: unknown): LockStoreError {
   const detail = 'the session of this client is over, and what it held is lost. Try again';
   return storeError('ZooKeeper', { reason: 'unready', detail }, { key, cause });
 }
 
 export function isCode(error: unknown, code: number): boolean {
-  return error instanceof ZookeeperRefusal && error.code === code;
+  return error instanceof ZookeeperRefusalError && error.code === code;
 }
 
 function reasonOf(error: unknown): LockStoreError['reason'] {
-  if (error instanceof ConnectionLost) return 'unknown';
-  if (error instanceof NotConnected) return 'unreachable';
-  if (error instanceof SessionEnded) return 'unready';
-  if (error instanceof RequestTooLong || error instanceof NoVersionLeft) return 'refused';
+  if (error instanceof ConnectionLostError) return 'unknown';
+  if (error instanceof NotConnectedError) return 'unreachable';
+  if (error instanceof SessionEndedError) return 'unready';
+  if (error instanceof RequestTooLongError || error instanceof NoVersionLeftError) return 'refused';
   if (error instanceof LockConfigurationError) return 'refused';
-  if (error instanceof ZookeeperRefusal) return REFUSED.includes(error.code) ? 'refused' : 'unready';
+  if (error instanceof ZookeeperRefusalError) return REFUSED.includes(error.code) ? 'refused' : 'unready';
   return 'unknown';
 }
 
@@ -58,7 +58,7 @@ export const BELIEVED_MS = 5 * 60_000;
 const LARGEST = 2 ** 31 - 1;
 
 /** A znode was written so often that its next version would be the one that stands for any version. */
-class NoVersionLeft extends Error {
+class NoVersionLeftError extends Error {
   constructor(path: string) {
     super(
       `the versions of the znode ${path} are used up after ${2 ** 32 - 2} writes. Use another key, or delete the znode while nobody holds the lock or waits for it`,
@@ -73,11 +73,11 @@ export function znodeVersionOf(version: number): number {
 /**
  * The version of its znode on which the write of a document depends.
  *
- * @throws NoVersionLeft when it is the last one, or would make the write depend on none
+ * @throws NoVersionLeftError when it is the last one, or would make the write depend on none
  */
 export function conditionOf(path: string, version: number): number {
   const condition = znodeVersionOf(version);
-  if (condition === ANY_VERSION || condition === ANY_VERSION - 1) throw new NoVersionLeft(path);
+  if (condition === ANY_VERSION || condition === ANY_VERSION - 1) throw new NoVersionLeftError(path);
   return condition;
 }
 

@@ -61,7 +61,7 @@ export class LockPaths {
     return `${this.base}/m/${encodeName(client)}`;
   }
 
-  introductionOf(client: string): string {
+  holderEntryOf(client: string): string {
     return `${this.base}/i/${encodeName(client)}`;
   }
 }
@@ -116,8 +116,8 @@ export async function readRow({ session, paths }: Znodes, name: string): Promise
   let before: Node | undefined;
   for (let readings = 1; ; readings++) {
     const [children, node] = await Promise.all([
-      found(session, getChildren(paths.queueOf(name))),
-      found(session, getData(paths.documentOf(name))),
+      readIfExists(session, getChildren(paths.queueOf(name))),
+      readIfExists(session, getData(paths.documentOf(name))),
     ]);
     // A document that was written after the last note was left or deleted may have merged the notes that were read.
     const mayBeTorn = node && children && children.names.length > 0 && node.stat.mzxid > children.stat.pzxid;
@@ -139,7 +139,7 @@ export async function readRow({ session, paths }: Znodes, name: string): Promise
 }
 
 export async function readNotes({ session, paths }: Znodes, name: string): Promise<Notes> {
-  const children = await found(session, getChildren(paths.queueOf(name)));
+  const children = await readIfExists(session, getChildren(paths.queueOf(name)));
   return notesIn(children, session.lastZxid);
 }
 
@@ -158,7 +158,7 @@ function notesIn(children: Children | undefined, revision: number): Notes {
 }
 
 /** @returns `undefined` when the znode does not exist */
-export async function found<Content>(
+export async function readIfExists<Content>(
   session: ZookeeperSession,
   request: Request<Content>,
 ): Promise<Content | undefined> {
@@ -175,10 +175,10 @@ const MAX_NAMES = 200_000;
 
 /** The names of all znodes of documents. @throws LockStoreError for too many */
 export async function documentNames({ session, paths }: Znodes): Promise<readonly string[]> {
-  const stat = await found(session, exists(paths.documents));
+  const stat = await readIfExists(session, exists(paths.documents));
   const count = stat?.childCount ?? 0;
-  if (count > MAX_NAMES) throw tooManyNames(count, paths);
-  const children = count > 0 ? await found(session, getChildren(paths.documents)) : undefined;
+  if (count > MAX_NAMES) throw tooManyNamesError(count, paths);
+  const children = count > 0 ? await readIfExists(session, getChildren(paths.documents)) : undefined;
   return children?.names ?? [];
 }
 
@@ -190,7 +190,7 @@ export function pageOf(encoded: readonly string[], { prefix, after, most }: Name
   return { names, after: names.length < rest.length ? names.at(-1) : undefined };
 }
 
-function tooManyNames(count: number, paths: LockPaths): LockStoreError {
+function tooManyNamesError(count: number, paths: LockPaths): LockStoreError {
   const detail = `${paths.documents} has ${count} znodes, and its one reply with all their names would hold up the locks from ${MAX_NAMES} on. Those of free locks are deleted after ten minutes. Ask for one key by locks.inspect(key), or each process for locks.held()`;
   return storeError('ZooKeeper', { reason: 'refused', detail });
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { ManualClock } from '../testing/manual-clock.js';
-import { CODE, ZookeeperRefusal } from './client/requests.js';
-import { ConnectionLost } from './client/connection.js';
+import { CODE, ZookeeperRefusalError } from './client/requests.js';
+import { ConnectionLostError } from './client/connection.js';
 import type { ZookeeperSession } from './client/session.js';
 import { Mailbox, READ_AGAIN_MS } from './session-life.js';
 
@@ -29,7 +29,7 @@ function mailboxWith(...errors: readonly Error[]) {
   return { clock, heard, session, mailbox };
 }
 
-const REFUSED = new ZookeeperRefusal(CODE.throttled);
+const REFUSED = new ZookeeperRefusalError(CODE.throttled);
 
 describe('the mailbox of a client of ZooKeeper', () => {
   it('is read again until a reading is not refused, and then tells what came meanwhile', async () => {
@@ -43,7 +43,10 @@ describe('the mailbox of a client of ZooKeeper', () => {
   });
 
   it('is read once by each new connection, and not for the one before', async () => {
-    const { clock, heard, session, mailbox } = mailboxWith(REFUSED, new ConnectionLost(new Error('reset')));
+    const { clock, heard, session, mailbox } = mailboxWith(
+      REFUSED,
+      new ConnectionLostError(new Error('reset')),
+    );
     mailbox.onConnected();
     await clock.advance(0);
     mailbox.onConnected();

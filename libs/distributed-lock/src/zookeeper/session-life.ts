@@ -16,10 +16,10 @@ import {
   setData,
   sync,
   type WatchEvent,
-  ZookeeperRefusal,
+  ZookeeperRefusalError,
 } from './client/requests.js';
 import { ZookeeperSession } from './client/session.js';
-import { Documents, repeated } from './documents.js';
+import { Documents, writeRepeatedly } from './documents.js';
 import { isCode } from './failures.js';
 import type { LockPaths } from './lock-path.js';
 
@@ -128,7 +128,7 @@ export class SessionLife implements Session {
     const mailbox = paths.mailboxOf(clientId);
     const { clock } = this.options;
     let sentAt = clock.now();
-    const made = await repeated(
+    const made = await writeRepeatedly(
       async () => {
         sentAt = clock.now();
         const { content } = await connection.send(
@@ -148,7 +148,7 @@ export class SessionLife implements Session {
     );
     // This client made a presence that exists, before it lost a connection.
     if (!made.isDone && (made.code !== CODE.nodeExists || made.index === 1)) {
-      throw new ZookeeperRefusal(made.code);
+      throw new ZookeeperRefusalError(made.code);
     }
     const needed = await this.neededLength(clock.now() - sentAt);
     if (this.isOver || this.isReady) return;
@@ -260,7 +260,7 @@ export class Mailbox {
 
   /** Reads again after a refusal. The version then tells whether messages were missed. The next connection reads, too. */
   private onFailed(reading: number, error: unknown): void {
-    if (!(error instanceof ZookeeperRefusal)) return;
+    if (!(error instanceof ZookeeperRefusalError)) return;
     const { clock, session } = this.options;
     clock.after(READ_AGAIN_MS, () => {
       if (reading === this.readings && session.isConnected) this.readInBackground();
@@ -289,7 +289,7 @@ export class Mailbox {
   private async makeAgain(): Promise<void> {
     const { session, path, acl } = this.options;
     const { content } = await session.send(multi([create(path, { acl, isEphemeral: true })]));
-    if (!content.isDone && content.code !== CODE.nodeExists) throw new ZookeeperRefusal(content.code);
+    if (!content.isDone && content.code !== CODE.nodeExists) throw new ZookeeperRefusalError(content.code);
     this.version = EMPTY;
     this.options.onGap();
   }

@@ -1,7 +1,7 @@
 import type { ConnectionOptions } from 'node:tls';
 import { systemChance } from '../common/clock.js';
 import type { Chance } from '../common/clock.js';
-import { checkCommandTimeout, refusedTarget } from '../connection/checks.js';
+import { checkCommandTimeout, targetError } from '../connection/checks.js';
 import {
   refused,
   refuseParameters,
@@ -125,7 +125,7 @@ const PARAMETERS: UrlParameters = refused('For TLS give zookeeperStore the optio
 export function ensembleOf(target: unknown): Ensemble {
   const texts = typeof target === 'string' ? [target] : target;
   if (!Array.isArray(texts) || texts.length === 0 || !texts.every((text) => typeof text === 'string')) {
-    throw refusedTarget(NEEDED, target);
+    throw targetError(NEEDED, target);
   }
   for (const text of texts as readonly string[]) refuseParameters('zookeeperStore', text, PARAMETERS);
   const [, list = '', chroot = ''] = /^([^/]*)(\/.*)?$/s.exec(texts.join(',')) ?? [];

@@ -1,6 +1,6 @@
 import { afterEach } from '@jest/globals';
 import type { INestApplication, ModuleMetadata } from '@nestjs/common';
-import { DistributedLockModule, type LockModuleOptions } from 'nestjs-distributed-lock';
+import { DistributedLockModule, type DistributedLockModuleOptions } from 'nestjs-distributed-lock';
 import { startApp, type StartedApp } from '../../integration/stage.js';
 import { outcomesOf } from '../../../support/events.js';
 
@@ -12,7 +12,7 @@ export interface FreshApp extends StartedApp {
 }
 
 interface Metadata extends ModuleMetadata {
-  readonly options?: LockModuleOptions;
+  readonly options?: DistributedLockModuleOptions;
   readonly prepare?: (app: INestApplication) => void;
 }
 

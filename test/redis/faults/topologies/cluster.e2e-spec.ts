@@ -222,10 +222,10 @@ describe.each(LIBRARIES)('a Redis cluster, by %s', (library) => {
     const names = Array.from({ length: 12 }, (_, i) => `${key}:${i}`);
     await Promise.all(names.map((name) => service.withLock(name, () => undefined)));
     const [frozen] = cluster.servers;
-    const isThere = await Promise.all(
+    const mailboxExists = await Promise.all(
       names.map(async (name) => Number(await eyes.cluster('KEYSLOT', name)) < Math.floor(16_384 / 3)),
     );
-    expect(new Set(isThere).size).toBe(2);
+    expect(new Set(mailboxExists).size).toBe(2);
     await frozen?.pause();
     try {
       const calls = names.map((name) =>
@@ -237,7 +237,7 @@ describe.each(LIBRARIES)('a Redis cluster, by %s', (library) => {
       expect(await elapsed(Promise.all(calls))).toBeLessThan(1000 + 500 + SLACK_MS);
       const outcomes = await Promise.all(calls);
       expect(outcomes.map((outcome) => (isLockError(outcome) ? outcome.code : outcome))).toEqual(
-        isThere.map((there) => (there ? 'LOCK_STORE' : 'released')),
+        mailboxExists.map((there) => (there ? 'LOCK_STORE' : 'released')),
       );
     } finally {
       await frozen?.resume();

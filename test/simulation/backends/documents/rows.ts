@@ -53,7 +53,7 @@ export class Rows {
     name,
     version,
     notesRead,
-    isExact,
+    failOnUnreadNotes,
     state,
     last,
     notified,
@@ -61,7 +61,7 @@ export class Rows {
     until,
   }: WireSwap): RowReply {
     const row = this.rows.get(name);
-    const isSeen = row?.version === version && (!isExact || row?.notes.length === notesRead);
+    const isSeen = row?.version === version && (!failOnUnreadNotes || row?.notes.length === notesRead);
     const isDone = row !== undefined && isSeen && this.clock() <= until;
     if (isDone) {
       const notes = row.notes.slice(notesRead);

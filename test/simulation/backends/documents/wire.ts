@@ -27,7 +27,7 @@ export interface WireSwap {
   readonly name: string;
   readonly version: number | undefined;
   readonly notesRead: number;
-  readonly isExact: boolean;
+  readonly failOnUnreadNotes: boolean;
   readonly state: string | null;
   readonly last: number;
   readonly notified: readonly string[];
@@ -68,12 +68,22 @@ function wireSwap({
   expected,
   next,
   lastToken: last,
-  isExact,
+  failOnUnreadNotes: failOnUnreadNotes,
   notified,
   mayBeForgotten,
   notAfter,
 }: Swap): WireSwap {
   const { version, notesRead } = expected;
   const state = documentText(next);
-  return { name, version, notesRead, isExact, state, last, notified, mayBeForgotten, until: notAfter() };
+  return {
+    name,
+    version,
+    notesRead,
+    failOnUnreadNotes,
+    state,
+    last,
+    notified,
+    mayBeForgotten,
+    until: notAfter(),
+  };
 }

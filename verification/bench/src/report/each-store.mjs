@@ -53,7 +53,7 @@ function rowOf(file, page) {
   const limits = cellsOfLimits(page);
   const cells = [
     `[${title}](../verification/bench/results/${file})`,
-    `${valueOf(page, 'Measured')}, ${Number.parseFloat(valueOf(page, 'Load average before'))}`,
+    `${valueOrThrow(page, 'Measured')}, ${Number.parseFloat(valueOrThrow(page, 'Load average before'))}`,
     awaited && floor ? (perSecond(awaited) / perSecond(floor)).toFixed(2) : '–',
     ours?.['locks/s'] ?? '–',
     most ? `${most['locks/s']}: ${most.name}` : '–',
@@ -67,7 +67,7 @@ const isOurs = ({ name }) => name.startsWith('ours');
 const perSecond = (row) => numberOf(row['locks/s']);
 
 /** @param {string} page @param {string} name of a row in the table of the machine */
-const valueOf = (page, name) => new RegExp(`^\\| ${name} +\\| (.+?) +\\|`, 'm').exec(page)?.[1] ?? '–';
+const valueOrThrow = (page, name) => new RegExp(`^\\| ${name} +\\| (.+?) +\\|`, 'm').exec(page)?.[1] ?? '–';
 
 /** @returns {string[]} of each figure that has a limit, whether it was reached */
 function cellsOfLimits(page) {

@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os';
 import { systemClock, timeOfDay } from '../../common/clock.js';
 import { maxOf } from '../../common/collections.js';
-import { printable } from '../../common/redaction.js';
+import { escapeUnprintable } from '../../common/redaction.js';
 import type { LockInspection, LockPage } from '../../lock/lock.js';
 import type { LockService } from '../../lock/lock.service.js';
 import type { LockHolder } from '../../port/lock-store.js';
@@ -36,7 +36,7 @@ const inspect: Run = async (locks, command, terminal) => {
   const { key, mode = 'free', heldBy, waiters, remainingMs, renewedAgoMs, fencingToken } = found;
   const renewed = renewedAgoMs === undefined ? '' : `, last renewed ${durationText(renewedAgoMs)} ago`;
   const lines = [
-    `${printable(key)}: ${mode}, token ${fencingToken ?? 'unknown'}, lease ${durationText(remainingMs)}`,
+    `${escapeUnprintable(key)}: ${mode}, token ${fencingToken ?? 'unknown'}, lease ${durationText(remainingMs)}`,
     ...heldBy.map(
       (holder) =>
         `held by  ${holderText(holder)}${holder.heldMs === undefined ? '' : ` for ${durationText(holder.heldMs)}`}${renewed}`,
@@ -97,7 +97,7 @@ const watch: Run = async (locks, command, terminal) => {
       complained.delete('store');
     } catch (error) {
       if (!isPassing(error, hasAnswered)) throw error;
-      complainOnce('store', `${printable(error.message)} Watching goes on.`);
+      complainOnce('store', `${escapeUnprintable(error.message)} Watching goes on.`);
     }
     await terminal.pause(WATCH_EVERY_MS);
   }
@@ -121,13 +121,13 @@ const release: Run = async (locks, command, terminal) => {
   if (!yes && (losing.length > 0 || command.owners === undefined)) {
     if (!terminal.canAsk) throw new WrongUse('release asks first, and nobody can answer here. Add --yes.');
     terminal.complain(
-      `"${printable(key)}" is ${stateText({ ...found, heldBy: losing })}.\nA holder that is alive is told, and its work goes on until it looks. Then two may write, unless the resource refuses the smaller fencing token.`,
+      `"${escapeUnprintable(key)}" is ${stateText({ ...found, heldBy: losing })}.\nA holder that is alive is told, and its work goes on until it looks. Then two may write, unless the resource refuses the smaller fencing token.`,
     );
     if (!(await terminal.ask('Release it by force?'))) return NOTHING;
   }
   const answer = await terminal.unlessInterrupted(locks.forceRelease(key, { owner: owners, by }));
   const text = answer === 'held by another' ? 'held by another one by now: nothing was done' : answer;
-  terminal.write(json ? `${JSON.stringify({ key, answer })}\n` : `"${printable(key)}": ${text}\n`);
+  terminal.write(json ? `${JSON.stringify({ key, answer })}\n` : `"${escapeUnprintable(key)}": ${text}\n`);
   return answer === 'released' ? FOUND : NOTHING;
 };
 
@@ -183,12 +183,12 @@ async function findOne(
   terminal: Terminal,
 ): Promise<LockInspection | undefined> {
   const found = (await terminal.unlessInterrupted(locks.inspect(command.key))) ?? undefined;
-  if (!found) terminal.complain(`Nobody holds "${printable(command.key)}" or waits for it.`);
+  if (!found) terminal.complain(`Nobody holds "${escapeUnprintable(command.key)}" or waits for it.`);
   return found;
 }
 
 function unreadableText(key: string, message: string): string {
-  return `"${printable(key)}" cannot be read: ${printable(message)}`;
+  return `"${escapeUnprintable(key)}" cannot be read: ${escapeUnprintable(message)}`;
 }
 
 function jsonOf(lock: LockInspection): string {
@@ -199,7 +199,7 @@ function changeText({ json }: Command, key: string, lock: LockInspection | undef
   const now = timeOfDay(systemClock);
   if (json)
     return `${JSON.stringify({ at: new Date(now), ...(lock ? lockView(lock, now) : { key, holders: [], waiting: [] }) })}\n`;
-  return `${new Date(now).toTimeString().slice(0, 8)}  ${printable(key)}  ${lock ? stateText(lock) : 'free'}\n`;
+  return `${new Date(now).toTimeString().slice(0, 8)}  ${escapeUnprintable(key)}  ${lock ? stateText(lock) : 'free'}\n`;
 }
 
 const GAP = '  ';
@@ -240,7 +240,7 @@ function holderText({ owner, client, site }: LockHolder): string {
   const who = client
     ? `${client.application} on ${client.host}, process ${client.process}`
     : `owner ${owner}`;
-  return printable(site === undefined ? who : `${who} (${site})`);
+  return escapeUnprintable(site === undefined ? who : `${who} (${site})`);
 }
 
 /** One line that says how a key is held. */
@@ -256,5 +256,12 @@ function tableRow({ key, mode, heldBy, pending, remainingMs }: LockInspection): 
   const [first, ...others] = heldBy;
   const holder = first ? holderText(first) + (others.length > 0 ? `, and ${others.length} more` : '') : '';
   const held = first?.heldMs === undefined ? '' : durationText(first.heldMs);
-  return [printable(key), mode ?? 'free', holder, held, String(pending.length), durationText(remainingMs)];
+  return [
+    escapeUnprintable(key),
+    mode ?? 'free',
+    holder,
+    held,
+    String(pending.length),
+    durationText(remainingMs),
+  ];
 }

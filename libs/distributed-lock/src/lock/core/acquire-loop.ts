@@ -24,7 +24,7 @@ const BUSY_RETRY_MS = 1;
 /** The loop rechecks this many ms before the store drops the owner, if a caller waits for longer. */
 const BEFORE_DROPPED_MS = 50;
 const RETRY_MS = { least: 50, spread: 50 };
-const NEVER: ClockReading = { now: -Infinity, lead: 0 };
+const NEVER: ClockReading = { now: -Infinity, wallClockOffset: 0 };
 
 /**
  * Sends the acquire requests of one owner until the store grants the lock: the first one, and each recheck with the same
@@ -195,9 +195,9 @@ export class AcquireLoop implements Replies<AcquireReply> {
     if (reply.kind === 'queued') this.onQueued(reply.ticket);
     for (const { callers } of this.sharers())
       callers.onHolder(reply.holder, reply.remainingMs, this.asked.now);
-    this.callers.refuseImpatient();
+    this.callers.refuseNeedingAnswerNow();
     if (this.isCounting) this.callers.onOthersCounted(reply, this.asked.now);
-    if (this.callers.size === 0) this.owner.giveUpWaiting();
+    if (this.callers.size === 0) this.owner.abandon();
     else if (reply.kind === 'busy' || this.callers.mustAskAgain) this.recheckAfter(BUSY_RETRY_MS);
     else if (this.isFirst) {
       this.recheckAfter(reply.recheckAfterMs);
@@ -212,9 +212,9 @@ export class AcquireLoop implements Replies<AcquireReply> {
     else {
       if (error.reason === 'unknown') this.mayComeLate = true;
       for (const { callers } of this.sharers()) callers.onStoreError(error);
-      this.callers.dismissImpatient(error);
+      this.callers.rejectNeedingAnswerNow(error);
     }
-    if (this.callers.size === 0) this.owner.giveUpWaiting();
+    if (this.callers.size === 0) this.owner.abandon();
     else if (this.isFirst) this.recheckAfter(randomMs(this.runtime.chance, RETRY_MS));
   }
 

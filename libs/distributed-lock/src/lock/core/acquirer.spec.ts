@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockDeadlockError } from '../../port/lock.errors.js';
 import type { LockRequest } from '../request/lock-request.js';
-import { Deadlocks } from './acquirer.js';
+import { DeadlockDetection } from './acquirer.js';
 import type { Hold } from './hold.js';
 
 const claim = { kind: 'exclusive' } as const;
@@ -11,7 +11,7 @@ const forever = () => new Promise<never>(() => undefined);
 
 describe('flows that wait for each other in a circle', () => {
   it('are found at the end of a long chain', async () => {
-    const deadlocks = new Deadlocks();
+    const deadlocks = new DeadlockDetection();
     const length = 50_000;
     for (let i = 0; i < length; i++) void deadlocks.watch(wait(`k${i + 1}`), [hold(`k${i}`)], forever);
 
@@ -24,7 +24,7 @@ describe('flows that wait for each other in a circle', () => {
   });
 
   it('are told by the shortest way, of which each key once', async () => {
-    const deadlocks = new Deadlocks();
+    const deadlocks = new DeadlockDetection();
     const flows: readonly (readonly [string, string])[] = [
       ['a', 'b'],
       ['b', 'c'],
@@ -39,7 +39,7 @@ describe('flows that wait for each other in a circle', () => {
   });
 
   it('are no deadlock where the chain does not come back', async () => {
-    const deadlocks = new Deadlocks();
+    const deadlocks = new DeadlockDetection();
     void deadlocks.watch(wait('b'), [hold('a')], forever);
     void deadlocks.watch(wait('a'), [hold('b')], forever).catch(() => undefined);
 

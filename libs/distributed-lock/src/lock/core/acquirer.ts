@@ -18,7 +18,7 @@ export class Acquirer {
    */
   private readonly common = new RebuiltMap<string, LocalQueue>();
   private readonly others = new RebuiltMap<string | LockRequest, LocalQueue>();
-  private readonly deadlocks = new Deadlocks();
+  private readonly deadlocks = new DeadlockDetection();
   private isClosed = false;
 
   constructor(
@@ -33,7 +33,7 @@ export class Acquirer {
   }
 
   /** Rejects the callers that wait, except those of a flow that holds a lock. */
-  dismissIdle(): void {
+  rejectWaitersWithoutLock(): void {
     for (const queue of this.allQueues()) queue.close(shutdownError(queue.key));
   }
 
@@ -100,7 +100,8 @@ export class Acquirer {
   private async acquireInOrder(requests: readonly LockRequest[]): Promise<readonly Hold[]> {
     const startedAt = this.clock.now();
     const held: Hold[] = [];
-    const isHeldHere = ({ key }: LockRequest): number => Number(this.common.get(key)?.isOutOfReach ?? false);
+    const isHeldHere = ({ key }: LockRequest): number =>
+      Number(this.common.get(key)?.canRefuseLocally ?? false);
     const mayWait = requests.some(({ terms }) => terms.waitMs > 0);
     // A caller that does not wait first asks for a key that its process holds, because that refusal costs no request.
     const order = mayWait ? requests : requests.toSorted((a, b) => isHeldHere(b) - isHeldHere(a));
@@ -182,7 +183,7 @@ function shutdownError(key: string): LockShutdownError {
  *
  * A cycle across processes is not found. There `waitMs` ends the wait.
  */
-export class Deadlocks {
+export class DeadlockDetection {
   /** The flows that hold a key while they wait for another one, by the key that they hold. */
   private readonly blocked = new Map<string, Set<Blocked>>();
 

@@ -32,8 +32,8 @@ describe('a store of another package', () => {
       'forceRelease',
       'announceTakeover',
       'list',
-      'introduce',
-      'readIntroductions',
+      'publishHolderEntry',
+      'readHolderEntries',
       'close',
     ];
     const methods = Object.fromEntries(names.map((name) => [name, method(name)]));
@@ -104,7 +104,7 @@ describe('a store of another package', () => {
       (it) => it.announceTakeover({ key: 'a', owner: 'c:1', graceMs: 9, by: 'x' }),
       'cannot take a lock over',
     ],
-    ['names', (it) => it.readIntroductions(['c']), 'cannot tell who its clients are'],
+    ['names', (it) => it.readHolderEntries(['c']), 'cannot tell who its clients are'],
     ['list', (it) => it.list({ prefix: '', limit: 9 }), 'cannot list its keys'],
   ])('may lack what is needed for %s, and then refuses that alone', async (capability, ask, text) => {
     const [method = ''] = CAPABILITIES[capability].methods;

@@ -65,9 +65,10 @@ export function guardedStore(
     forceRelease: (key, force) => ask(key, () => storeThatCan(store, 'force').forceRelease(key, force)),
     announceTakeover: (takeover) =>
       ask(takeover.key, () => storeThatCan(store, 'takeover').announceTakeover(takeover)),
-    introduce: (introduction) => ask(undefined, () => storeThatCan(store, 'names').introduce(introduction)),
-    readIntroductions: (clientIds) =>
-      ask(undefined, () => storeThatCan(store, 'names').readIntroductions(clientIds)),
+    publishHolderEntry: (entry) =>
+      ask(undefined, () => storeThatCan(store, 'names').publishHolderEntry(entry)),
+    readHolderEntries: (clientIds) =>
+      ask(undefined, () => storeThatCan(store, 'names').readHolderEntries(clientIds)),
     list: (request) => ask(undefined, () => storeThatCan(store, 'list').list(request)),
     close: () => ask(undefined, () => store.close()),
   };

@@ -100,7 +100,7 @@ export class Contention extends HandOffBudget {
 
   private report(): void {
     const { key, id: owner, runtime, isHeld } = this.owner;
-    runtime.introductions.onContended();
+    runtime.holderDirectory.onContended();
     if (isHeld) runtime.emit({ type: 'contended', key, owner });
   }
 }

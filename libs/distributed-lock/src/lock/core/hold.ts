@@ -80,7 +80,7 @@ export class Hold {
 
   /** True while the answer to `noticeLoss` may change when `whenSure` resolves. */
   isInDoubt(at?: ClockReading): boolean {
-    return !this.isOver && this.owner.lease?.whyInDoubt(at) !== undefined;
+    return !this.isOver && this.owner.lease?.doubtReason(at) !== undefined;
   }
 
   /** @throws LockLostError also while it cannot be known whether the lock is still held */
@@ -88,7 +88,7 @@ export class Hold {
     const { key, owner, acquiredAt } = this;
     const loss = this.noticeLoss();
     if (loss) throw loss;
-    const doubt = this.released === undefined ? owner.lease?.whyInDoubt() : undefined;
+    const doubt = this.released === undefined ? owner.lease?.doubtReason() : undefined;
     if (doubt) throw new LockLostError(key, owner.now - acquiredAt, 'expired', doubt);
   }
 

@@ -5,8 +5,8 @@ import { holderName, LockStoreError } from '../../port/lock.errors.js';
 import type { HoldSnapshot, LockInspection } from '../lock.js';
 import type { LockRuntime } from './lock-runtime.js';
 
-/** How often a client looks whether to introduce itself. Locks that are held and waited for more shortly cost no introduction. */
-export const FIRST_INTRODUCTION_MS = 1000;
+/** How often a client looks whether to publishes its holder entry. Locks that are held and waited for more shortly cost no holder entry. */
+export const FIRST_HOLDER_ENTRY_MS = 1000;
 /** A call whose wait is over waits this long at most for the name of the holder. */
 export const NAME_WITHIN_MS = 100;
 /** Of a longer queue only the first ones are named, who have waited for the longest. */
@@ -18,8 +18,8 @@ const MAX_NAMED_WAITERS = 20;
  * The client writes one entry for all its locks, three times in each `watchdogTimeoutMs` while it holds or waits, and earlier if
  * others wait for a lock that the entry does not name. The entry ends by itself, no sooner than the locks that it names.
  */
-export class Introductions {
-  /** Set while the client has owners: it looks every `FIRST_INTRODUCTION_MS` whether to write an entry. */
+export class HolderDirectory {
+  /** Set while the client has owners: it looks every `FIRST_HOLDER_ENTRY_MS` whether to write an entry. */
   private cancel: (() => void) | undefined;
   /** How many owners there had been at the last look. */
   private ownersBefore = 0;
@@ -29,7 +29,7 @@ export class Introductions {
   /** Others may wait for a lock that the last entry does not name. */
   private mayBeAwaited = false;
   /** The readings under way, by client. */
-  private readonly readings = new Map<string, Promise<ClientIntroduction | undefined>>();
+  private readonly readings = new Map<string, Promise<ClientEntry | undefined>>();
   /** The service closes, or the store has refused an entry. */
   private isStopped = false;
 
@@ -60,7 +60,7 @@ export class Introductions {
 
   private schedule(): void {
     this.ownersBefore = this.runtime.owners.count;
-    this.cancel = this.runtime.naming.after(FIRST_INTRODUCTION_MS, () => this.look());
+    this.cancel = this.runtime.naming.after(FIRST_HOLDER_ENTRY_MS, () => this.look());
   }
 
   private look(): void {
@@ -71,7 +71,7 @@ export class Introductions {
     // Scheduled before anything that may fail.
     this.schedule();
     // The next look would come too late.
-    const isDue = clock.now() - this.writtenAt >= watchdogTimeoutMs / 3 - FIRST_INTRODUCTION_MS;
+    const isDue = clock.now() - this.writtenAt >= watchdogTimeoutMs / 3 - FIRST_HOLDER_ENTRY_MS;
     if (isDue ? hasLongOwner : this.isAwaited()) this.write();
   }
 
@@ -81,7 +81,7 @@ export class Introductions {
     if (!this.mayBeAwaited || this.named.size >= MAX_AWAITED) return false;
     const heldMs = this.runtime.owners.longestAwaitedBeside(this.named);
     this.mayBeAwaited = heldMs !== undefined;
-    return heldMs !== undefined && heldMs >= FIRST_INTRODUCTION_MS;
+    return heldMs !== undefined && heldMs >= FIRST_HOLDER_ENTRY_MS;
   }
 
   private write(): void {
@@ -90,12 +90,12 @@ export class Introductions {
     this.writtenAt = clock.now();
     const holds = owners.describeHoldsToName();
     this.named = new Set(holds.map(({ owner }) => owner));
-    const introduction = {
+    const entry = {
       clientId: store.clientId,
-      text: introductionText(client, holds),
-      leaseMs: Math.ceil(Math.max(watchdogTimeoutMs, 3 * FIRST_INTRODUCTION_MS, owners.longestValidityMs)),
+      text: holderEntryText(client, holds),
+      leaseMs: Math.ceil(Math.max(watchdogTimeoutMs, 3 * FIRST_HOLDER_ENTRY_MS, owners.longestValidityMs)),
     };
-    inBackground(store.introduce(introduction), (error) => this.onFailed(error));
+    inBackground(store.publishHolderEntry(entry), (error) => this.onFailed(error));
   }
 
   /** A store that cannot be reached is told the next time. One that refuses will refuse again. */
@@ -135,15 +135,15 @@ export class Introductions {
     return { ...snapshot, heldBy, waiters, ...(renewedAgoMs > 0 && { renewedAgoMs }) };
   }
 
-  private async find(owner: string): Promise<IntroducedHolder> {
+  private async find(owner: string): Promise<NamedHolder> {
     if (this.isOwn(owner)) return this.ownHolder(owner);
-    const introduction = await this.readOnce(clientOf(owner));
-    if (!introduction) return { holder: { owner } };
-    return holderIn(introduction, owner, timeOfDay(this.runtime.naming));
+    const entry = await this.readOnce(clientOf(owner));
+    if (!entry) return { holder: { owner } };
+    return holderIn(entry, owner, timeOfDay(this.runtime.naming));
   }
 
   /** Looks at this one owner, however many locks this process holds. */
-  private ownHolder(owner: string): IntroducedHolder {
+  private ownHolder(owner: string): NamedHolder {
     const { client, owners } = this.runtime;
     if (!client) return { holder: { owner } };
     const { site, heldMs, leaseMs } = owners.describeHoldOf(requestedId(owner)) ?? {};
@@ -157,7 +157,7 @@ export class Introductions {
   }
 
   /** Callers whose waits end together, and the keys of a page, share one reading of a client. */
-  private readOnce(clientId: string): Promise<ClientIntroduction | undefined> {
+  private readOnce(clientId: string): Promise<ClientEntry | undefined> {
     const shared = this.readings.get(clientId);
     if (shared) return shared;
     const reading = this.read(clientId).finally(() => this.readings.delete(clientId));
@@ -165,13 +165,13 @@ export class Introductions {
     return reading;
   }
 
-  private async read(clientId: string): Promise<ClientIntroduction | undefined> {
+  private async read(clientId: string): Promise<ClientEntry | undefined> {
     if (!this.areKept) return undefined;
-    const [text] = await this.runtime.store.readIntroductions([clientId]).catch(() => []);
-    return introductionIn(text);
+    const [text] = await this.runtime.store.readHolderEntries([clientId]).catch(() => []);
+    return holderEntryIn(text);
   }
 
-  /** The store keeps introductions, and this client has one. */
+  /** The store keeps holder entries, and this client has one. */
   private get areKept(): boolean {
     const { client, store } = this.runtime;
     return client !== undefined && store.can('names');
@@ -186,7 +186,7 @@ function clientOf(owner: string): string {
   return owner.slice(0, owner.indexOf(':'));
 }
 
-/** An introduction names this many holds that others wait for, and this many others, those that are held longest. */
+/** A holder entry names this many holds that others wait for, and this many others, those that are held longest. */
 export const MAX_AWAITED = 200;
 const MAX_LONGEST = 20;
 /** The farthest moment that a `Date` can name, in ms. */
@@ -199,27 +199,27 @@ type Text = readonly [application: string, host: string, process: number, since:
 type HoldText = readonly [owner: string, since: number, site: string | null, leaseMs: number];
 
 /** For 20 holds at most some kilobytes, for each further one that others wait for at most 160 bytes. */
-function introductionText(client: LockClient, holds: readonly HoldSnapshot[]): string {
+function holderEntryText(client: LockClient, holds: readonly HoldSnapshot[]): string {
   const { application, host, process, since } = client;
   const texts = holds.map((it): HoldText => [it.owner, +it.since, it.site ?? null, it.leaseMs]);
   return JSON.stringify([application, host.slice(0, 100), process, +since, ...texts] satisfies Text);
 }
 
 /** Who an owner is, and how long its lease is as a whole, as far as its client tells. */
-interface IntroducedHolder {
+interface NamedHolder {
   readonly holder: LockHolder;
   readonly leaseMs?: number | undefined;
 }
 
 /** What a client has told of itself. Any client may have written it, so each part of it may be of any type. */
-interface ClientIntroduction {
+interface ClientEntry {
   readonly client: LockClient;
   /** The owner, the start, the site and the lease of each hold that it names. */
   readonly holds: readonly unknown[];
 }
 
 /** @returns `undefined` for a text that no client of this package has written */
-function introductionIn(text: string | undefined): ClientIntroduction | undefined {
+function holderEntryIn(text: string | undefined): ClientEntry | undefined {
   const [application, host, process, since, ...holds] = listIn(text);
   const isKnown = typeof application === 'string' && typeof host === 'string';
   if (!isKnown || !Number.isSafeInteger(process) || !isMoment(since)) return undefined;
@@ -227,7 +227,7 @@ function introductionIn(text: string | undefined): ClientIntroduction | undefine
 }
 
 /** @param timeOfDay in ms */
-function holderIn({ client, holds }: ClientIntroduction, owner: string, timeOfDay: number): IntroducedHolder {
+function holderIn({ client, holds }: ClientEntry, owner: string, timeOfDay: number): NamedHolder {
   // The first of several holds of one owner is held longest.
   const hold = holds.find((it) => Array.isArray(it) && it[0] === requestedId(owner)) ?? [];
   const [, since, site, leaseMs] = hold as readonly unknown[];
@@ -265,7 +265,7 @@ interface NameableHold {
 }
 
 /**
- * The holds that an introduction names. Looks at each hold once and describes none, because a process may hold 100 000 locks.
+ * The holds that a holder entry names. Looks at each hold once and describes none, because a process may hold 100 000 locks.
  */
 export function holdsToName<H extends NameableHold>(holds: Iterable<H>): readonly H[] {
   const awaited: H[] = [];

@@ -92,13 +92,13 @@ export class Lease extends Linked {
 
   // --- validity -------------------------------------------------------------------------------------------------
 
-  state({ now, lead } = this.readClocks()): 'valid' | 'unsure' | 'expired' {
+  state({ now, wallClockOffset: lead } = this.readClocks()): 'valid' | 'unsure' | 'expired' {
     if (now >= this.validUntil) return 'expired';
     return this.validUntil - now > lead - this.lead ? 'valid' : 'unsure';
   }
 
   /** How much longer the lease may be believed in, by both clocks. */
-  measureValidity({ now, lead } = this.readClocks()): number {
+  measureValidity({ now, wallClockOffset: lead } = this.readClocks()): number {
     return Math.max(0, this.validUntil - now - Math.max(0, lead - this.lead));
   }
 
@@ -147,7 +147,7 @@ export class Lease extends Linked {
 
   isRenewalDue(): boolean {
     if (this.isRenewing) return false;
-    const { now, lead } = this.readClocks();
+    const { now, wallClockOffset: lead } = this.readClocks();
     return now + Math.max(0, lead - this.lead) >= this.renewAt;
   }
 
@@ -155,7 +155,7 @@ export class Lease extends Linked {
   startRenewal(leaseMs = this.renewedMs): StartedRenewal {
     const { key, id: owner, claim } = this.owner;
     const { token, lastToken } = this;
-    const { now, lead } = this.readClocks();
+    const { now, wallClockOffset: lead } = this.readClocks();
     const asked = { sentAt: now, lead, resets: this.resets, endsAt: leaseValidity(now, leaseMs) };
     this.inFlight += 1;
     const renewal = { key, owner, claim, leaseMs, token, lastToken };
@@ -338,7 +338,7 @@ export class Lease extends Linked {
   }
 
   /** @returns why the lease must not be believed in before `whenSure` has resolved */
-  whyInDoubt(at?: ClockReading): string | undefined {
+  doubtReason(at?: ClockReading): string | undefined {
     if (!this.owner.isHeld) return undefined;
     const state = this.state(at);
     if (state === 'unsure') return UNSURE;

@@ -26,9 +26,9 @@ export class LocalQueue {
   isInStoreQueue = false;
   private readonly waiters = new LinkedQueue<Call>();
   /** Callers whose wait is over. The next answer of the store settles them, and is asked for at once. */
-  private readonly impatient = new SmallSet<Call>();
+  private readonly needingAnswerNow = new SmallSet<Call>();
   /** Callers with `maxWaiting` that must still learn how many wait before them. They may be refused for that once. */
-  private readonly uncounted = new SmallSet<Call>();
+  private readonly awaitingQueueLength = new SmallSet<Call>();
   private isCounting = false;
   /** Absent while no caller waits that has a reply. */
   private deadlines: WaitDeadlines | undefined;
@@ -84,15 +84,15 @@ export class LocalQueue {
     if (signal) call.stopListening = onAbort(signal, () => this.leave(call, signal.reason));
     this.waiters.push(call);
     this.latestDeadline = Math.max(this.latestDeadline, call.deadline);
-    if (waitMs <= 0) this.impatient.add(call);
+    if (waitMs <= 0) this.needingAnswerNow.add(call);
     else if (!this.waitingOwner && this.holding.size === 0) this.unwatched = call;
     else {
       this.watchFirst(call.waitingSince);
       this.watch(call);
     }
-    if (waitMs <= 0 && this.isOutOfReach) return this.refuse(call, this.busyError(terms));
+    if (waitMs <= 0 && this.canRefuseLocally) return this.refuse(call, this.busyError(terms));
     if (ahead !== undefined && ahead >= maxWaiting) return this.refuse(call, this.busyError(terms, ahead));
-    if (waitMs > 0 && maxWaiting < Infinity) this.uncounted.add(call);
+    if (waitMs > 0 && maxWaiting < Infinity) this.awaitingQueueLength.add(call);
     if (claim.kind === 'shared' && !this.waitingOwner) for (const owner of this.holding) owner.admitReaders();
     this.startOwner(at);
     if (waitMs <= 0) this.waitingOwner?.askNow();
@@ -113,7 +113,7 @@ export class LocalQueue {
     if (!unwatched) return;
     this.unwatched = undefined;
     if (unwatched.deadline > now) this.watch(unwatched);
-    else this.becomeImpatient(unwatched);
+    else this.needAnswerNow(unwatched);
   }
 
   private watch(waiter: Call): void {
@@ -127,26 +127,26 @@ export class LocalQueue {
     const isAnswered = this.isAnswered(waiter) || this.isInStoreQueue;
     if (!this.waitingOwner || isAnswered)
       return this.leaveLate(waiter, this.timeoutError(waiter.request.terms));
-    this.becomeImpatient(waiter);
+    this.needAnswerNow(waiter);
     this.waitingOwner.askNow();
   }
 
-  private becomeImpatient(waiter: Call): void {
-    this.uncounted.delete(waiter);
-    this.impatient.add(waiter);
+  private needAnswerNow(waiter: Call): void {
+    this.awaitingQueueLength.delete(waiter);
+    this.needingAnswerNow.add(waiter);
   }
 
   /** Rejects a caller whose wait is over. Its error names the application that holds the lock, if the store tells that soon. */
   private leaveLate(waiter: Call, error: Error): void {
-    const { introductions } = this.runtime;
+    const { holderDirectory } = this.runtime;
     const { holder } = error as Partial<LockWaitTimeoutError>;
-    if (holder === undefined || !introductions.mayKnow(holder)) return this.leave(waiter, error);
+    if (holder === undefined || !holderDirectory.mayKnow(holder)) return this.leave(waiter, error);
     const { key } = this;
     const { waitMs, remainingMs } = error as LockWaitTimeoutError;
     const waitedMs = this.runtime.clock.now() - waiter.waitingSince;
     this.remove(waiter);
     this.tellLastCallerLeft();
-    const told = introductions.findSoon(holder).then((heldBy) => {
+    const told = holderDirectory.findSoon(holder).then((heldBy) => {
       this.reject(waiter, new LockWaitTimeoutError(key, waitMs, holder, remainingMs, heldBy), waitedMs);
     });
     inBackground(told, () => undefined);
@@ -182,8 +182,8 @@ export class LocalQueue {
 
   private onLeft(waiter: Call): void {
     waiter.stopListening?.();
-    this.impatient.delete(waiter);
-    this.uncounted.delete(waiter);
+    this.needingAnswerNow.delete(waiter);
+    this.awaitingQueueLength.delete(waiter);
     if (this.unwatched === waiter) this.unwatched = undefined;
     if (this.waiters.size > 0) return;
     this.latestDeadline = -Infinity;
@@ -212,15 +212,15 @@ export class LocalQueue {
     this.lastAnswer = { ...this.lastAnswer, error, coversUntil: this.runtime.clock.now() };
   }
 
-  refuseImpatient(): void {
-    for (const waiter of this.impatientNow()) {
+  refuseNeedingAnswerNow(): void {
+    for (const waiter of this.callsThatNeedAnswerNow()) {
       const isAnswered = this.isAnswered(waiter);
       if (isAnswered || this.isWaitedFor) this.dismiss(waiter, this.busyError(waiter.request.terms));
     }
   }
 
-  dismissImpatient(error: unknown): void {
-    for (const waiter of this.impatientNow()) this.dismiss(waiter, error);
+  rejectNeedingAnswerNow(error: unknown): void {
+    for (const waiter of this.callsThatNeedAnswerNow()) this.dismiss(waiter, error);
   }
 
   dismissAll(error: unknown): void {
@@ -237,7 +237,8 @@ export class LocalQueue {
       this.holding.add(owner);
     }
     if (isExclusive(this.terms.claim)) {
-      for (const waiter of this.impatientNow()) this.dismiss(waiter, this.busyError(waiter.request.terms));
+      for (const waiter of this.callsThatNeedAnswerNow())
+        this.dismiss(waiter, this.busyError(waiter.request.terms));
     }
     this.tellLastCallerLeft();
     this.startOwner();
@@ -273,25 +274,25 @@ export class LocalQueue {
   // --- how many wait ----------------------------------------------------------------------------------------------
 
   get maxWaiting(): number | undefined {
-    const { uncounted, impatient, waiters } = this;
-    if (uncounted.size === 0) return undefined;
-    if (uncounted.size + impatient.size < waiters.size) return Infinity;
+    const { awaitingQueueLength, needingAnswerNow, waiters } = this;
+    if (awaitingQueueLength.size === 0) return undefined;
+    if (awaitingQueueLength.size + needingAnswerNow.size < waiters.size) return Infinity;
     let most = 0;
-    for (const { request } of uncounted) most = Math.max(most, request.terms.maxWaiting);
+    for (const { request } of awaitingQueueLength) most = Math.max(most, request.terms.maxWaiting);
     return most;
   }
 
   onOthersCounted({ kind, waiting = 0 }: Pick<Queued | Busy, 'kind' | 'waiting'>, askedAt: number): void {
-    if (this.uncounted.size === 0) return;
+    if (this.awaitingQueueLength.size === 0) return;
     let ahead = waiting;
     for (const waiter of this.waiters) {
-      if (this.impatient.has(waiter)) continue;
-      const isDue = this.uncounted.has(waiter) && waiter.waitingSince <= askedAt;
+      if (this.needingAnswerNow.has(waiter)) continue;
+      const isDue = this.awaitingQueueLength.has(waiter) && waiter.waitingSince <= askedAt;
       if (isDue && ahead >= waiter.request.terms.maxWaiting) {
         this.dismiss(waiter, this.busyError(waiter.request.terms, ahead));
         continue;
       }
-      if (isDue && kind === 'queued') this.uncounted.delete(waiter);
+      if (isDue && kind === 'queued') this.awaitingQueueLength.delete(waiter);
       ahead += 1;
     }
   }
@@ -300,7 +301,7 @@ export class LocalQueue {
   private waitingBefore({ fair, maxWaiting }: Terms): number | undefined {
     if (maxWaiting === Infinity) return undefined;
     if (fair) return this.runtime.fairQueues.sizeOf(kindName(this.key, this.terms)) || undefined;
-    return this.isOutOfReach ? this.waiters.size - this.impatient.size : undefined;
+    return this.canRefuseLocally ? this.waiters.size - this.needingAnswerNow.size : undefined;
   }
 
   /**
@@ -308,7 +309,7 @@ export class LocalQueue {
    * owner holds and none asks.
    */
   private countOthers(): void {
-    if (this.uncounted.size === 0 || this.isCounting) return;
+    if (this.awaitingQueueLength.size === 0 || this.isCounting) return;
     const { granted, runtime } = this;
     if (this.waitingOwner) return this.waitingOwner.askNow();
     const askedAt = runtime.clock.now();
@@ -330,7 +331,7 @@ export class LocalQueue {
    * A caller that asks once can be refused without a request: an owner of this process holds the key alone, or waits for it in
    * the store's queue, and the store has not failed since.
    */
-  get isOutOfReach(): boolean {
+  get canRefuseLocally(): boolean {
     if (isExclusive(this.terms.claim) && this.granted) return true;
     return this.isWaitedFor && this.lastAnswer?.error === undefined;
   }
@@ -363,17 +364,17 @@ export class LocalQueue {
   }
 
   get mustAskAgain(): boolean {
-    return this.areAllImpatient || this.uncounted.size > 0;
+    return this.allNeedAnswerNow || this.awaitingQueueLength.size > 0;
   }
 
   /** No caller has time to wait: each asks once, or its wait is over, without an answer yet. */
-  private get areAllImpatient(): boolean {
-    return this.waiters.size === this.impatient.size;
+  private get allNeedAnswerNow(): boolean {
+    return this.waiters.size === this.needingAnswerNow.size;
   }
 
   /** An owner of this queue waits in the store's queue for callers that have time. It is ahead of those that ask once. */
   private get isWaitedFor(): boolean {
-    return this.isInStoreQueue && !this.areAllImpatient;
+    return this.isInStoreQueue && !this.allNeedAnswerNow;
   }
 
   /** An owner that has the lock. */
@@ -382,8 +383,8 @@ export class LocalQueue {
   }
 
   /** A copy, because a listener of an `abandoned` event may start a new call. */
-  private impatientNow(): readonly Call[] {
-    return this.impatient.size === 0 ? NONE : [...this.impatient];
+  private callsThatNeedAnswerNow(): readonly Call[] {
+    return this.needingAnswerNow.size === 0 ? NONE : [...this.needingAnswerNow];
   }
 }
 

@@ -10,7 +10,7 @@ import { CallSite } from '../request/call-site.js';
 import type { ResolvedLockOptions } from '../request/lock-options.js';
 import { FairQueues } from './acquire-loop.js';
 import { guardedStore, type GuardedStore, ReleaseTracker } from './guarded-store.js';
-import { Introductions } from './holder-directory.js';
+import { HolderDirectory } from './holder-directory.js';
 import { ForgottenReleases } from './owner-holds.js';
 import { OwnerRegistry } from './owner-registry.js';
 import { DeadlineTimer } from './wait-deadlines.js';
@@ -34,7 +34,7 @@ export class LockRuntime {
   readonly deadlines: DeadlineTimer;
   readonly watchdog: Watchdog;
   readonly owners: OwnerRegistry;
-  readonly introductions: Introductions;
+  readonly holderDirectory: HolderDirectory;
   readonly forgottenReleases: ForgottenReleases;
   readonly releases: ReleaseTracker;
   readonly fairQueues = new FairQueues();
@@ -71,7 +71,7 @@ export class LockRuntime {
     this.deadlines = new DeadlineTimer(clock);
     this.watchdog = new Watchdog(this);
     this.owners = new OwnerRegistry(this);
-    this.introductions = new Introductions(this);
+    this.holderDirectory = new HolderDirectory(this);
     this.forgottenReleases = new ForgottenReleases(this);
     this.releases = new ReleaseTracker(this);
     this.store.notifications$.subscribe((notification) => {
@@ -122,7 +122,7 @@ export class LockRuntime {
 
   stopTimers(): void {
     this.watchdog.stop();
-    this.introductions.stop();
+    this.holderDirectory.stop();
     this.forgottenReleases.stop();
     this.deadlines.stop();
   }

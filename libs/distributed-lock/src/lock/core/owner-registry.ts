@@ -76,7 +76,7 @@ export class OwnerRegistry {
   register(owner: Owner): string {
     const id = `${this.runtime.store.clientId}:${++this.count}`;
     this.byId.set(id, owner);
-    this.runtime.introductions.onOwner();
+    this.runtime.holderDirectory.onOwner();
     return id;
   }
 

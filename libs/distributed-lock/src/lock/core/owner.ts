@@ -168,7 +168,7 @@ export class Owner {
       this,
       this.isGrantInDoubt ? unconfirmed(grant) : grant,
       at.now,
-      acquireLoop.asked.lead,
+      acquireLoop.asked.wallClockOffset,
     );
     this.isGrantInDoubt = false;
     this.state = { kind: 'confirming', lease };
@@ -189,7 +189,7 @@ export class Owner {
   }
 
   /** No caller is left. The owner releases, unless the store cannot have it in its queue. */
-  giveUpWaiting(): void {
+  abandon(): void {
     if (this.acquireLoop.mayBeQueued) this.releaseInStore();
     else {
       this.end();
@@ -229,7 +229,7 @@ export class Owner {
   onUnanswered(error: LockStoreError): void {
     if (this.state.kind !== 'confirming') return;
     this.callers.onStoreError(error);
-    this.callers.dismissImpatient(error);
+    this.callers.rejectNeedingAnswerNow(error);
     if (this.callers.size === 0) this.releaseInStore();
   }
 
@@ -238,7 +238,7 @@ export class Owner {
     this.slowReplies += 1;
     const message = `Could not acquire "${key}": the store's answer took longer than the lease of ${leaseMs} ms (${this.slowReplies} in a row). Use a lease longer than a round trip to the store.`;
     const tooSlow = new LockStoreError(message, key, 'unknown');
-    if (this.slowReplies < MAX_SLOW_REPLIES) callers.dismissImpatient(tooSlow);
+    if (this.slowReplies < MAX_SLOW_REPLIES) callers.rejectNeedingAnswerNow(tooSlow);
     else callers.dismissAll(tooSlow);
   }
 

@@ -261,5 +261,5 @@ describe('the clock of a machine', () => {
 
 it('a clock that overrides a part of the machine’s is read by what it says itself', () => {
   const clock = { ...systemClock, now: () => 5, timeOfDay: () => 8, read: () => undefined };
-  expect(readClocks(clock)).toEqual({ now: 5, lead: 3 });
+  expect(readClocks(clock)).toEqual({ now: 5, wallClockOffset: 3 });
 });

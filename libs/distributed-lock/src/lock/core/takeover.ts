@@ -56,8 +56,8 @@ export class Takeover {
     if (target.isAsking) return;
     target.isAsking = true;
     const { key, callers } = this.owner;
-    const { introductions, store } = this.owner.runtime;
-    const by = introductions.nameOf(this.owner.id, siteText(callers.site));
+    const { holderDirectory, store } = this.owner.runtime;
+    const by = holderDirectory.nameOf(this.owner.id, siteText(callers.site));
     const isFirst = target.forcedAt === Infinity;
     const graceMs = isFirst ? this.graceMs : Math.ceil(target.graceUntil - this.owner.now);
     const announced = store.announceTakeover({ key, owner: target.holder, graceMs, by }).then((reply) => {
@@ -127,9 +127,9 @@ export class Grace {
   }
 
   /** Counts by the time of day, too, as a lease does: the monotonic clock may stand still while the machine is suspended. */
-  leftMs({ now, lead } = this.owner.readClocks()): number {
+  leftMs({ now, wallClockOffset: lead } = this.owner.readClocks()): number {
     const { graceMs, toldAt } = this;
-    return graceMs - (now - toldAt.now) - Math.max(0, lead - toldAt.lead);
+    return graceMs - (now - toldAt.now) - Math.max(0, lead - toldAt.wallClockOffset);
   }
 
   /**

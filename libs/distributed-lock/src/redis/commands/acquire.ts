@@ -5,7 +5,7 @@ import { leaseValidity, RECHECK_MS, recheckAfter, SILENT_WAITER_MS } from '../..
 import { type Arguments, WireKeys } from '../client.js';
 import type { RedisClient } from '../client.js';
 import { RedisCommand, TOO_LATE } from '../command.js';
-import { asStoreError, asUnsure, callerHasLeft, isDenied } from '../errors.js';
+import { asStoreError, asUnsureError, callerHasLeftError, isDenied } from '../errors.js';
 import { isOurs, redissonChannel } from '../keys.js';
 import type { RedisNotifications } from '../notifications.js';
 import type { AccessRights } from '../scripts/refusals.js';
@@ -32,7 +32,7 @@ export interface AcquireContext {
   readonly notifications: RedisNotifications;
   readonly guard: RestartGuard | undefined;
   /** Releases in the background what may have been acquired. */
-  readonly undo: (request: AcquireRequest) => void;
+  readonly releaseInBackground: (request: AcquireRequest) => void;
 }
 
 type Reply = ReplyOf<typeof acquireScript>;
@@ -94,7 +94,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
    */
   private onWrite(): number {
     this.isOpen = false;
-    if (this.owner.isReleasing) throw callerHasLeft(this.key);
+    if (this.owner.isReleasing) throw callerHasLeftError(this.key);
     const notAfter = this.context.notAfter(this.sent);
     this.owner.onAcquireSent(notAfter, this.request.leaseMs);
     this.isOpen = true;
@@ -117,7 +117,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     // Redis undoes nothing of a script that was denied halfway: it may have written a ticket, or a lock. A refusal of the
     // second copy says nothing about the first one.
     const mayHold = isDenied(error.cause) || (error.reason === 'refused' && this.owner.hasUnanswered);
-    if (mayHold) this.store.undo(this.request);
+    if (mayHold) this.store.releaseInBackground(this.request);
     this.finish();
   }
 
@@ -135,7 +135,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     const { longestLeaseMs } = this.store.guard as RestartGuard;
     const message = `Redis is not ready: it came back without its data, and leases that it has forgotten may run for another ${leftMs} ms (restartGuardMs is ${longestLeaseMs}).`;
     const error = new LockStoreError(message, this.key, 'unready');
-    return this.mayComeLate ? asUnsure(error) : error;
+    return this.mayComeLate ? asUnsureError(error) : error;
   }
 
   private meaningOf(reply: Reply): AcquireReply {

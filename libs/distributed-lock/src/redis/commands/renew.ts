@@ -87,7 +87,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
     { waiting, executedAt }: { readonly waiting: number; readonly executedAt: number },
   ): RenewalReply {
     if (waiting < 0) return { kind: 'lost' };
-    const late = this.context.owners.get(owner)?.shorterThan(leaseMs, executedAt);
+    const late = this.context.owners.get(owner)?.pendingRequestThatWouldShorten(leaseMs, executedAt);
     if (late) this.unsureForMs = Math.max(this.unsureForMs, late.notAfter - executedAt + 1);
     const validUntil = leaseValidity(this.sent.now, late?.leaseMs ?? leaseMs);
     return { kind: 'renewed', validUntil, waiting };
@@ -258,7 +258,7 @@ class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
   }
 }
 
-/** Makes the function that sends one copy of a release. `CertainReleases` repeats it. */
+/** Makes the function that sends one copy of a release. `ReliableRelease` repeats it. */
 export function releaseCopies(
   request: ReleaseRequest,
   context: ScriptContext,

@@ -4,13 +4,13 @@ import { randomMs } from '../../common/clock.js';
 import { inBackground } from '../../common/promises.js';
 import { conceal } from '../../common/redaction.js';
 import { quitWithin } from '../../connection/timing.js';
-import { TargetDatabase } from '../client.js';
+import { ClientDatabase } from '../client.js';
 import type { Arguments, ClientEvents, ClientSettings, RedisClient, RedisNode, WireKeys } from '../client.js';
 import { forgetArguments } from '../errors.js';
 import {
   afterSilence,
-  evalShaFor,
-  handleDroppedReplies,
+  evalShaClassFor,
+  catchUnawaitedReplies,
   watchHandshake,
   writeNow,
   writeTogether,
@@ -37,8 +37,8 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   readonly writesAtOnce = true;
   abstract readonly address: string;
   abstract readonly user: string;
-  abstract readonly database: TargetDatabase;
-  private readonly EvalSha: ReturnType<typeof evalShaFor>;
+  abstract readonly database: ClientDatabase;
+  private readonly EvalSha: ReturnType<typeof evalShaClassFor>;
   private isClosed = false;
   /** How many errors it has emitted. */
   private errors = 0;
@@ -50,7 +50,7 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   ) {
     super();
     conceal(this, 'client');
-    this.EvalSha = evalShaFor(client);
+    this.EvalSha = evalShaClassFor(client);
     const events: EventEmitter = client;
     events.on('error', (error: Error) => {
       this.errors += 1;
@@ -61,7 +61,7 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
     for (const name of ['close', 'end']) events.on(name, () => this.emit('close'));
     for (const name of ['message', 'smessage'])
       events.on(name, (channel: string, text: string) => this.emit('message', channel, text));
-    handleDroppedReplies(client);
+    catchUnawaitedReplies(client);
   }
 
   get isReady(): boolean {
@@ -139,12 +139,12 @@ class IoredisSingle extends IoredisClient<Redis> {
   readonly isCluster = false;
   readonly address: string;
   readonly user: string;
-  readonly database: TargetDatabase;
+  readonly database: ClientDatabase;
   private readonly node: IoredisNode;
 
   constructor(client: Redis, target: IoredisTarget, settings: ClientSettings) {
     super(client, settings);
-    this.database = new TargetDatabase(databaseReader(target));
+    this.database = new ClientDatabase(databaseReader(target));
     liveOptionsOf(target, (error) => this.emit('error', error as Error))(client.options);
     const { sentinels, name, username } = client.options;
     this.node = new IoredisNode(client, this.database.current);
@@ -187,7 +187,7 @@ class IoredisCluster extends IoredisClient<Cluster> {
   readonly isCluster = true;
   readonly address = 'a cluster';
   readonly user: string;
-  readonly database = new TargetDatabase(() => 0);
+  readonly database = new ClientDatabase(() => 0);
 
   constructor(client: Cluster, target: IoredisTarget, settings: ClientSettings) {
     super(client, settings);

@@ -17,7 +17,7 @@ type EvalShaClass = new (sha: string, keys: WireKeys, args: Arguments) => Comman
  *
  * @returns `undefined` for a client of another copy of ioredis, which takes only commands of its own
  */
-export function evalShaFor(client: Redis | Cluster): EvalShaClass | undefined {
+export function evalShaClassFor(client: Redis | Cluster): EvalShaClass | undefined {
   const ioredis = findIoredis();
   const isKnown = ioredis && (client instanceof ioredis.Redis || client instanceof ioredis.Cluster);
   return isKnown ? evalShaOf(ioredis.Command) : undefined;
@@ -58,7 +58,7 @@ interface SentinelConnector {
  * of a Sentinel connection that it opens again. Node ends the process when one of them is an error, "Connection is
  * closed." for example. Connections to Sentinels print their errors as well, unless somebody listens.
  */
-export function handleDroppedReplies(client: Redis | Cluster): void {
+export function catchUnawaitedReplies(client: Redis | Cluster): void {
   if (client.isCluster) {
     (client as Cluster).on('+node', handleAllReplies);
     return;

@@ -64,7 +64,7 @@ export const REDIS_PARAMETERS: UrlParameters = {
 export function optionsOfUrl(url: string): RedisOptions {
   if (/^\d+$/.test(url)) return { port: portOf(url) };
   const [beforeHash] = url.split('#', 1) as [string];
-  if (beforeHash !== url) throw unreadable('it has a #, which a password must have as %23');
+  if (beforeHash !== url) throw unreadableUrlError('it has a #, which a password must have as %23');
   const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : '';
   const parameters = readParameters(STORE, query, REDIS_PARAMETERS) as RedisOptions & {
     tls?: object | false;
@@ -78,7 +78,7 @@ export function optionsOfUrl(url: string): RedisOptions {
   );
   const isTls = scheme?.toLowerCase() === 'rediss';
   if (isTls && tls === false)
-    throw unreadable('it begins with rediss: and has tls=false. Write redis: for no TLS');
+    throw unreadableUrlError('it begins with rediss: and has tls=false. Write redis: for no TLS');
   const own: RedisOptions = {
     host: hostname.replace(/^\[|\]$/g, ''),
     ...(port !== '' && { port: Number(port) }),
@@ -87,7 +87,7 @@ export function optionsOfUrl(url: string): RedisOptions {
     ...databaseIn(pathname, scheme !== undefined || url.startsWith('//')),
   };
   for (const name of ['username', 'password', 'db'] as const) {
-    if (name in own && name in followed) throw unreadable(`it has two values for ${name}`);
+    if (name in own && name in followed) throw unreadableUrlError(`it has two values for ${name}`);
   }
   return { ...own, ...followed, ...((isTls || tls) && { tls: {} }) };
 }
@@ -96,15 +96,15 @@ function databaseIn(pathname: string, hasScheme: boolean): { readonly db?: numbe
   const [, text = ''] = /^\/(.*?)\/?$/.exec(pathname) ?? [];
   if (text === '') return {};
   if (hasScheme && /^\d{1,9}$/.test(text)) return { db: Number(text) };
-  throw unreadable('its path is not the number of a database, as in redis://host:6379/2');
+  throw unreadableUrlError('its path is not the number of a database, as in redis://host:6379/2');
 }
 
 function portOf(text: string): number {
   if (Number(text) < 65_536) return Number(text);
-  throw unreadable('it is no port');
+  throw unreadableUrlError('it is no port');
 }
 
-function unreadable(why: string): LockConfigurationError {
+function unreadableUrlError(why: string): LockConfigurationError {
   return new LockConfigurationError(`${STORE} cannot follow its URL: ${why}.`);
 }
 

@@ -4,7 +4,7 @@ import { conceal } from '../../common/redaction.js';
 import { KeptConnection } from '../../connection/kept-connection.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { ClientSettings, RedisClient } from '../client.js';
-import { TargetDatabase } from '../client.js';
+import { ClientDatabase } from '../client.js';
 import { NodeRedisClusterClient } from './cluster.js';
 import {
   addressOf,
@@ -26,7 +26,7 @@ import { isNodeRedisCluster, isNodeRedisSentinel, type NodeRedis, type NodeRedis
  * A client for the master that Sentinels name. A connection to each Sentinel stays open, so that a failover ends the connection to
  * the old master even if the old master still answers. Sentinels learn of a failover one after the other, so the latest epoch counts.
  */
-class SentinelMaster extends NodeRedisSingle {
+class NodeRedisSentinelMaster extends NodeRedisSingle {
   private readonly sentinels: readonly KeptConnection<NodeRedisLink>[];
   private onFound: (place: Place) => void = () => undefined;
   /** The latest epoch that a Sentinel has told. Answers of an earlier epoch are ignored. */
@@ -41,7 +41,7 @@ class SentinelMaster extends NodeRedisSingle {
     const { name, sentinelRootNodes, nodeClientOptions } = sentinelOptions(target);
     const address = `the master "${name}" of ${sentinelRootNodes.length} Sentinels`;
     const { username, database: number = 0 } = nodeClientOptions ?? {};
-    const database = new TargetDatabase(() => number);
+    const database = new ClientDatabase(() => number);
     const user = username || 'default';
     super({ address, user, database }, settings, openWithinMs(settings.commandTimeoutMs));
     conceal(this, 'target', 'sentinels');
@@ -137,7 +137,7 @@ class SentinelMaster extends NodeRedisSingle {
 /** A new, unconnected client of node-redis for one server, for the master that Sentinels name, or for a cluster. */
 export function nodeRedisClient(target: NodeRedisTarget, settings: ClientSettings): RedisClient {
   if (isNodeRedisCluster(target)) return new NodeRedisClusterClient(() => clusterOptions(target), settings);
-  if (isNodeRedisSentinel(target)) return new SentinelMaster(target, settings);
+  if (isNodeRedisSentinel(target)) return new NodeRedisSentinelMaster(target, settings);
   const client = target as unknown as NodeRedis;
   return new OneServer(client, settings, databaseOf(client, settings));
 }

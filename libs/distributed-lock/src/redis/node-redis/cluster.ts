@@ -7,13 +7,13 @@ import { conceal } from '../../common/redaction.js';
 import { Openings } from '../../connection/kept-connection.js';
 import { ReplyDeadline } from '../../connection/request-pipe.js';
 import { reconnectDelay } from '../../connection/timing.js';
-import { TargetDatabase } from '../client.js';
+import { ClientDatabase } from '../client.js';
 import type { Arguments, ClientEvents, ClientSettings, RedisClient, WireKeys } from '../client.js';
 import { isAnswer } from '../errors.js';
 import { hashTag } from '../keys.js';
 import { addressOf, type ClusterOptions, patternAt, type Place, rootPatterns } from './given-options.js';
 import { NodeRedisLink, openWithinMs } from './link.js';
-import { offline, OneServer } from './single.js';
+import { offlineError, OneServer } from './single.js';
 import type { NodeRedis, NodeRedisPattern } from './target.js';
 
 /** A node refuses a command with this error if another node executes it. Without a host the error means its own host. */
@@ -39,7 +39,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
   readonly writesAtOnce = false;
   readonly address = 'a cluster';
   readonly user: string;
-  readonly database = new TargetDatabase(() => 0);
+  readonly database = new ClientDatabase(() => 0);
   /** The nodes by the address that the cluster tells, also those that have no slots and are about to get some. */
   private readonly nodes = new Map<string, ClusterNode>();
   private slots: ClusterSlots = NO_SLOTS;
@@ -78,7 +78,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
   async close(withinMs: number): Promise<void> {
     this.isClosed = true;
     this.cancelReading?.();
-    this.reading?.abort(offline());
+    this.reading?.abort(offlineError());
     await Promise.all([...this.nodes.values()].map((node) => node.close(withinMs)));
   }
 
@@ -162,7 +162,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
   }
 
   private connect(place: Place): ClusterNode {
-    if (this.isClosed) throw offline();
+    if (this.isClosed) throw offlineError();
     const node = new ClusterNode(place, patternAt(this.options, place), this.settings);
     this.nodes.set(addressOf(place), node);
     node.on('error', (error) => this.emit('error', error));
@@ -239,7 +239,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
 }
 
 function runOn(node: ClusterNode | undefined, task: NodeTask): Promise<unknown> {
-  return node ? task(node) : Promise.reject(offline());
+  return node ? task(node) : Promise.reject(offlineError());
 }
 
 /** Sends `ASKING` before the command, so that the node executes it for a slot that it is about to get. */
@@ -359,7 +359,7 @@ class ClusterNode extends OneServer {
       },
     });
     this.on('ready', () => this.openings.onOpen());
-    this.on('close', () => this.openings.refuse(offline));
+    this.on('close', () => this.openings.refuse(offlineError));
   }
 
   get isBusy(): boolean {
@@ -367,14 +367,14 @@ class ClusterNode extends OneServer {
   }
 
   override async close(withinMs: number): Promise<void> {
-    this.openings.refuse(offline);
+    this.openings.refuse(offlineError);
     await super.close(withinMs);
     this.deadline.stop();
   }
 
   protected override async with(task: (client: NodeRedis) => Promise<unknown>): Promise<unknown> {
     const { clock, commandTimeoutMs: withinMs } = this.settings;
-    if (!this.isReady) await this.openings.wait({ key: undefined, withinMs, lateError: offline });
+    if (!this.isReady) await this.openings.wait({ key: undefined, withinMs, lateError: offlineError });
     const request = { since: clock.now() };
     this.inFlight.add(request);
     this.deadline.start();

@@ -5,13 +5,13 @@ import { conceal } from '../../common/redaction.js';
 import { KeptConnection } from '../../connection/kept-connection.js';
 import { quitWithin } from '../../connection/timing.js';
 import type { Arguments, ClientEvents, ClientSettings, RedisClient, RedisNode, WireKeys } from '../client.js';
-import { TargetDatabase } from '../client.js';
-import { unreachable } from '../errors.js';
+import { ClientDatabase } from '../client.js';
+import { unreachableError } from '../errors.js';
 import { NodeRedisLink, openWithinMs } from './link.js';
 import type { NodeRedis, NodeRedisPattern } from './target.js';
 
 /** The error of node-redis for a command that was never written. */
-export function offline(): Error {
+export function offlineError(): Error {
   return new Error('The client is offline');
 }
 
@@ -25,7 +25,7 @@ export abstract class NodeRedisSingle extends EventEmitter<ClientEvents> impleme
   readonly writesAtOnce = false;
   readonly address: string;
   readonly user: string;
-  readonly database: TargetDatabase;
+  readonly database: ClientDatabase;
   protected readonly kept: KeptConnection<NodeRedisLink>;
 
   /** @param findWithinMs how long `find` may take */
@@ -140,7 +140,7 @@ export abstract class NodeRedisSingle extends EventEmitter<ClientEvents> impleme
 
   protected with(task: (client: NodeRedis) => Promise<unknown>): Promise<unknown> {
     const { current } = this.kept;
-    return current ? task(current.client) : Promise.reject(offline());
+    return current ? task(current.client) : Promise.reject(offlineError());
   }
 
   private async connect(signal: AbortSignal, onLost: (error: unknown) => void): Promise<NodeRedisLink> {
@@ -160,12 +160,12 @@ export class OneServer extends NodeRedisSingle {
   constructor(
     private readonly pattern: NodeRedisPattern,
     settings: ClientSettings,
-    database?: TargetDatabase,
+    database?: ClientDatabase,
   ) {
     const { socket, database: number = 0, username } = pattern.options ?? {};
     const address = socket?.path ?? `${socket?.host ?? 'localhost'}:${socket?.port ?? 6379}/${number}`;
     const user = username || 'default';
-    super({ address, user, database: database ?? new TargetDatabase(() => number) }, settings);
+    super({ address, user, database: database ?? new ClientDatabase(() => number) }, settings);
     conceal(this, 'pattern');
   }
 
@@ -178,7 +178,7 @@ export class OneServer extends NodeRedisSingle {
  * The database that a client of the application has selected. node-redis tells it to nobody, so an open client is asked, before the
  * first command and then at intervals.
  */
-export function databaseOf(client: NodeRedis, { clock, commandTimeoutMs }: ClientSettings): TargetDatabase {
+export function databaseOf(client: NodeRedis, { clock, commandTimeoutMs }: ClientSettings): ClientDatabase {
   let told = client.options?.database ?? 0;
   const refresh = async (): Promise<void> => {
     if (!client.isOpen) return;
@@ -186,7 +186,7 @@ export function databaseOf(client: NodeRedis, { clock, commandTimeoutMs }: Clien
     const reply = promiseOf(() => client.sendCommand(['CLIENT', 'INFO'])).catch(() => '');
     const info = await within(clock, commandTimeoutMs, reply, LATE);
     if (info === LATE) {
-      throw unreachable(
+      throw unreachableError(
         `the client that redisStore was given has not told its database within ${commandTimeoutMs} ms`,
         undefined,
       );
@@ -194,7 +194,7 @@ export function databaseOf(client: NodeRedis, { clock, commandTimeoutMs }: Clien
     const [, number] = /(?:^| )db=(\d+)/.exec(String(info)) ?? [];
     if (number !== undefined) told = Number(number);
   };
-  return new TargetDatabase(() => told, refresh);
+  return new ClientDatabase(() => told, refresh);
 }
 
 const LATE = Symbol('late');

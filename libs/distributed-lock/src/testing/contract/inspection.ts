@@ -36,10 +36,10 @@ export const inspection = {
     ) => {
       const [client, other] = [stage.client(), stage.client()];
       const [{ clientId }, text] = [client, JSON.stringify(['shop "1"', "it's", '名\n\\', stage.key])];
-      const read = async () => storeThatCan(other, 'names').readIntroductions([clientId, other.clientId]);
+      const read = async () => storeThatCan(other, 'names').readHolderEntries([clientId, other.clientId]);
       assert.deepEqual(await read(), [undefined, undefined]);
-      await storeThatCan(client, 'names').introduce({ clientId, text: 'before', leaseMs: 60_000 });
-      await storeThatCan(client, 'names').introduce({ clientId, text, leaseMs: stage.shortLeaseMs });
+      await storeThatCan(client, 'names').publishHolderEntry({ clientId, text: 'before', leaseMs: 60_000 });
+      await storeThatCan(client, 'names').publishHolderEntry({ clientId, text, leaseMs: stage.shortLeaseMs });
       assert.deepEqual(await read(), [text, undefined]);
       await stage.eventually('its lease is over', async () => (await read())?.[0] === undefined);
     },

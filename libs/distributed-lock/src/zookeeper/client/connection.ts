@@ -19,18 +19,18 @@ import {
   type ReplyHead,
   type Request,
   type WatchEvent,
-  ZookeeperRefusal,
+  ZookeeperRefusalError,
 } from './requests.js';
 
 /** The request was sent, or may have been, and no reply has come: the server may have executed it. */
-export class ConnectionLost extends Error {
+export class ConnectionLostError extends Error {
   constructor(override readonly cause: Error) {
     super(cause.message);
   }
 }
 
 /** The request is longer than a server takes. It was not sent. */
-export class RequestTooLong extends Error {
+export class RequestTooLongError extends Error {
   constructor(readonly bytes: number) {
     super(
       `a request of ${bytes} bytes; a server takes ${MAX_REQUEST_BYTES} (its jute.maxbuffer), so fewer may hold or wait for one key, or be acquired together`,
@@ -124,13 +124,13 @@ export class Connection {
     return new Error(`${this.address} closed the connection without an answer: ${why}`, { cause });
   }
 
-  /** @throws ConnectionLost without a reply; ZookeeperRefusal; RequestTooLong */
+  /** @throws ConnectionLostError without a reply; ZookeeperRefusalError; RequestTooLongError */
   send<Content>(request: Request<Content>): Promise<Reply<Content>> {
     return new Promise((resolve, reject) => {
-      if (this.lostBy) return reject(new ConnectionLost(this.lostBy));
+      if (this.lostBy) return reject(new ConnectionLostError(this.lostBy));
       const xid = request.xid ?? this.nextXid();
       const frame = frameOf(request, xid);
-      if (frame.length - 4 > MAX_REQUEST_BYTES) return reject(new RequestTooLong(frame.length - 4));
+      if (frame.length - 4 > MAX_REQUEST_BYTES) return reject(new RequestTooLongError(frame.length - 4));
       const { read } = request;
       this.pending.push(new Pending(xid, this.options.clock.now(), { read, resolve, reject }));
       this.write(frame);
@@ -182,12 +182,12 @@ export class Connection {
       this.listener.onZxid(zxid);
       const content = code === CODE.ok ? pending.reply.read(reader) : undefined;
       if (code === CODE.ok) pending.reply.resolve({ content: content as never, zxid });
-      else pending.reply.reject(new ZookeeperRefusal(code));
+      else pending.reply.reject(new ZookeeperRefusalError(code));
     } catch (error) {
-      pending?.reply.reject(new ConnectionLost(error as Error));
+      pending?.reply.reject(new ConnectionLostError(error as Error));
       throw error;
     }
-    if (code === CODE.sessionMoved) this.lose(new ZookeeperRefusal(code));
+    if (code === CODE.sessionMoved) this.lose(new ZookeeperRefusalError(code));
   }
 
   private lose(error: Error): void {
@@ -200,7 +200,7 @@ export class Connection {
     this.socket.on('error', () => undefined);
     this.listener.onLost(error);
     const unanswered = Array.from(this.pending, ({ reply }) => reply);
-    for (const { reject } of unanswered) reject(new ConnectionLost(error));
+    for (const { reject } of unanswered) reject(new ConnectionLostError(error));
   }
 
   /** The server replies in order, so that no other request is due before this one. */

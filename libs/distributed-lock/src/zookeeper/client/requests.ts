@@ -315,7 +315,7 @@ const WORDS = new Map<number, string>([
 ]);
 
 /** A server has refused a request, which was certainly not executed. */
-export class ZookeeperRefusal extends Error {
+export class ZookeeperRefusalError extends Error {
   constructor(readonly code: number) {
     super(`${WORDS.get(code) ?? 'an error of ZooKeeper'} (code ${code})`);
   }

@@ -17,7 +17,7 @@ import {
   sessionIdText,
   sync,
   type WatchEvent,
-  ZookeeperRefusal,
+  ZookeeperRefusalError,
 } from './requests.js';
 
 interface SessionOptions {
@@ -51,10 +51,10 @@ interface SessionListener {
 }
 
 /** There is no connection now. The request was not sent. */
-export class NotConnected extends Error {}
+export class NotConnectedError extends Error {}
 
 /** The session is over, so the request was not executed. */
-export class SessionEnded extends Error {}
+export class SessionEndedError extends Error {}
 
 export const KEEP_ALIVES_PER_SESSION = 10;
 /** A session that could not be resumed for this many times its length is over, whatever happened to the servers. */
@@ -132,14 +132,14 @@ export class ZookeeperSession {
   }
 
   /**
-   * @throws NotConnected or SessionEnded if the request was not sent, ConnectionLost if it may have been executed,
-   * ZookeeperRefusal
+   * @throws NotConnectedError or SessionEndedError if the request was not sent, ConnectionLostError if it may have been executed,
+   * ZookeeperRefusalError
    */
   send<Content>(request: Request<Content>): Promise<Reply<Content>> {
     const message = this.lastError ? textOf(this.lastError) : 'no server was tried yet';
-    if (this.isOver) return Promise.reject(new SessionEnded(message));
+    if (this.isOver) return Promise.reject(new SessionEndedError(message));
     const { current } = this.kept;
-    if (!current) return Promise.reject(new NotConnected(`no connection (last error: ${message})`));
+    if (!current) return Promise.reject(new NotConnectedError(`no connection (last error: ${message})`));
     return current.send(request).catch((error: unknown) => this.onRefused(error));
   }
 
@@ -218,7 +218,7 @@ export class ZookeeperSession {
     const { credentials } = this.options;
     if (credentials === undefined) return;
     inBackground(connection.send(addAuth(credentials)), (error) => {
-      if (error instanceof ZookeeperRefusal) connection.destroy(error);
+      if (error instanceof ZookeeperRefusalError) connection.destroy(error);
     });
   }
 
@@ -237,9 +237,9 @@ export class ZookeeperSession {
   }
 
   private onRefused(error: unknown): never {
-    if (!(error instanceof ZookeeperRefusal) || error.code !== CODE.sessionExpired) throw error;
+    if (!(error instanceof ZookeeperRefusalError) || error.code !== CODE.sessionExpired) throw error;
     this.expire(error);
-    throw new SessionEnded(error.message);
+    throw new SessionEndedError(error.message);
   }
 
   private expire(error: Error): void {
