@@ -100,14 +100,7 @@ export class SessionServer {
     return { isDone, row: this.read(name) };
   }
 
-  swap({
-    name,
-    version,
-    text,
-    mayDelete,
-    failOnUnreadNotes: failOnUnreadNotes,
-    ...write
-  }: SessionSwap): SessionWriteReply {
+  swap({ name, version, text, mayDelete, failOnUnreadNotes, ...write }: SessionSwap): SessionWriteReply {
     const hasUnread = this.notes.some((note) => note.name === name && note.at > write.notesRead);
     const isSeen = this.documents.get(name)?.revision === version;
     if (!isSeen || (failOnUnreadNotes && hasUnread)) return { isDone: false, row: this.read(name) };

@@ -1,8 +1,8 @@
 // What applications import. Users start with README.md, engineers with docs/architecture.md. docs/README.md lists all pages.
 export { DistributedLockModule } from './distributed-lock.module.js';
 export type {
-  DistributedLockModuleOptions as DistributedLockModuleOptions,
-  DistributedLockOptionsFactory as DistributedLockOptionsFactory,
+  DistributedLockModuleOptions,
+  DistributedLockOptionsFactory,
   LockRegistration,
 } from './distributed-lock.module.js';
 export { InjectLockService, getLockServiceToken } from './distributed-lock.tokens.js';

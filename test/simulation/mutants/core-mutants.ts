@@ -10,13 +10,13 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a sleep is noticed a second late, and moments from before it are kept',
-      'Math.abs(lead - checkedLead) > MIN_SLEEP_MS || at - checkedAt >= CHECK_MS',
+      'Math.abs(offset - checkedOffset) > MIN_SLEEP_MS || at - checkedAt >= CHECK_MS',
       'at - checkedAt >= CHECK_MS',
     ],
     [
       'a sleep is counted only if the clock was not set back',
-      'Math.abs(lead - checkedLead) > MIN_SLEEP_MS || at - checkedAt >= CHECK_MS',
-      'lead - checkedLead > MIN_SLEEP_MS',
+      'Math.abs(offset - checkedOffset) > MIN_SLEEP_MS || at - checkedAt >= CHECK_MS',
+      'offset - checkedOffset > MIN_SLEEP_MS',
     ],
   ]),
   ...mutantsOf('documents', 'port/timing.js', [

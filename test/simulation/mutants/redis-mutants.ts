@@ -276,7 +276,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ['a grant counts that too few replicas have', 'if (count.replicas < atLeast)', 'if (false)'],
     [
       'the renewal that confirms a grant is not on the replicas',
-      '!this.uncounted.has(renewal.owner)',
+      '!this.withoutReplicaCheck.has(renewal.owner)',
       'true',
     ],
     [

@@ -62,7 +62,7 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
       text,
       mayDelete: false,
       session,
-      failOnUnreadNotes: failOnUnreadNotes,
+      failOnUnreadNotes,
       notesRead,
       nextTicket: 1,
       mergedNotes,

@@ -50,7 +50,7 @@ export const READ = Symbol('read');
 export function readClocks(clock: Clock & { readonly [READ]?: () => ClockReading }): ClockReading {
   if (clock[READ]) return clock[READ]();
   if (clock === systemClock) return machine.read();
-  // Read first: a suspend between the two readings must not look like a part of the lead from before it.
+  // Read first: a suspend between the two readings must not look like a part of the offset.
   const timeOfDay = clock.timeOfDay?.();
   const now = clock.now();
   return new ClockReading(now, timeOfDay === undefined ? 0 : timeOfDay - now);
@@ -85,7 +85,7 @@ export function awakeClock(sources: TimeSources): AwakeClock {
   let isCoarse = startedAt % 1000 === 0;
   let sleptMs = 0;
   let checkedAt = -Infinity;
-  let checkedLead = 0;
+  let checkedOffset = 0;
   const countSleep = (): void => {
     // The monotonic clock is read last: a stall between the two readings must not pass for a suspend. The next check counts what
     // it hides.
@@ -95,12 +95,12 @@ export function awakeClock(sources: TimeSources): AwakeClock {
     if (slept - sleptMs > (isCoarse ? MIN_COARSE_SLEEP_MS : MIN_SLEEP_MS)) sleptMs = slept;
   };
   const countFrom = (time: number, at: number): number => {
-    const lead = time - at;
-    // A suspend moves the lead, unless somebody sets the clock back by as much. The uptime takes a system call.
-    if (Math.abs(lead - checkedLead) > MIN_SLEEP_MS || at - checkedAt >= CHECK_MS) {
+    const offset = time - at;
+    // A suspend moves the offset between the clocks, unless somebody sets the clock back by as much. The uptime takes a system call.
+    if (Math.abs(offset - checkedOffset) > MIN_SLEEP_MS || at - checkedAt >= CHECK_MS) {
       countSleep();
       checkedAt = at;
-      checkedLead = lead;
+      checkedOffset = offset;
     }
     return at + sleptMs;
   };

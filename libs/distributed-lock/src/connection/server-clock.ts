@@ -35,8 +35,8 @@ export class ServerClock {
    * confirm the grant before a caller enters.
    */
   validityOf(grantedAt: number, leaseMs: number): number {
-    const { now, wallClockOffset: lead } = readClocks(this.clock);
-    const ahead = Math.max(0, lead - this.sent.wallClockOffset);
+    const { now, wallClockOffset } = readClocks(this.clock);
+    const ahead = Math.max(0, wallClockOffset - this.sent.wallClockOffset);
     const startedAt = Math.min(now, this.toLocal(grantedAt, now)) - ahead;
     const believed = startedAt + leaseMs - leaseMargin(leaseMs);
     return believed - now >= leaseMs / 3 ? believed : -Infinity;

@@ -77,7 +77,7 @@ export class TimedRegister {
 
   /** Writes the changed state, if the document is still the known one. */
   swap({ name, known, state, requests }: ChangedDocument): Promise<TimedReply> {
-    const { document: next, lastToken, failOnUnreadNotes: failOnUnreadNotes, notified } = state;
+    const { document: next, lastToken, failOnUnreadNotes, notified } = state;
     const expected = known.reading;
     const swap = {
       name,

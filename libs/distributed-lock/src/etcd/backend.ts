@@ -122,16 +122,7 @@ export class EtcdBackend implements SessionBackend {
 
   swap(swap: SessionSwap): Promise<SessionWriteReply> {
     const { keys } = this;
-    const {
-      name,
-      version,
-      text,
-      mayDelete,
-      failOnUnreadNotes: failOnUnreadNotes,
-      notesRead,
-      mergedNotes,
-      messages,
-    } = swap;
+    const { name, version, text, mayDelete, failOnUnreadNotes, notesRead, mergedNotes, messages } = swap;
     const document = keys.document(name);
     const notes = keys.notes(name);
     const ids = [...new Set(mergedNotes)];

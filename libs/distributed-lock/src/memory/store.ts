@@ -134,14 +134,7 @@ export class MemoryRegister implements Register {
     return { isDone: false, reading: this.documents.read(take.name, now) };
   }
 
-  async swap({
-    name,
-    expected,
-    next,
-    lastToken,
-    failOnUnreadNotes: failOnUnreadNotes,
-    notified,
-  }: Swap): Promise<WriteReply> {
+  async swap({ name, expected, next, lastToken, failOnUnreadNotes, notified }: Swap): Promise<WriteReply> {
     const now = this.clock.now();
     const { version, notes } = this.documents.read(name, now);
     const isDone =

@@ -58,10 +58,7 @@ export class MysqlStatements {
     };
   }
 
-  swap(
-    { name, expected, next, lastToken, failOnUnreadNotes: failOnUnreadNotes, notAfter }: Swap,
-    mark: number,
-  ): MysqlStatement {
+  swap({ name, expected, next, lastToken, failOnUnreadNotes, notAfter }: Swap, mark: number): MysqlStatement {
     const state = documentText(next);
     return {
       sql:

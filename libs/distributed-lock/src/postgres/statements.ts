@@ -304,7 +304,7 @@ export function swapParameters({
   expected,
   next,
   lastToken,
-  failOnUnreadNotes: failOnUnreadNotes,
+  failOnUnreadNotes,
   notified,
   notAfter,
 }: Swap) {

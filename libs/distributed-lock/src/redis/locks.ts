@@ -90,8 +90,9 @@ export class RedisLocks implements LockStore {
     this.releases = new ReliableRelease(scripts.owners, settings);
     const guard =
       restartGuardMs > 0 ? { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs } : undefined;
-    const undo = (request: AcquireRequest) => inBackground(this.release(request), () => undefined);
-    this.acquiring = { scripts, notifications: subscriber, guard, releaseInBackground: undo };
+    const releaseInBackground = (request: AcquireRequest): void =>
+      inBackground(this.release(request), () => undefined);
+    this.acquiring = { scripts, notifications: subscriber, guard, releaseInBackground };
     this.stopKeepingAlive = keepAlive(clock, () => {
       connection.probe();
       subscriber.probe();

@@ -103,7 +103,7 @@ export class SessionRegister implements Register {
   }
 
   async swap(swap: Swap): Promise<WriteReply> {
-    const { name, expected, next, lastToken, failOnUnreadNotes: failOnUnreadNotes, notified } = swap;
+    const { name, expected, next, lastToken, failOnUnreadNotes, notified } = swap;
     const { sessionEnds } = this;
     const session = await this.sessionFor(name);
     // Locks that were held under the last session are lost, and must not be written as held under the next one.
@@ -125,7 +125,7 @@ export class SessionRegister implements Register {
       text,
       mayDelete,
       session,
-      failOnUnreadNotes: failOnUnreadNotes,
+      failOnUnreadNotes,
       notesRead,
       nextTicket,
       mergedNotes: notes.flatMap(({ id }) => id ?? []),

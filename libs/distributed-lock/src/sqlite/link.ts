@@ -199,14 +199,7 @@ class SqliteRows {
     return { isDone, row: this.read(name) };
   }
 
-  swap({
-    name,
-    expected,
-    next,
-    lastToken,
-    failOnUnreadNotes: failOnUnreadNotes,
-    notAfter,
-  }: Swap): SqlWriteReply {
+  swap({ name, expected, next, lastToken, failOnUnreadNotes, notAfter }: Swap): SqlWriteReply {
     const row = this.rowOf(name);
     const isDone =
       row !== undefined &&

@@ -61,7 +61,7 @@ export class Documents {
   }
 
   async swap(swap: SessionSwap): Promise<SessionWriteReply> {
-    const { name, failOnUnreadNotes: failOnUnreadNotes, messages } = swap;
+    const { name, failOnUnreadNotes, messages } = swap;
     const version = versionAfter(swap.version);
     let mailboxes = this.mailParts(messages, version);
     const written = await this.writeRepaired({
@@ -242,14 +242,7 @@ export class Documents {
 
   // --- swapped --------------------------------------------------------------------------------------------------
 
-  private swapParts({
-    name,
-    version,
-    text,
-    failOnUnreadNotes: failOnUnreadNotes,
-    notesRead,
-    mergedNotes,
-  }: SessionSwap): Parts {
+  private swapParts({ name, version, text, failOnUnreadNotes, notesRead, mergedNotes }: SessionSwap): Parts {
     const { paths, acl } = this.options;
     const queue = paths.queueOf(name);
     const path = paths.documentOf(name);

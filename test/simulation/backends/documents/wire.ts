@@ -68,7 +68,7 @@ function wireSwap({
   expected,
   next,
   lastToken: last,
-  failOnUnreadNotes: failOnUnreadNotes,
+  failOnUnreadNotes,
   notified,
   mayBeForgotten,
   notAfter,

@@ -41,7 +41,7 @@ export class Lease extends Linked {
   private nextToken: number;
   private lastToken: number;
   /** How far the time of day was ahead of the monotonic clock when the request was sent that the store answered last. */
-  private lead: number;
+  private wallClockOffset: number;
   /** Renewals without a reply so far. */
   private inFlight = 0;
   /** How often a caller has asked for another length or claim. */
@@ -57,12 +57,12 @@ export class Lease extends Linked {
   private cancelRetry: (() => void) | undefined;
   private isStopped = false;
 
-  /** @param lead of the moment at which the request for the grant was sent */
+  /** @param wallClockOffset of the moment at which the request for the grant was sent */
   constructor(
     private readonly owner: LeaseOwner,
     private readonly grant: Grant,
     now: number,
-    lead: number,
+    wallClockOffset: number,
   ) {
     super();
     this.isConfirmed = grant.confirmed;
@@ -71,7 +71,7 @@ export class Lease extends Linked {
     this.lastToken = grant.lastToken;
     this.validUntil = grant.validUntil;
     this.answeredAt = now;
-    this.lead = lead;
+    this.wallClockOffset = wallClockOffset;
     this.renewAt = this.nextRenewal(now);
   }
 
@@ -92,14 +92,14 @@ export class Lease extends Linked {
 
   // --- validity -------------------------------------------------------------------------------------------------
 
-  state({ now, wallClockOffset: lead } = this.readClocks()): 'valid' | 'unsure' | 'expired' {
+  state({ now, wallClockOffset } = this.readClocks()): 'valid' | 'unsure' | 'expired' {
     if (now >= this.validUntil) return 'expired';
-    return this.validUntil - now > lead - this.lead ? 'valid' : 'unsure';
+    return this.validUntil - now > wallClockOffset - this.wallClockOffset ? 'valid' : 'unsure';
   }
 
   /** How much longer the lease may be believed in, by both clocks. */
-  measureValidity({ now, wallClockOffset: lead } = this.readClocks()): number {
-    return Math.max(0, this.validUntil - now - Math.max(0, lead - this.lead));
+  measureValidity({ now, wallClockOffset } = this.readClocks()): number {
+    return Math.max(0, this.validUntil - now - Math.max(0, wallClockOffset - this.wallClockOffset));
   }
 
   /** The remaining lease by the monotonic clock alone. */
@@ -147,16 +147,16 @@ export class Lease extends Linked {
 
   isRenewalDue(): boolean {
     if (this.isRenewing) return false;
-    const { now, wallClockOffset: lead } = this.readClocks();
-    return now + Math.max(0, lead - this.lead) >= this.renewAt;
+    const { now, wallClockOffset } = this.readClocks();
+    return now + Math.max(0, wallClockOffset - this.wallClockOffset) >= this.renewAt;
   }
 
   /** The caller sends the renewal at once, because the validity of its reply counts from now. */
   startRenewal(leaseMs = this.renewedMs): StartedRenewal {
     const { key, id: owner, claim } = this.owner;
     const { token, lastToken } = this;
-    const { now, wallClockOffset: lead } = this.readClocks();
-    const asked = { sentAt: now, lead, resets: this.resets, endsAt: leaseValidity(now, leaseMs) };
+    const { now, wallClockOffset } = this.readClocks();
+    const asked = { sentAt: now, wallClockOffset, resets: this.resets, endsAt: leaseValidity(now, leaseMs) };
     this.inFlight += 1;
     const renewal = { key, owner, claim, leaseMs, token, lastToken };
     return { renewal, onReply: (reply) => this.onReply(reply, asked) };
@@ -229,12 +229,12 @@ export class Lease extends Linked {
   }
 
   /** Believes in a renewal, which the store may have executed before it was asked for another length. */
-  private prolong(validUntil: number, { lead, resets, endsAt }: AskedRenewal): void {
+  private prolong(validUntil: number, { wallClockOffset, resets, endsAt }: AskedRenewal): void {
     const isOfPresentLength = resets === this.resets;
     if (isOfPresentLength && resets > 0) this.surelyUntil = endsAt;
-    // The new lead must not lengthen the present validity, which was measured from the earlier one.
-    this.validUntil -= Math.max(0, lead - this.lead);
-    this.lead = lead;
+    // The new wallClockOffset must not lengthen the present validity, which was measured from the earlier one.
+    this.validUntil -= Math.max(0, wallClockOffset - this.wallClockOffset);
+    this.wallClockOffset = wallClockOffset;
     this.believe(isOfPresentLength ? validUntil : Math.min(validUntil, this.surelyUntil));
   }
 
@@ -390,7 +390,7 @@ type LeaseOwner = Pick<
 /** The lease as it was when a renewal was sent. `prolong` compares the reply with it. */
 interface AskedRenewal {
   readonly sentAt: number;
-  readonly lead: number;
+  readonly wallClockOffset: number;
   /** `Lease.resets` when it was sent. */
   readonly resets: number;
   /** The end of the lease that the renewal asks for. */

@@ -127,9 +127,9 @@ export class Grace {
   }
 
   /** Counts by the time of day, too, as a lease does: the monotonic clock may stand still while the machine is suspended. */
-  leftMs({ now, wallClockOffset: lead } = this.owner.readClocks()): number {
+  leftMs({ now, wallClockOffset } = this.owner.readClocks()): number {
     const { graceMs, toldAt } = this;
-    return graceMs - (now - toldAt.now) - Math.max(0, lead - toldAt.wallClockOffset);
+    return graceMs - (now - toldAt.now) - Math.max(0, wallClockOffset - toldAt.wallClockOffset);
   }
 
   /**
