@@ -18,7 +18,7 @@ export type Acquired = { readonly lock?: HeldLock } | { readonly answer: unknown
 /** One call of a locked method, by Nest or by other code. */
 export interface LockedCall {
   readonly plan: Pick<KeyPlan, 'options' | 'call' | 'where'>;
-  /** The arguments of the method: the first `count`, or more. */
+  /** Returns the arguments of the method: the first `count`, or more. */
   readonly argsFor: (count: number) => MaybePromise<readonly unknown[]>;
   /** Calls `onBusy` in place of the method. */
   readonly fallBack: (onBusy: BusyFallback, busy: LockWaitTimeoutError) => unknown;
@@ -27,9 +27,10 @@ export interface LockedCall {
 }
 
 /**
- * Acquires on subscription, and leaves the queue on teardown. After the grant `run` takes over the subscriber.
+ * Returns an Observable that acquires the lock when somebody subscribes. If the subscriber leaves while the call waits, the call
+ * leaves the queue. After the grant `run` serves the subscriber.
  *
- * @param errorFor gives or throws the error that the subscriber gets for one of `acquire`
+ * @param errorFor makes the error for the subscriber from an error of `acquire`, or throws it
  */
 export function whenAcquired<T>(
   acquire: (cancellation: WaitCancellation) => MaybePromise<Acquired>,
@@ -68,7 +69,7 @@ export function whenAcquired<T>(
     } catch (error) {
       return fail(error);
     }
-    // Without a promise the grant is used in the turn in which it came.
+    // If `acquire` returned no promise, the work starts in the same turn of the event loop as the grant.
     if (isPromiseLike(acquired)) acquired.then(start, fail);
     else start(acquired);
   });
@@ -105,7 +106,10 @@ export function isNeeded({ when }: LockedOptions, argsFor: LockedCall['argsFor']
   return !when || andThen(argsFor(when.length), (args) => Reflect.apply(when, undefined, args) as boolean);
 }
 
-/** The answer of `onBusy` to an error of acquiring. @throws the error, if `onBusy` is not for it */
+/**
+ * What `onBusy` answers to a call that was not granted in time. @throws every other error, and this one if `onBusy` has no answer
+ * to it
+ */
 export function busyAnswer(
   { onBusy = 'throw' }: LockedOptions,
   error: unknown,
@@ -144,13 +148,13 @@ export class WaitCancellation {
     this.whenOver(onAbort(other, () => this.cancel(other.reason)));
   }
 
-  /** Calls `undo` at the end of the wait, or at once after it. */
+  /** Calls `undo` when the wait ends; at once if it has ended already. */
   whenOver(undo: () => void): void {
     if (this.isOver) undo();
     else this.undos.push(undo);
   }
 
-  /** The wait is over, with the lock or without. */
+  /** Called when the wait is over, with the lock or without it. */
   end(): void {
     this.isOver = true;
     for (const undo of this.undos.splice(0)) undo();
@@ -166,14 +170,17 @@ export class WaitCancellation {
 
 const EARLY = Symbol.for('nestjs-distributed-lock/acquired-by-guard');
 
-/** A request for which a guard has acquired. On the request, because Nest gives interceptors another context than guards. */
+/**
+ * A request for which a guard has acquired. The lock is stored on the request, because Nest gives interceptors another context than
+ * guards.
+ */
 interface EarlyRequest {
   [EARLY]?:
     | { readonly handler: unknown; readonly acquired: Acquired; stopListening?: () => void }
     | undefined;
 }
 
-/** Keeps what a guard got for the interceptor. Releases the lock if the request ends before the interceptor has run. */
+/** Stores what a guard has acquired, for the interceptor. Releases the lock if the request ends before the interceptor has run. */
 export function keepAcquired(context: ExecutionContext, acquired: Acquired): void {
   const request = context.getArgByIndex<EarlyRequest>(0);
   const early: NonNullable<EarlyRequest[typeof EARLY]> = { handler: context.getHandler(), acquired };

@@ -57,7 +57,7 @@ function httpAnswer(response: PlatformResponse | undefined): Answer | undefined 
   const raw = response?.raw ?? response;
   if (!response || typeof raw?.on !== 'function') return undefined;
   const { httpVersionMajor, socket: connection } = (raw.req as IncomingMessage | undefined) ?? {};
-  // On HTTP/2 the stream, because the response there says neither that it is closed nor that its client has gone.
+  // On HTTP/2 watch the stream, because the response says neither that it is closed nor that its client has gone.
   const source: RawResponse | ServerHttp2Stream = raw.stream ?? raw;
   // A pipelined answer that waits for earlier ones emits no 'close' when its connection closes.
   const socket = httpVersionMajor === 1 && typeof connection?.on === 'function' ? connection : undefined;
@@ -75,7 +75,7 @@ function httpAnswer(response: PlatformResponse | undefined): Answer | undefined 
       ]);
     },
     breakOff() {
-      // A client takes a stream that is destroyed without a code for complete.
+      // If a stream is destroyed without an error code, the client takes the answer for complete.
       if (raw.stream) raw.stream.close(INTERNAL_ERROR);
       else raw.destroy();
     },
@@ -84,7 +84,7 @@ function httpAnswer(response: PlatformResponse | undefined): Answer | undefined 
 
 function grpcAnswer(call: GrpcCall): Answer {
   return {
-    // No member of a call of gRPC tells this.
+    // A call of gRPC has no member that says so.
     isBegun: () => false,
     wasLeft: () => call.cancelled,
     // `@grpc/grpc-js` emits 'cancelled' at every end of a call, also when it has sent the status itself.

@@ -1,4 +1,4 @@
-// Calls of locked methods that no interceptor has acquired for: by other code, by schedulers and by workers.
+// Plain calls of locked methods, for which no interceptor acquires: calls by other code, by schedulers and by workers.
 import { isObservable, type Observable, throwError } from 'rxjs';
 import { andThen, type MaybePromise, promiseOf } from '../common/promises.js';
 import { assertGenuine, injectedProperty, mockError } from '../distributed-lock.tokens.js';
@@ -62,7 +62,8 @@ function plainCall({ site, original, self, args }: MethodCall, cls = classOf(sel
   const service = serviceFor(self, plan);
   const run = (lock: Lock | undefined): unknown => {
     const work = () => Reflect.apply(original, self, fillSlots(site, args, lock)) as unknown;
-    // A call of a handler inside of this method is none that Nest makes.
+    // Leave the run of a handler that calls this method. Otherwise a call of that handler from here would pass for the one that
+    // Nest makes.
     return handlerRunOfFlow() ? runFor(undefined, work) : work();
   };
   return {
@@ -133,7 +134,7 @@ function generated(call: MethodCall): AsyncGenerator<unknown, unknown> {
   const end = steps.return.bind(steps);
   return Object.assign(steps, {
     return(value: unknown) {
-      // A generator that waits for the lock could otherwise not end before the grant.
+      // Otherwise a generator that waits for the lock could not end before the grant.
       cancellation.cancel(RETURNED);
       return end(value);
     },
@@ -191,7 +192,7 @@ function classOf(self: unknown, { declaredIn }: LockedSite): AnyClass {
   return typeof cls === 'function' ? (cls as unknown as AnyClass) : declaredIn;
 }
 
-/** The service that Nest has injected; otherwise that of the application of the object. */
+/** The service that Nest has injected into the object; otherwise that of the application to which the object belongs. */
 function serviceFor(self: unknown, { options: { name }, where }: KeyPlan): LockService {
   const injected = (self as Readonly<Record<symbol, LockService | undefined>> | undefined)?.[
     injectedProperty(name)

@@ -37,16 +37,19 @@ export function beginFlows(server: RequestSource | undefined): void {
   });
 }
 
-/** The flows that messages had before their interceptors, by their arguments. What a flow has by then is not of the message. */
+/**
+ * For each message, by its arguments: the flow in which it began, before its interceptors. Locks that this flow had then are not
+ * the message's.
+ */
 const entries = new WeakMap<object, Flow>();
 
 /** The arguments of messages that are handled with the global enhancers of the application. */
 const withAppConfig = new WeakSet<object>();
 
 /**
- * The first global guard of the application. It notes how a message begins, of which no event of a server tells, and marks
- * the messages that pass the global enhancers. A microservice that is connected without `inheritAppConfig` has none of them,
- * this guard included. One handler may serve messages of both kinds.
+ * The first global guard of the application. It records the flow in which a message begins, because no event of a server announces
+ * one. It also marks the messages that pass the global enhancers: a microservice that is connected without `inheritAppConfig` has
+ * none of them, this guard included. One handler may serve messages of both kinds.
  */
 export class MessageGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
@@ -77,18 +80,18 @@ export function runAsCalled<T>(call: PlainCall, work: () => T): T {
 interface PlainCall {
   readonly self: unknown;
   readonly site: LockedSite;
-  /** The name of the method that its holds have. */
+  /** The name of the method, which is the site of its holds. */
   readonly where: string | undefined;
 }
 
 function isCalledByNest({ self, site, where }: PlainCall): boolean {
   const { [site.method]: method, constructor } = Object(self) as Record<string | symbol, object>;
   if (siteOf(method) !== site) return false;
-  // A scheduler calls the method first thing in a timer. In a call by the application something else comes before.
+  // A scheduler calls the method directly from a timer. A call by the application comes from some other async resource.
   if (SCHEDULES.some((mark) => Reflect.hasMetadata(mark, method as object)))
     return executionAsyncResource().constructor.name === 'Timeout';
   if (site.method !== 'process' || !Reflect.hasMetadata(PROCESSOR, constructor as object)) return false;
-  // A job may call the method once more by itself.
+  // If the flow has this method's own lock, the job calls the method once more by itself.
   return !locksOfFlow().some(({ holds }) => holds.some((hold) => hold.site === where));
 }
 
@@ -104,13 +107,13 @@ export function isInOwnFlow(context: ExecutionContext): boolean {
   return request !== undefined && request[ORIGIN] === originOfFlow();
 }
 
-/** Runs `work` without the locks of the present flow that are not of this handler. */
+/** Runs `work` without those locks of the present flow that do not belong to this handler. */
 export function runInOwnFlow<T>(context: ExecutionContext, work: () => T): T {
   if (entries.has(context.getArgs())) return runWithLocksSince(entries.get(context.getArgs()), work);
   return runAsNewFlow(requestOf(context, context.getType())?.[ORIGIN], work);
 }
 
-/** The locks of the present flow that are not of this handler. */
+/** Those locks of the present flow that do not belong to this handler. */
 export function locksLeftOut(context: ExecutionContext): readonly Lock[] {
   const ownLocks = runInOwnFlow(context, locksOfFlow);
   return locksOfFlow().filter((lock) => !ownLocks.includes(lock));

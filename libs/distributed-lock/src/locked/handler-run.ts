@@ -50,7 +50,7 @@ export class UnderLock<T> implements Observer<T> {
     }
   }
 
-  /** Unsubscribing ends the work from now on, because its result is a stream. */
+  /** Called when the result turns out to be a stream. From now on, unsubscribing ends the work. */
   streams(): void {
     this.isStream = true;
     if (this.hasLeft) this.stop();
@@ -190,7 +190,7 @@ export interface HandlerRequest {
 }
 
 const SHARED = Symbol.for('nestjs-distributed-lock/handler-run');
-/** A context leads to its run, and not the other way round. */
+/** A context references its run. A run does not reference its context, because that would keep the request in memory. */
 type ContextOfRun = ExecutionContext & { [SHARED]?: LockedHandlerRun };
 
 /**
@@ -206,8 +206,8 @@ export class LockedHandlerRun {
   private isOpen = true;
 
   /**
-   * Must not lead to the request after it is closed. Promises of this flow lead to the run, and one that reaches the old
-   * generation would keep the request, and all that comes after it, until the next full collection.
+   * A closed run must not reference its request. Promises of this flow reference the run, and one that has reached V8's old
+   * generation would keep the request, and all that comes after it, in memory until the next full collection.
    */
   constructor(
     { site, plan, context }: HandlerRequest,
@@ -221,12 +221,12 @@ export class LockedHandlerRun {
     (context as ContextOfRun)[SHARED] = this;
   }
 
-  /** The run of this call, if this flow is one of its interceptors. */
+  /** The run of this call, if the present flow is that of its interceptors. */
   static passing({ [SHARED]: run }: ContextOfRun, site: LockedSite): LockedHandlerRun | undefined {
     return run?.site === site && run === handlerRunOfFlow() ? run : undefined;
   }
 
-  /** The open run of this call, from any flow: an interceptor may go on in the flow of another request. */
+  /** The open run of this call. The flow does not matter, because an interceptor may continue in the flow of another request. */
   static of({ [SHARED]: run }: ContextOfRun): LockedHandlerRun | undefined {
     return run?.isOpen ? run : undefined;
   }
@@ -332,8 +332,8 @@ export function toHandler(handlerRun: LockedHandlerRun, next: CallHandler): Obse
 }
 
 /**
- * The last interceptor of a locked handler that has other interceptors besides the lock. One of them may have gone on in the
- * flow of another request.
+ * The last interceptor of a locked handler that has other interceptors besides the lock. It finds the run by the context, because
+ * one of them may have continued in the flow of another request.
  */
 export const lastInterceptor: NestInterceptor = {
   intercept(context, next) {

@@ -5,7 +5,10 @@ import { findProvider } from '../distributed-lock.tokens.js';
 import { enhancersOf, type HandlerKind, type HandlerParameter, PIPES } from '../nest/metadata.js';
 import { hasAppConfig } from './handler-flow.js';
 
-/** Readers of the sources of HTTP handlers, by Nest's number of the source. Interceptors inside the lock fill the missing ones. */
+/**
+ * Reads each source of an HTTP handler, by Nest's number of the source. Sources that are missing here are filled by interceptors
+ * inside the lock.
+ */
 const HTTP_SOURCES: Readonly<Record<number, Reader>> = {
   0: ({ req }) => req,
   1: ({ res }) => res,
@@ -19,7 +22,7 @@ const HTTP_SOURCES: Readonly<Record<number, Reader>> = {
   11: ({ req }) => req['ip'],
 };
 
-/** Other transports pass plain arguments. By Nest's number of the source: the position of its argument. */
+/** Other transports pass plain arguments. For each of Nest's numbers of a source: the position of the argument that has it. */
 const ARGUMENTS: Readonly<Record<Exclude<HandlerKind, 'http'>, Readonly<Record<number, number>>>> = {
   rpc: { 3: 0, 6: 1, 9: 2 },
   ws: { 0: 0, 3: 1 },
@@ -127,7 +130,7 @@ type Reader = (
   name?: string,
 ) => unknown;
 
-/** True for a value that exists before the interceptors inside the lock start. */
+/** Whether the value exists before the interceptors inside the lock start. */
 export function isReadable({ type, factory }: HandlerParameter, kind: HandlerKind): boolean {
   const sources: object = kind === 'http' ? HTTP_SOURCES : ARGUMENTS[kind];
   return factory !== undefined || (type !== undefined && type in sources);

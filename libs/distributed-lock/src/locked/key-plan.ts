@@ -138,14 +138,20 @@ export class KeyPlan {
     );
   }
 
-  /** False for arguments that a lock is needed for. True where only a promise could tell. */
+  /**
+   * Whether `when` says that a call with these arguments needs no lock. True if `when` answers by a promise, which cannot be
+   * awaited here.
+   */
   isFree(args: readonly unknown[]): boolean {
     const { when } = this.options;
     const isNeeded: unknown = when && Reflect.apply(when, undefined, args.slice(0, when.length));
     return isNeeded instanceof Promise || !isNeeded;
   }
 
-  /** True for an error about a value that no client sends, such as `<user.tenant>`. A key function may read anything it is given. */
+  /**
+   * Whether the error is about a value that no client sends, such as `<user.tenant>`. A key function may read every argument that
+   * it gets, so its error counts only if no client sends any of them.
+   */
   isServerMistake({ key: rendered, part }: LockError & { readonly part?: string }): boolean {
     const { key } = this.site;
     if (rendered !== undefined || part !== undefined) return false;
@@ -158,7 +164,8 @@ export class KeyPlan {
   private keysByArguments(args: readonly unknown[], parts: RequestParts): readonly string[] {
     const { key } = this.site;
     if (typeof key !== 'function') {
-      // A part that was not read for this context is the same for the handler, whatever pipes do.
+      // A placeholder that is neither in `parts` nor in the arguments names a part of the request that no pipe changes, so its
+      // template need not be compared.
       const isKnown = (p: Placeholder) => parts.has(p) || this.sources.get(p)?.inArguments;
       return key
         .filter(({ placeholders }) => placeholders.every(isKnown))

@@ -77,7 +77,7 @@ function inMethod(
   { signature: { parameters, gap } }: MethodShape,
 ): ValueSource | undefined {
   const isPosition = POSITION.test(name);
-  // Of two with one name in a script that is not strict, the code reads the last.
+  // A script that is not strict may give two parameters the same name. Its code then reads the last one.
   const index = isPosition ? Number(name) : parameters.findLastIndex((it) => it.name === name);
   const isOpen = gap !== undefined || parameters.some(({ kind }) => kind === 'open');
   if (index < 0 || (index >= parameters.length && !isOpen)) return undefined;
@@ -88,12 +88,12 @@ function inMethod(
   };
 }
 
-/** @returns why there is no single source, if there are several */
+/** Finds the source of a placeholder in a handler. @returns a text that says why there is no single one, if several parameters fit */
 function inHandler(p: Placeholder, shape: MethodShape, kind: HandlerKind): ValueSource | string | undefined {
   const { decorated } = shape;
   const [name = '', field, ...deeper] = p.path;
   if (field !== undefined && Object.hasOwn(SOURCES[kind], name)) {
-    // A field that the handler declares is read over its pipes.
+    // If the handler declares this field as a parameter, its value goes through the pipes of that parameter.
     const type = SOURCES[kind][name];
     const declared = decorated.find((it) => type !== undefined && it.type === type && it.data === field);
     if (declared) return ofParameter(declared, kind, deeper);

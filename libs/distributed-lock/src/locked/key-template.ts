@@ -3,7 +3,7 @@ import { describeGiven } from '../port/option-checks.js';
 
 const INTEGER = /^([+-]?)(\d+)$/;
 
-/** For values that no pipe has changed: `<query.id|int>`. Several are applied from left to right. */
+/** The filters of placeholders, for values that no pipe has changed: `<query.id|int>`. Several are applied from left to right. */
 export const KEY_FILTERS: Readonly<Record<string, KeyFilter>> = {
   /** `'042'`, `'+42'` and `42` become `42`. Works on text, because a long BigInt takes long to make. */
   int: (value) => {
@@ -126,7 +126,7 @@ export interface Placeholder {
 }
 
 interface PlaceholderValues {
-  /** An array for the list. */
+  /** The value of a placeholder; an array for the placeholder with the list. */
   readonly valueOrThrow: (p: Placeholder) => unknown;
   /** The name that clients have for the value of a placeholder, for `LockKeyError.part`. */
   readonly partOf?: (p: Placeholder) => string | undefined;
@@ -165,7 +165,7 @@ function templateError(template: string, what: string): LockConfigurationError {
 }
 
 const NAME = String.raw`[A-Za-z_$][\w$]*(?:\[\d*\])?(?:\.[\w$]+(?:\[\d*\])?)*`;
-/** No letter, digit or mark before it. After one, `:id`, `#id` and `$id` are parts of a word. */
+/** Matches where no letter, digit or mark stands before. After one, `:id`, `#id` and `$id` are parts of a word. */
 const ALONE = String.raw`(?<![\p{L}\p{M}\p{N}\p{Extended_Pictographic}_>)}\]%~.!-])`;
 
 /**

@@ -27,7 +27,10 @@ type LockableMethod = (
 /** The key of `@Locked`: a template, several of them, or a function of the arguments. */
 type LockedKey = string | readonly string[] | KeyFunction;
 
-/** Written as a method, so that the compiler takes functions of any arguments. `LockedDecorator` compares these with the method's. */
+/**
+ * Written as a method, because the compiler then accepts a function of any arguments. `LockedDecorator` compares these with the
+ * method's.
+ */
 type KeyFunction = { call(...args: unknown[]): Keys }['call'];
 
 /** The options of `LockedOptions` that the compiler compares with the decorated method. */
@@ -53,7 +56,10 @@ type LockedDecorator<K extends LockedKey, B extends OnBusy, W extends LockPredic
 ) => void;
 
 type Fine = unknown;
-/** A property that no descriptor has. The compiler prints its name and type. */
+/**
+ * A property that no method descriptor has. The compiler refuses the decorator, and prints the name and the type of the property as
+ * the reason.
+ */
 type Mistake<Where extends string, What extends string> = { readonly [K in Where as `'${K}'`]: What };
 
 type CheckArguments<
@@ -116,7 +122,7 @@ type AtPath<T, Path extends string> = Path extends `${infer Head}.${infer Rest}`
 
 type AtStep<T, Step extends string> = Step extends `${infer List}[]` ? ElementOf<At<T, List>> : At<T, Step>;
 
-/** Refuses a generator, which starts when it is read, and cannot wait for a lock. */
+/** Refuses a method that returns a generator: the body of a generator runs only while somebody reads it, and cannot wait for a lock. */
 type CheckResult<M extends LockableMethod> = 0 extends 1 & Awaited<ReturnType<M>>
   ? Fine
   : [Awaited<ReturnType<M>>] extends [never]
@@ -167,7 +173,7 @@ type CheckWhen<W extends LockPredicate, M extends LockableMethod> = W extends (
  *
  * The key is a template, several templates (all are held, acquired in one order everywhere), or a function of the arguments.
  *
- * - On handlers `<id>` is the parameter that the handler reads by that name, over the same pipes. `<params.id>`,
+ * - On handlers `<id>` is the parameter that the handler reads by that name, through the same pipes. `<params.id>`,
  *   `<query.x>`, `<body.a.b>`, `<headers.x>`, `<user.id>`, `<data.x>` name a source. The pipes of a named parameter run twice
  *   in a request, so they must be cheap and without effects. The lock is around the interceptors of the method and its class.
  * - On any other method of a provider `<id>` is the argument of that name, and `<0.sku>` a property of one by position.

@@ -43,7 +43,7 @@ export class LockedExplorer implements OnModuleInit {
     @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
   ) {
     let hasMessages = false;
-    // Not in onModuleInit, because Nest registers routes before.
+    // In the constructor, because Nest has registered the routes before onModuleInit.
     for (const cls of this.classes()) {
       const locked = methodsOf(cls).filter(([, fn]) => siteOf(fn));
       hasMessages ||= locked.some(([name, fn]) =>
@@ -64,7 +64,7 @@ export class LockedExplorer implements OnModuleInit {
 
   /** @throws LockConfigurationError that names the first method whose `@Locked` cannot work */
   onModuleInit(): void {
-    // A context without HTTP has no adapter. Nest makes the server after this class, and listens later.
+    // An application context without HTTP has no adapter. Nest creates the server after it has made this class, and listens later.
     beginFlows(this.adapterHost.httpAdapter?.getHttpServer());
     this.plans = [...this.classes()].flatMap((cls) => [
       ...methodsOf(cls).flatMap((method) => planOf(cls, cls.prototype as object, method)),

@@ -35,7 +35,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   private readonly values: HandlerValues;
   /** The services by registration. They are kept, because Nest walks over all modules to find one. */
   private readonly services = new Map<string | undefined, LockService>();
-  /** Whose key lacked a value that the server itself has to give. The log says so once for each. */
+  /** Plans whose key once lacked a value that the server itself has to supply. The log warns once for each of them. */
   private readonly warned = new Set<KeyPlan>();
   private readonly logger = new Logger('DistributedLock');
 
@@ -51,7 +51,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const site = siteOf(context.getHandler());
     if (!site) return next.handle();
-    // 1. Where an outer binding of this interceptor has acquired, go on. Behind the last one the handler starts.
+    // 1. If an outer binding of this interceptor has acquired, go on to the next interceptor, or to the handler if this is the last one.
     const passing = LockedHandlerRun.passing(context, site);
     if (passing) return this.isLast(context) ? toHandler(passing, next) : next.handle();
     const call = { site, plan: KeyPlan.of(context.getClass(), site), context };
@@ -104,7 +104,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     return runInOwnFlow(context, work);
   }
 
-  /** True where only the handler follows. A global interceptor has the interceptor of the method after it. */
+  /** Whether only the handler follows. After a global binding of this interceptor the binding of the method follows. */
   private isLast(context: ExecutionContext): boolean {
     if (enhancersOf(INTERCEPTORS, context.getHandler()).at(-1) === lastInterceptor) return false;
     if (LockedHandlerRun.of(context) || !hasAppConfig(context)) return true;
@@ -112,7 +112,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   }
 
   private acquire({ plan, context }: HandlerRequest, cancellation: WaitCancellation): MaybePromise<Acquired> {
-    // The call leaves the queue when its client has gone. Nest itself tears down gateways and Observables.
+    // The call leaves the queue when its client has gone. Where there is no answer to watch, as in gateways, Nest unsubscribes by itself.
     const answer = answerTo(context);
     if (answer) {
       cancellation.whenOver(
@@ -157,7 +157,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
       lossFor: (error) => this.errorFor(error, call),
       streams: { where: plan.where, readBy: type === 'rpc' || type === 'ws' ? 'nobody' : 'nest' },
       answer: answerTo(context),
-      // Also where Nest does not know: by `hijack()`, or by `response.write()`.
+      // Also if Nest does not know that the handler answers by itself, as after `hijack()` or `response.write()`.
       sendsItself: (answer) =>
         plan.shape.answersItself || (answer.isBegun() && type === 'http' && !isSse(context.getHandler())),
     });

@@ -53,9 +53,9 @@ export interface LockedOptions extends Omit<WithLockOptions, 'onBusy'> {
 /**
  * Answers in place of the method when the key is not free within `waitMs`: gets the error, then the arguments of the method.
  *
- * Its `this` is the object of the method, so it can use what is injected there. For that write no arrow function, and name
- * the class: `onBusy(this: Orders, busy, id: string) { … }`. A handler for messages that is request-scoped has an object
- * of its own for each call of `onBusy`. A handler that is a provider under another token than its class has no `this`.
+ * Its `this` is the object of the method, so it can use what is injected there. To use it, write no arrow function, and declare its
+ * class: `onBusy(this: Orders, busy, id: string) { … }`. A request-scoped handler for messages has an object of its own for each
+ * call of `onBusy`. A handler that is a provider under another token than its class has no `this`.
  */
 export type BusyFallback = (busy: LockWaitTimeoutError, ...args: never[]) => unknown;
 
@@ -76,7 +76,7 @@ export const LOCKED_RULES: OptionRules<LockedOptions> = {
 };
 const LOCK_DEFAULTS = Symbol.for('nestjs-distributed-lock/defaults');
 
-/** Options for all `@Locked` methods of a class, under those of `@Locked` itself. It does not lock anything. */
+/** Defaults for all `@Locked` methods of a class. The options of a `@Locked` win over them. By itself it does not lock anything. */
 export function LockDefaults(options: LockedOptions): ClassDecorator {
   return (target, ...context: unknown[]) => {
     refuseStandard('@LockDefaults', context[0]);
@@ -113,7 +113,7 @@ export function checkLockedOptions(where: string, options: LockedOptions): void 
 }
 
 /**
- * Only the options of the service that are given, so that its defaults apply to the others.
+ * Picks the options that the service takes. Leaves out those that are not given, so that the defaults of the service apply.
  *
  * @param where `GoodsController.purchase`, which is the site unless the options name another one
  */
@@ -139,7 +139,7 @@ export interface LockedSite {
   readonly isStatic: boolean;
   /** The `@Locked` below this one on the same method. */
   readonly inner: LockedSite | undefined;
-  /** That of the function below `@Locked`, which another decorator may have put in the place of the method. */
+  /** The parameters of the function below `@Locked`. Another decorator may have put that function in the place of the method. */
   readonly signature: Signature;
   /** True for an `async *` method, whose call returns an async generator at once. */
   readonly isGenerator: boolean;

@@ -54,7 +54,7 @@ export function prepareTransport(type: string): Promise<unknown> | undefined {
 export function toTransportError(error: unknown, type: string, args: readonly unknown[]): unknown {
   const Exception = exceptions.get(type);
   if (Exception && error instanceof ClientLeftError && grpcCallOf(args))
-    // Nobody receives it.
+    // The client has left, so nobody receives this exception.
     return translate(
       error,
       new Exception({ status: 'error', code: GRPC.cancelled, message: 'The client has left.' }),
@@ -97,7 +97,7 @@ function transportPayload(error: LockError) {
   return { status: 'error', message, ...(code && { code }) };
 }
 
-/** Logs a mistake of the program, which the client does not learn. */
+/** Logs an error that is a mistake of the program, because the client is not told of it. */
 function answerOrLog(error: LockError): ReturnType<typeof clientAnswer> {
   const answer = clientAnswer(error);
   if (!answer) logger.error(error);
@@ -184,7 +184,7 @@ export class LockErrorFilter
     if (seconds !== undefined && !httpAdapter.isHeadersSent(response)) {
       httpAdapter.setHeader(response, 'Retry-After', String(seconds));
     }
-    // Without a registration that has no name there are no statuses for all.
+    // The statuses of the registration without a name, if there is one.
     const status = findProvider<LockHttpStatus>(this.moduleRef, getLockHttpToken());
     // oxlint-disable-next-line promise/valid-params -- this is no promise
     super.catch(toHttpException(error, status), host);

@@ -10,30 +10,30 @@ import { LockConfigurationError } from '../port/lock.errors.js';
  */
 export interface RedisClient extends Omit<RedisNode, 'askBeside'>, EventEmitter<ClientEvents> {
   readonly isCluster: boolean;
-  /** Whether a command leaves in the turn of the event loop in which it is sent, whatever that turn does next. */
+  /** Whether the client writes a command in the same turn of the event loop in which it is sent, even if that turn blocks afterwards. */
   readonly writesAtOnce: boolean;
   readonly user: string;
   /** The database for the locks. Each connection begins in database 0. */
   readonly database: ClientDatabase;
   /** Connects, and connects again whenever the connection is lost, until it is closed. */
   open(): void;
-  /** Quits in order if the server replies within `withinMs`, and then disconnects in any case. */
+  /** Sends `QUIT` and waits for the reply for up to `withinMs`. Disconnects in any case. */
   close(withinMs: number): Promise<void>;
   /** The masters of a cluster, connected or not; the only server if there is no cluster. */
   masters(): readonly RedisNode[];
   /** The master of a slot, as far as this client knows the cluster. Absent where there is no cluster. */
   ownerOf?(slot: number): RedisNode | undefined;
-  /** Learns soon which master has which slots. Absent where there is no cluster. */
+  /** Makes the client read soon which master has which slots. Absent where there is no cluster. */
   refreshSlots?(): void;
   evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown>;
   /**
-   * The commands that follow may share a system call with others of this turn of the event loop, until `writeNow`. Absent where
+   * Lets the commands that follow share a system call with others of this turn of the event loop, until `writeNow`. Absent where
    * the library decides that.
    */
   writeTogether?(): void;
   writeNow?(): void;
   /**
-   * Runs `task` once the connection has brought nothing for `ms`. Absent on a cluster, whose client watches its nodes.
+   * Runs `task` as soon as the server has sent nothing for `ms`. Absent on a cluster, whose client watches its nodes itself.
    *
    * @returns a function that cancels it
    */
@@ -53,7 +53,7 @@ export type Arguments = readonly (string | number)[];
 export interface ClientEvents {
   /** The client is connected: commands are sent from now on. */
   ready: [];
-  /** The connection is lost, or none could be opened. A reply that is missing never comes. */
+  /** The connection is lost, or none could be opened. Replies that have not come by now never will. */
   close: [];
   /** The error of a connection, or of an attempt to open one. */
   error: [error: Error];
@@ -79,9 +79,9 @@ export interface RedisNode {
    */
   call(command: string, args: Arguments, key?: string): Promise<unknown>;
   /**
-   * Asks the server of a silent connection on a second one, which is closed again.
+   * Opens a second connection to the server of a silent one, to find out whether the server still answers. Closes it again.
    *
-   * @param onAnswer the server answers there
+   * @param onAnswer called if the server answers on the second connection
    * @returns a function that closes the second connection
    */
   askBeside(onAnswer: () => void): () => void;
@@ -98,10 +98,10 @@ export interface ClientSettings {
 }
 
 /**
- * The names of a lock's keys, and one text in RESP of their number and of each name.
+ * The names of a lock's keys. Also the same names, with their number in front, as one text in RESP that is ready to be sent.
  *
- * ioredis copies and writes each argument of each command. This text is written once for the lock instead, which saves
- * some 7 % of the client's CPU (`npm run bench -- --only spread`).
+ * ioredis copies and writes each argument of each command. This text is written once for the lock instead, which saves some 7 % of
+ * the client's CPU (`npm run bench -- --only spread`).
  */
 export class WireKeys {
   readonly count: string;
@@ -125,8 +125,8 @@ export function asBulk(text: string): string {
 /**
  * The number of the database in which the locks of one store are.
  *
- * The client of the application may be told another one by `SELECT`, and nobody announces that to the store. Until the first
- * command the store follows its client. From then on it stays: locks that moved would be held by nobody.
+ * The application may move its client to another database by `SELECT`, and the store gets no event. Until the store sends its first
+ * command, it follows the client. From then on it stays: if it moved, nobody would hold its locks in the new database.
  */
 export class ClientDatabase {
   private settled: number | undefined;
@@ -149,7 +149,7 @@ export class ClientDatabase {
     return this.settled ?? this.told();
   }
 
-  /** @throws LockConfigurationError if the client has been told another database since the first command */
+  /** Fixes the database. @throws LockConfigurationError if the application has selected another one since the first command */
   settle(): void {
     const told = this.told();
     this.settled ??= told;

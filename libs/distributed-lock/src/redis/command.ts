@@ -9,8 +9,8 @@ import { asStoreError, asUnsureError } from './errors.js';
 const RANK = { release: 0, renew: 1, acquire: 2 };
 
 /**
- * Returned by `read` when a command reached the server after its not-after, and was not executed: our estimate of its time was
- * old.
+ * Returned by `read` if the command reached the server after its not-after and so was not executed: our estimate of the server's
+ * time was out of date.
  */
 export const TOO_LATE = Symbol('too late');
 
@@ -21,14 +21,14 @@ export abstract class RedisCommand<Result = unknown> extends Linked {
   abstract readonly key: string | undefined;
   abstract readonly priority: Priority;
   readonly flush: Flush | undefined;
-  /** True for a command that may be executed twice. A new connection repeats it when an idle one did not answer. */
+  /** True for a command that may be executed twice. If an idle connection does not answer, a new connection sends it again. */
   readonly isRepeatable: boolean = false;
 
   /** When its deadline starts: at the call, and anew when its first copy is written. */
   since = 0;
   /** When its latest copy was written. */
   sent = NOT_SENT;
-  /** Its first copy got no reply, and may still be executed. */
+  /** This is the second copy. The first one got no reply, and may still be executed. */
   isSecondCopy = false;
   /** The server has refused it once, because it came after its not-after. */
   wasTooLate = false;
@@ -37,12 +37,12 @@ export abstract class RedisCommand<Result = unknown> extends Linked {
 
   /** Writes the command, maybe long after its caller asked. Throws if it must not be written now. */
   abstract send(client: RedisClient): Promise<unknown>;
-  /** @returns `TOO_LATE` to be sent once more, now that the reply has told the server's time */
+  /** Interprets the reply. @returns `TOO_LATE` if the command must be sent again, now that the reply has told us the server's time */
   abstract read(value: unknown, receivedAt: number): Result | typeof TOO_LATE;
 
   /**
-   * The server replied with an error. Resolves with the reply to another request that the command sends instead, or rejects with
-   * the `LockStoreError` for its caller.
+   * Called when the server replies with an error. Resolves with the reply to another request that the command sends instead, or
+   * rejects with the `LockStoreError` for its caller.
    */
   recover(_client: RedisClient, error: unknown): Promise<unknown> {
     return Promise.reject(asStoreError(error, this.key));
@@ -71,9 +71,9 @@ export abstract class RedisCommand<Result = unknown> extends Linked {
 type Priority = keyof typeof RANK;
 
 /**
- * When a command leaves. `now`: ahead of what follows in this turn of the event loop. `when idle`: at once if no other
- * command is in flight, since a caller awaits the reply. Otherwise it shares a system call with the other commands of this
- * turn.
+ * When a command is written to the socket. `now`: before this turn of the event loop goes on. `when idle`: at once if no other
+ * command is in flight, because a caller awaits the reply; otherwise together with the other commands of this turn, in one system
+ * call. `undefined`: together with the others of this turn.
  */
 type Flush = 'now' | 'when idle';
 

@@ -19,7 +19,10 @@ import {
   unknown,
 } from './errors.js';
 
-/** With more commands in flight the last would be executed after their not-after. The others are written as replies come. */
+/**
+ * With more commands in flight, the server would reach the last ones after their not-after. Further commands are sent as replies
+ * come in.
+ */
 export const MAX_IN_FLIGHT = 2000;
 
 /**
@@ -31,7 +34,7 @@ export const MAX_IN_FLIGHT = 2000;
  */
 export class RedisConnection {
   readonly serverClock: ServerClock;
-  /** How Redisson's clients of this deployment publish. */
+  /** The command by which Redisson's clients publish on these servers. Our scripts use the same one. */
   publish: PublishCommand = 'PUBLISH';
   /** How many connections there have been, one after the other. */
   generation = 0;
@@ -84,7 +87,10 @@ export class RedisConnection {
     client.open();
   }
 
-  /** @throws LockStoreError: `unreachable` if it was never written, `unknown` if it was and no reply came, or as the reply says */
+  /**
+   * Sends the command. @throws LockStoreError: `unreachable` if it was never written, `unknown` if it was written and no reply
+   * came, otherwise what the reply says
+   */
   run<Result>(command: RedisCommand<Result>): Promise<Result> {
     return new Promise((resolve, reject) => this.start(command, resolve, reject));
   }
@@ -117,7 +123,7 @@ export class RedisConnection {
     return undefined;
   }
 
-  /** A client of node-redis does not tell that it was sent `SELECT`. */
+  /** Asks the client again, because a client of node-redis emits no event when the application sends `SELECT`. */
   private refreshDatabase(): void {
     const { database } = this.client;
     if (database.isSettled && database.refresh) inBackground(database.refresh(), () => undefined);
@@ -132,7 +138,7 @@ export class RedisConnection {
     this.prepareConnection();
   }
 
-  /** Finds out whether an idle connection still exists. Without a reply it is replaced. */
+  /** Pings an idle connection. If no reply comes, the connection is replaced. */
   probe(): void {
     // A cluster has many connections: a reply of one says nothing about the others.
     const isBusy = this.inFlight.size > 0 || !this.idleProbe.isIdle(this.clock.now());
@@ -176,7 +182,7 @@ export class RedisConnection {
       cancel?.();
     }
     if (this.isClosed) return;
-    // The application may have chosen another one meanwhile.
+    // The application may have selected another database meanwhile.
     if (database !== this.client.database.current) return this.onReady();
     this.generation += 1;
     this.isReady = true;
@@ -189,15 +195,16 @@ export class RedisConnection {
   private async select(database: number): Promise<void> {
     if (database === this.selected) return;
     this.selected = database;
-    // In upper case: ioredis would note it in lower case, and select by itself on the next connection, with a promise that nobody has.
+    // In upper case: ioredis would remember a `select` in lower case and repeat it on the next connection, by a promise whose error
+    // nobody handles.
     await this.client.call('SELECT', [database]);
   }
 
   private onUnready(error: unknown): void {
-    // A cluster client stays connected. Only the next connection is prepared, so this one has to go.
+    // The client of a cluster stays connected. Commands that prepare a connection are sent only on a new one, so this one has to go.
     if (this.client.isCluster && this.client.isReady) this.client.drop();
     else this.drop();
-    // Set last, because a client may tell the end of its connection as an error, too.
+    // After the drop, which may emit an error, too: this error is the one that says why.
     this.onFailure(error);
   }
 
@@ -226,7 +233,7 @@ export class RedisConnection {
     this.waiting.push(command);
   }
 
-  /** A client of a cluster replaces a silent node by itself. */
+  /** Replaces the connection. The client of a cluster itself replaces a node that is silent. */
   private drop(): void {
     if (this.client.isCluster) return this.idleProbe.end();
     this.isReady = false;
@@ -260,7 +267,7 @@ export class RedisConnection {
     if (isShared && command.flush === 'now') this.client.writeNow?.();
   }
 
-  /** A reply to a first copy is ignored once there is a second one. */
+  /** Waits for the reply to one copy of the command. A reply to the first copy is ignored as soon as there is a second one. */
   private follow(command: RedisCommand, reply: Promise<unknown>): void {
     const { isSecondCopy } = command;
     reply.then(
@@ -312,7 +319,10 @@ export class RedisConnection {
     this.writeWaiting();
   }
 
-  /** The next connection goes to the present master. This command fails by its own error, and not by the end of this connection. */
+  /**
+   * The server has become a replica. Drops the connection, so that the next one goes to the present master. This command fails with
+   * the server's error, not with the loss of the connection.
+   */
   private onReadOnly(command: RedisCommand, error: unknown): void {
     if (this.inFlight.remove(command)) command.fail(asStoreError(error, command.key));
     this.drop();
@@ -320,7 +330,7 @@ export class RedisConnection {
 
   // --- deadlines ------------------------------------------------------------------------------------------------
 
-  /** A cluster has many connections: a reply of one says nothing about the others. */
+  /** Restarts the deadline, except on a cluster: it has many connections, and a reply on one says nothing about the others. */
   private onAnswer(now = this.clock.now()): void {
     this.idleProbe.onReply(now);
     if (!this.client.isCluster) this.deadline.onReply(now);
@@ -370,7 +380,7 @@ async function measureTime(client: RedisClient, clock: Clock, serverClock: Serve
 /** Redisson publishes to sharded channels on a cluster whose servers have them, which is so from Redis 7 on. */
 type PublishCommand = 'PUBLISH' | 'SPUBLISH';
 
-/** Asks as Redisson does whether the server has sharded channels. */
+/** Asks, as Redisson does, whether the server has sharded channels. */
 async function publishCommandOf(client: RedisClient): Promise<PublishCommand> {
   if (!client.isCluster) return 'PUBLISH';
   return client.call('pubsub', ['SHARDNUMSUB']).then(
@@ -400,7 +410,7 @@ class IdleProbe {
     return now - this.repliedAt > IDLE_MS;
   }
 
-  /** The oldest command in flight was written on an idle connection. */
+  /** Called when a command is written on an idle connection on which no other command is in flight. */
   begin(): void {
     this.end();
     this.isOpen = true;
@@ -417,7 +427,10 @@ class IdleProbe {
     if (this.isOpen) this.end();
   }
 
-  /** @param onAnswer gets each node that answers on a second connection before any reply has come */
+  /**
+   * Opens a second connection to each node, unless that has happened already. @param onAnswer gets each node that answers there
+   * before any reply has come on the first connection
+   */
   ask(nodes: readonly RedisNode[], onAnswer: (node: RedisNode) => void): void {
     this.asking ??= nodes.map((node) => node.askBeside(() => onAnswer(node)));
   }
@@ -426,7 +439,7 @@ class IdleProbe {
     return this.isOpen && isRepeatable && !isSecondCopy;
   }
 
-  /** @param ms how long a command may take */
+  /** How long the command may go without a reply: half of `ms` while it may be repeated and no server has been asked, otherwise `ms`. */
   timeoutOf(command: RedisCommand, ms: number): number {
     return this.mayRepeat(command) && !this.asking ? ms / 2 : ms;
   }

@@ -49,7 +49,7 @@ export function forgetArguments(error: unknown): void {
   if (lastNodeError !== error) forgetArguments(lastNodeError);
 }
 
-/** The reason tells the caller what to do: wait, give up, or mend something. */
+/** Makes the error for the caller. Its reason tells the caller what to do: wait, give up, or mend something. */
 export function asStoreError(cause: unknown, key: string | undefined): LockStoreError {
   if (cause instanceof LockStoreError) return cause;
   const detail = describe(cause);
@@ -74,7 +74,7 @@ export function unreachableError(detail: string, key: string | undefined, cause?
   return storeError('Redis', { reason: 'unreachable', detail }, { key, cause });
 }
 
-/** The request was never written. */
+/** The error of an acquire that was never sent, because its caller has left. */
 export function callerHasLeftError(key: string): LockStoreError {
   return new LockStoreError('Its caller has left before the request was sent', key, 'refused');
 }

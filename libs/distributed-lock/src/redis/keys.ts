@@ -30,7 +30,7 @@ export function holderEntryKey(keyPrefix: string, clientId: string): string {
 const QUEUE = /^nest_lock_queue:(?:\{([^}]*)\}$|\{[^}]*\}:(.+)$|([^]+)$)/;
 const PERMITS = /^([^]+):timeout$/;
 
-/** The names of the locks that a sorted set with this key may belong to: one that owners wait for, or permits. */
+/** The names of the locks that a sorted set with this key may belong to: as the queue of a lock, or as its permits. */
 export function lockNamesBeside(key: string): {
   readonly waitedFor: readonly string[];
   readonly permits: readonly string[];

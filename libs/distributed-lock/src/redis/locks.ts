@@ -46,7 +46,7 @@ export class RedisLocks implements LockStore {
   readonly commandTimeoutMs: number;
   readonly notifications$ = new Subject<Notification>();
   protected readonly connection: RedisConnection;
-  /** The holder believes in a grant by notification before a renewal has confirmed it. */
+  /** Whether a holder may believe in a grant by notification before a renewal has confirmed it. */
   private readonly trustsNotifiedGrants: boolean;
   private readonly scripts: ScriptContext;
   private readonly subscriber: RedisNotifications;
@@ -66,8 +66,8 @@ export class RedisLocks implements LockStore {
     const { isCluster } = client;
     if (isCluster) refuseOnCluster(options);
     this.address = client.address;
-    // Not if the client writes in a later turn: a caller that blocks the event loop would hold up the confirming renewal.
-    // Not with `minReplicaAcks`: the replicas of that renewal are counted first.
+    // Not if the client writes in a later turn of the event loop: a caller that blocks the loop would hold up the confirming
+    // renewal. Not with `minReplicaAcks`: a grant counts only if the replicas have that renewal.
     this.trustsNotifiedGrants = client.writesAtOnce && minReplicaAcks === 0;
     const rights = new AccessRights(
       { user: client.user, keyPrefix, isCluster, countsReplicas: minReplicaAcks > 0 },
@@ -120,7 +120,7 @@ export class RedisLocks implements LockStore {
     return this.run(() => new ForceCommand(key, force, this.scripts));
   }
 
-  /** A foreign client does not subscribe to such a channel, so it is not told of a takeover. */
+  /** Publishes the takeover on the holder's channel. A foreign client has no such channel, so it cannot be notified. */
   async announceTakeover({ owner, graceMs, by }: TakeoverNotice): Promise<'announced' | 'nobody to tell'> {
     if (!isOurs(owner) || isPlaceholder(owner)) return 'nobody to tell';
     const channel = notificationChannel(owner.slice(0, owner.lastIndexOf(':')));
@@ -169,7 +169,7 @@ export class RedisLocks implements LockStore {
     return this.run(() => new PlainCommand(this.scripts.rights, write));
   }
 
-  /** Rejects for a key that cannot be locked. */
+  /** Makes the command and sends it. Rejects, and never throws, for a key that cannot be locked. */
   private run<Result>(makeCommand: () => RedisCommand<Result>): Promise<Result> {
     const { connection } = this;
     return promiseOf(() => {
@@ -180,7 +180,8 @@ export class RedisLocks implements LockStore {
 
   private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: NotifiedGrant): void {
     const { serverClock } = this.connection;
-    // With -Infinity the owner renews before a caller enters. `validityOf` answers so, too, if less than a third of the lease is left.
+    // With -Infinity the owner renews before it lets a caller in. `validityOf` returns that, too, if less than a third of the lease
+    // is left.
     const validUntil = this.trustsNotifiedGrants ? serverClock.validityOf(grantedAt, leaseMs) : -Infinity;
     this.scripts.onToken(lastToken);
     this.subscriber.stopListeningToForeignClients(owner);

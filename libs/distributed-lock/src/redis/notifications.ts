@@ -21,11 +21,11 @@ const TAKEOVER = /^([1-9]\d{0,10}) (.+)$/s;
  */
 export class RedisNotifications {
   /**
-   * Each acquire request carries it, and each notification for that waiter repeats it. Any client may publish, but only one
-   * that may read the locks can forge a grant.
+   * Random text that each acquire request carries and each notification for that waiter repeats. Any client may publish, but only
+   * one that may read the locks knows the nonce and can forge a grant.
    */
   readonly nonce: string;
-  /** What follows the owner in a message that repeats the nonce. */
+  /** Matches what follows the owner in a `granted` message, if the message repeats the nonce. */
   private readonly granted: RegExp;
   private readonly recheck: RegExp;
   private readonly ownChannel: string;
@@ -54,7 +54,8 @@ export class RedisNotifications {
     client.on('ready', () => inBackground(this.subscribe(), this.onNotSubscribed));
     client.on('close', () => this.onClosed());
     client.on('message', (channel, message) => this.onMessage(channel, message));
-    // A cluster client replaces its connections for sharded channels one by one, and subscribes on the new ones without an event.
+    // The client of a cluster replaces its connections for sharded channels one by one, and subscribes on the new ones without an
+    // event. Subscribe again, so that waiters recheck when that is done.
     client.on('shardsReplaced', () => this.subscribeSharded(this.foreign));
     client.open();
   }
@@ -68,8 +69,8 @@ export class RedisNotifications {
   }
 
   /**
-   * The owner waits behind no foreign client now; its own notifications go on. An open subscription looks to the scripts like
-   * a waiting Redisson client.
+   * Called when the owner does not wait behind a foreign client any more. Unsubscribes from Redisson's channel if no other owner
+   * needs it, because the scripts take a subscription for a waiting client of Redisson. Notifications to the owner itself go on.
    */
   stopListeningToForeignClients(owner: string): void {
     const channel = this.foreignChannels.get(owner);
@@ -88,7 +89,7 @@ export class RedisNotifications {
     return [...this.foreignChannels.keys()].filter((owner) => this.foreignChannels.get(owner) === channel);
   }
 
-  /** Finds out whether the connection still exists, since nothing is written on it otherwise. At most once per `RECHECK_MS`. */
+  /** Pings the connection, because nothing else is written on it and its loss would not be noticed. At most once per `RECHECK_MS`. */
   probe(): void {
     const now = this.options.clock.now();
     if (!this.isSubscribed || now - this.probedAt < RECHECK_MS) return;
@@ -120,12 +121,12 @@ export class RedisNotifications {
       await this.inTime(this.client.subscribe(channels));
       const isFirst = !this.isSubscribed;
       this.isSubscribed = true;
-      // Notifications from before the subscription are lost.
+      // Notifications from before the subscription are lost, so waiters recheck and holders renew.
       if (isFirst) this.listener.onNotification({ kind: 'gap' });
       else this.recheckNow(owner);
     } catch (error) {
       this.onNotSubscribed(error);
-      // The server has denied it, or the connection is lost again. Until the next one, waiters find their grants by rechecks.
+      // The server has denied it, or the connection is lost again. Until the next subscription, waiters find their grants by rechecks.
     }
     if (this.client.isCluster)
       this.subscribeSharded(this.foreign.filter((channel) => channels.includes(channel)));
@@ -139,7 +140,7 @@ export class RedisNotifications {
     }
   }
 
-  /** A connection that does not answer in time is replaced. */
+  /** Waits for a reply. If none comes within `commandTimeoutMs`, the connection is replaced. */
   private inTime<T>(reply: Promise<T>): Promise<T> {
     const { clock, commandTimeoutMs } = this.options;
     const cancel = giveUpAfter(clock, commandTimeoutMs, () => {
@@ -166,7 +167,10 @@ export class RedisNotifications {
 
   private readonly onNotSubscribed = (error: unknown): void => this.listener.onNotSubscribed(error);
 
-  /** Releases by foreign clients before the subscription to their channels are lost, and name no owner: waiters ask again. */
+  /**
+   * Makes this owner recheck, or all waiters. The message of a foreign client names no owner, and one from before the subscription
+   * is lost.
+   */
   private recheckNow(owner?: string): void {
     this.listener.onNotification({ kind: 'recheck', afterMs: 0, ...(owner !== undefined && { owner }) });
   }
@@ -217,7 +221,7 @@ interface NotificationOptions {
   readonly commandTimeoutMs: number;
 }
 
-/** A grant as the script wrote it. The store decides how long it is valid now. */
+/** A grant as the script's notification describes it. The store works out how long it is valid. */
 export interface NotifiedGrant {
   readonly owner: string;
   readonly token: number;

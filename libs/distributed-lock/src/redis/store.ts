@@ -56,7 +56,10 @@ class ReplicatedLocks extends RedisLocks {
     return reply;
   }
 
-  /** The core does not release an owner that the store has never known. */
+  /**
+   * Forgets the owner of an acquire that failed or was refused, if the store has never queued it: the core will not release such an
+   * owner.
+   */
   private onNotQueued({ owner, ticket }: AcquireRequest): void {
     if (ticket === 0) this.withoutReplicaCheck.delete(owner);
   }
@@ -104,7 +107,7 @@ class ReplicatedLocks extends RedisLocks {
     this.withoutReplicaCheck.delete(owner);
   }
 
-  /** A `WAIT` in flight may have begun before the write, so the one after it counts. */
+  /** Counts the replicas. A `WAIT` in flight may have begun before the caller's write, so the caller gets the count of the next one. */
   private count(): Promise<Count> {
     this.next ??= this.counting.then(() => {
       this.next = undefined;

@@ -53,9 +53,10 @@ export function checkRedisTarget(target: unknown): asserts target is RedisTarget
 }
 
 /**
- * Refuses a `keyPrefix` of the client, which locks do not have: their names are `keyPrefix` of the module, and the key.
+ * Refuses a client that has a `keyPrefix` of its own, because locks do not get it: their names are the `keyPrefix` of the module,
+ * and the key.
  *
- * @throws LockConfigurationError unless the module says the same
+ * @throws LockConfigurationError unless the module has the same prefix
  */
 export function checkKeyPrefix(target: RedisTarget, keyPrefix: string): void {
   const own = isNodeRedisClient(target) ? nodeRedisKeyPrefix(target) : keyPrefixOf(target);
@@ -91,14 +92,20 @@ function checkUrl(url: string): void {
   optionsOfUrl(url);
 }
 
-/** As ioredis reads it: a URL, a path, or the rest of a URL. An `@` after a `?` or a `#` belongs to a password that is cut there. */
+/**
+ * Whether ioredis finds a host in this text: a URL, a path, or the rest of a URL. If an `@` follows a `?` or a `#`, the password
+ * contains that character, and ioredis would cut the URL there.
+ */
 function hasHost(url: string, hasScheme: boolean): boolean {
   if (/^\/(?!\/)/.test(url)) return true;
   const whole = hasScheme ? url : url.startsWith('//') ? `redis:${url}` : `redis://${url}`;
   return !/[?#].*@/.test(url) && URL.canParse(whole) && new URL(whole).hostname !== '';
 }
 
-/** True for a host from an environment variable that is not set, for example. ioredis would use localhost, with the given port. */
+/**
+ * Whether a host is given and empty, for example from an environment variable that is not set. ioredis would use localhost, with
+ * the given port.
+ */
 function hasEmptyHost(options: Given): boolean {
   const others = PLACES.filter((name) => name !== 'host' && name !== 'port');
   return 'host' in options && isEmpty(options['host']) && others.every((name) => isEmpty(options[name]));

@@ -20,18 +20,21 @@ import {
 /** How often a waiter rechecks while it is not subscribed. */
 export const UNSUBSCRIBED_RECHECK_MS = 250;
 /**
- * The least initial lease of a grant by notification, unless the lease is shorter. A waiter that has crashed blocks the queue
- * for that long.
+ * The shortest initial lease of a grant by notification, unless the whole lease is shorter. If the waiter has crashed, its grant
+ * blocks the queue for this long.
  */
 export const MIN_INITIAL_LEASE_MS = 1000;
-/** The longest lease of a common acquire request. Its tokens are kept for a day, which must be twice the lease at least. */
+/**
+ * The longest lease for which the acquire script may take its short path. That path keeps the token counter for a day, and the
+ * counter must be kept for at least twice the lease.
+ */
 const MAX_PLAIN_MS = 43_200_000;
 
 export interface AcquireContext {
   readonly scripts: ScriptContext;
   readonly notifications: RedisNotifications;
   readonly guard: RestartGuard | undefined;
-  /** Releases in the background what may have been acquired. */
+  /** Releases in the background a lock that the request may have acquired. */
   readonly releaseInBackground: (request: AcquireRequest) => void;
 }
 
@@ -43,9 +46,9 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   override readonly flush = 'when idle';
   override readonly isRepeatable = true;
   private readonly owner: OwnerRequests;
-  /** An earlier copy that was never answered may be executed after the one that was. */
+  /** An earlier copy of this request got no reply, so the server may execute it after the copy that was answered. */
   private mayComeLate = false;
-  /** The latest copy is written, and not answered yet. */
+  /** The latest copy was sent and has no reply yet. */
   private isOpen = false;
 
   /** @throws LockKeyError for a key that a cluster cannot take */
@@ -87,10 +90,10 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   }
 
   /**
-   * The command is about to be written.
+   * Records that a copy of this request is about to be sent.
    *
-   * @returns the not-after
-   * @throws LockStoreError if it must not be written now: an owner must not acquire after its release
+   * @returns the not-after of the copy
+   * @throws LockStoreError if the owner is being released: it must not acquire after its release
    */
   private onWrite(): number {
     this.isOpen = false;
@@ -130,7 +133,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     this.context.owners.endRequest(this.request.owner);
   }
 
-  /** An earlier copy may still be executed: then the outcome is unknown. */
+  /** The error if the restart guard refused. The outcome is unknown if an earlier copy may still be executed. */
   private unready(leftMs: number): LockStoreError {
     const { longestLeaseMs } = this.store.guard as RestartGuard;
     const message = `Redis is not ready: it came back without its data, and leases that it has forgotten may run for another ${leftMs} ms (restartGuardMs is ${longestLeaseMs}).`;
@@ -186,8 +189,9 @@ export function asRemaining(pttl: number): number {
 }
 
 /**
- * Grants nothing on a server that has lost its data until every lease that it has forgotten is over: the "delayed restart" of
- * Redlock's description (redis.io, Distributed locks), without an operator. The acquire script checks a mark.
+ * Settings of the restart guard: a server that has lost its data grants nothing until every lease that it has forgotten has
+ * expired. This is the "delayed restart" of Redlock's description (redis.io, Distributed locks), without an operator. The acquire
+ * script implements it by a mark.
  */
 interface RestartGuard {
   /** The key of the mark. A server that has lost its data has lost the mark, too. */
@@ -195,7 +199,7 @@ interface RestartGuard {
   readonly longestLeaseMs: number;
 }
 
-/** A command without a script, about no single lock. May be executed twice. */
+/** A command that runs no script and concerns no single lock. May be executed twice. */
 export class PlainCommand<Reply> extends RedisCommand<Reply> {
   readonly key = undefined;
   readonly priority = 'acquire';

@@ -23,8 +23,8 @@ const SLOTS = 16_384;
 type Ask = <Reply>(write: (client: RedisClient) => Promise<Reply>) => Promise<Reply>;
 
 /**
- * Why a name is on the page: it is the whole prefix that was asked for, its hash looks like a lock, or owners wait for it. What is
- * not a lock after all is an error only of a name that is waited for.
+ * Why a name is on the page: the caller asked for exactly this name, its hash looks like a lock, or owners wait for it. If the key
+ * turns out to be no lock, the page leaves out a name of the first two kinds. A name that owners wait for makes the page fail.
  */
 type Evidence = 'asked for' | 'looks held' | 'waited for';
 
@@ -36,15 +36,15 @@ interface NamesFound {
 /**
  * Finds locks that are held or waited for, those of other libraries as well.
  *
- * 1. The server picks keys by their type while it scans: hashes first, because a lock is a hash, then the sorted sets of queues and
- *    of permits. So counters of tokens, which stay for a day after a lock, cost nothing.
+ * 1. The server picks keys by their type while it scans: first hashes, because a lock is a hash, then the sorted sets of queues and of
+ *    permits. So the token counters, which stay for a day after their lock, are never sent to this process.
  * 2. A hash may be data of the application. Two short commands tell whether it looks like a lock.
- * 3. The scan goes on at the cursor of the page before, from master to master on a cluster. A cursor of SCAN is worth nothing
- *    after a restart of its server or on another master, so the scan begins again when the servers are not the same any more.
+ * 3. Each page continues the scan at the cursor of the page before, on a cluster from master to master. A cursor of SCAN is worthless
+ *    after a restart of its server and on another master, so the scan starts again from the beginning if the servers have changed.
  *
  * @param prefix what the names begin with, prefix of the store included
  * @param canLock whether a lock can have this name
- * @throws LockStoreError on the page after the last one, when some slots of a cluster have no master that answers
+ * @throws LockStoreError on the page after the last one, if some slots of a cluster have no master that answers
  */
 export async function findNames(
   ask: Ask,
@@ -94,7 +94,10 @@ function escaped(prefix: string): string {
 /** The field of a plain lock, which is its only one: client and thread of the owner. */
 const OWNER = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}:-?\d+$/i;
 
-/** The names of hashes with the shape of a lock: one field that is an owner, or a mode. The script that inspects them looks closer. */
+/**
+ * Picks the names whose hash has the shape of a lock: one field that is an owner, or a mode. The script that inspects them looks
+ * closer.
+ */
 async function likeLocks(names: readonly string[], ask: Ask): Promise<readonly string[]> {
   if (names.length === 0) return [];
   const lengths = await ask((client) => Promise.all(names.map((name) => peek(client, 'hlen', [name]))));
@@ -121,7 +124,7 @@ async function peek(client: RedisClient, command: string, words: readonly string
   });
 }
 
-/** @param error of the script that inspects the name */
+/** Whether this error of the inspecting script means that the key is no lock, so that the page leaves it out. */
 export function isNoLock({ reason, cause }: LockStoreError, evidence: Evidence | undefined): boolean {
   if (reason !== 'refused') return false;
   return evidence === 'asked for' || (evidence === 'looks held' && isWrongType(cause));
@@ -133,7 +136,7 @@ export function isNoLock({ reason, cause }: LockStoreError, evidence: Evidence |
 interface Servers {
   /** Those that answer, in the order in which they are scanned. */
   readonly nodes: readonly RedisNode[];
-  /** Differs after a restart of one of them, and after any change of masters and slots. */
+  /** A hash that changes when one of them restarts, and with any change of masters and slots. */
   readonly id: string;
   /** Masters of a cluster that do not answer, and why. */
   readonly unanswered: readonly string[];
@@ -160,7 +163,7 @@ async function serversOf(ask: Ask): Promise<Servers> {
 }
 
 interface Master {
-  /** As the cluster tells it, where the client may know the node by another address. */
+  /** The address that the cluster announces. The client may know the node by another one. */
   readonly address: string;
   /** The address and the ranges of its slots. */
   readonly name: string;
@@ -171,9 +174,9 @@ interface Master {
 }
 
 /**
- * The masters that the cluster tells now, with the connection of the client to each.
+ * Asks the cluster for its present masters, and finds the client's connection to each.
  *
- * @throws LockStoreError when the client takes two masters for one, because slots have moved and it has not learned of it
+ * @throws LockStoreError if the client has the same connection for two masters: slots have moved, and it has not noticed yet
  */
 async function mastersOf(client: RedisClient): Promise<readonly Master[]> {
   if (!client.isCluster)
@@ -198,7 +201,7 @@ async function mastersOf(client: RedisClient): Promise<readonly Master[]> {
 
 type SlotRange = readonly [first: number, last: number, master?: readonly [host: string, port: number]];
 
-/** As the first master that answers tells them. */
+/** The slots of the cluster and their masters, from the master that answers first. */
 async function slotRanges(client: RedisClient): Promise<readonly SlotRange[]> {
   const replies = client.masters().map((node) => node.call('cluster', ['SLOTS']));
   try {
@@ -209,7 +212,7 @@ async function slotRanges(client: RedisClient): Promise<readonly SlotRange[]> {
   }
 }
 
-/** Names one run of a server: its cursors of SCAN are worth nothing in the next. Empty for a server that does not tell. */
+/** The id of this run of the server. A cursor of SCAN is worthless after a restart. Empty if the user has no right to `INFO`. */
 async function runOf(node: RedisNode | undefined): Promise<string> {
   if (!node) throw new Error('the client has no connection to it');
   const text = await node.call('info', ['server']).catch((error: unknown) => {
@@ -223,7 +226,7 @@ function idOf(parts: readonly string[]): string {
   return createHash('sha1').update(parts.join(' ')).digest('hex').slice(0, 8);
 }
 
-/** Where the page begins: at the beginning, too, when the servers have changed since the page before. */
+/** Where this page begins to scan: where the page before ended, or at the very beginning if the servers have changed since. */
 function placeIn(cursor: string | undefined, id: string): { stretch: number; place: string } {
   if (cursor === undefined) return { stretch: 0, place: '0' };
   const [, of, stretch, place] = /^([\da-f]{8})\.(\d+)\.(\d+)$/.exec(cursor) ?? [];

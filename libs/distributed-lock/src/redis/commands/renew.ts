@@ -32,9 +32,9 @@ type Replies = readonly RenewalReply[];
 /** Base class of the commands that restart one lease or several. */
 abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, Replies> {
   readonly priority = 'renew';
-  /** For how long an earlier request may still be executed, and shorten one of the leases. */
+  /** For how many ms an earlier request without a reply may still be executed, and shorten one of the leases. */
   unsureForMs = 0;
-  /** The leases that the last copy asks for, while it has no answer. */
+  /** The leases that the latest copy requests, while it has no reply. */
   private written: readonly LeaseRequest[] | undefined;
   private closesBefore = 0;
 
@@ -52,10 +52,10 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
   }
 
   /**
-   * The command is about to be written.
+   * Records that a copy of this command is about to be sent.
    *
-   * @returns the not-after
-   * @throws LockStoreError for a second copy after a newer renewal of one of its owners, which must be executed last
+   * @returns the not-after of the copy
+   * @throws LockStoreError for a second copy if one of its owners has sent a newer renewal since, which must be executed last
    */
   protected onWrite(): number {
     const isAgain = this.wasTooLate || this.isSecondCopy;
@@ -73,7 +73,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
   }
 
   protected onAnswered(): void {
-    // A cluster client itself repeats commands that a closed connection has not answered, so nobody knows which copy was answered.
+    // The client of a cluster itself repeats commands whose connection closed before the reply. Then nobody knows which copy was answered.
     this.settleCopies(this.context.connection.nodeCloses === this.closesBefore ? 'answered' : 'given up');
   }
 
@@ -156,7 +156,7 @@ export class Renewals {
     this.delays = new Delays(context.connection.clock);
   }
 
-  /** Never rejects. */
+  /** Never rejects: a renewal that failed gets the reply `unknown`. */
   async run(renewals: readonly Renewal[]): Promise<Replies> {
     for (const renewal of renewals) this.context.owners.beginRequest(renewal.owner).latestRenewal = renewal;
     if (renewals.length === 1) return this.renew(renewals);
@@ -201,8 +201,9 @@ export class Renewals {
   }
 
   /**
-   * Repeats the renewal once an earlier, unanswered request with a shorter lease can no longer be executed, because that request
-   * would shorten the lease (`extend` to less and then to more, on a connection that breaks).
+   * Renews one lease. An earlier request with a shorter lease that got no reply may be executed late and shorten this lease
+   * (`extend` to less and then to more, on a connection that breaks). So the renewal is repeated as soon as that request can no
+   * longer be executed.
    */
   private async renewForSure(renewal: Renewal): Promise<Replies> {
     const { context } = this;
@@ -235,7 +236,7 @@ class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
     this.flush = request.flush;
   }
 
-  /** Every copy names the same tokens. A copy with another last token would let the server give one out twice. */
+  /** Every copy of a release names the same tokens. A copy with another last token would let the server give out one token twice. */
   protected args(): Arguments {
     const { owner, claim, used, holdUntil } = this.request;
     const { connection, minToken, serverFields, sharesTokens } = this.context;
@@ -270,9 +271,9 @@ export function releaseCopies(
 
 type ForceScriptReply = ReplyOf<typeof forceScript>;
 
-/** In the order in which the script numbers them. */
+/** The script replies with the index of one of these. */
 const REPLIES: readonly ForceReply[] = ['not held', 'released', 'held by another'];
-/** Each name of an owner, in Redis or in a snapshot. Others hold nothing, and the script could not read all of them. */
+/** Every owner in Redis or in a snapshot has such a name. Other names hold nothing, and the script could not parse all of them. */
 const OWNER_NAME = /^[\x20-\x7e]+$/;
 
 export class ForceCommand extends ScriptCommand<ForceScriptReply, ForceReply> {

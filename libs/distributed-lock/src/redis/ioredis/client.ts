@@ -69,8 +69,8 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   }
 
   /**
-   * Connects again also where ioredis gives up for good: if a failover is announced while it looks for the master, or no
-   * Sentinel answers and its own retries are off.
+   * Connects. Connects again, too, if ioredis gives up for good: because a failover is announced while it looks for the master, or
+   * because no Sentinel answers and its own retries are off.
    */
   open(): void {
     const { clock, chance } = this.settings;
@@ -78,7 +78,7 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
     const connect = (): void => {
       const told = this.errors;
       inBackground(this.client.connect(), (error) => {
-        // An event has said why already, where this error says only that the connection is closed.
+        // If an event has said why already, do not emit this error: it says only that the connection is closed.
         if (this.errors === told) this.emit('error', error as Error);
       });
     };
@@ -107,7 +107,7 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
     return this.client.sendCommand(new this.EvalSha(sha, keys, args)) as Promise<unknown>;
   }
 
-  /** In parts, because there is a channel for each key of another library for which this process waits. */
+  /** In several commands if there are many channels: one for each key of another library for which this process waits. */
   subscribe(channels: readonly string[]): Promise<unknown> {
     const parts: Promise<unknown>[] = [];
     for (let i = 0; i < channels.length; i += MAX_CHANNELS)

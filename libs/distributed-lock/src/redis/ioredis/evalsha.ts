@@ -13,7 +13,7 @@ const OPTIONS = { replyEncoding: 'utf8' } as const;
 type EvalShaClass = new (sha: string, keys: WireKeys, args: Arguments) => Command;
 
 /**
- * How `client` runs a script by its hash.
+ * The class of the command by which `client` runs a script by its hash.
  *
  * @returns `undefined` for a client of another copy of ioredis, which takes only commands of its own
  */
@@ -23,7 +23,7 @@ export function evalShaClassFor(client: Redis | Cluster): EvalShaClass | undefin
   return isKnown ? evalShaOf(ioredis.Command) : undefined;
 }
 
-/** The command that ioredis would make, with a text of our own. */
+/** Makes the class of an `EVALSHA` command whose RESP text is built from the prepared text of `WireKeys`. */
 export function evalShaOf(Base: typeof Command): EvalShaClass {
   return class EvalSha extends Base {
     constructor(
@@ -150,8 +150,8 @@ const REDIS: OwnProtocol = {
 const NO_PASSWORD = 'Redis asks for a password: give it in the URL, as redis://:password@host';
 
 /**
- * Ends a connection that the server has taken and does not answer, since ioredis waits without an end between `connect` and
- * `ready`. Says what answers, if that is no Redis.
+ * Ends a connection that the server has accepted and does not answer, because ioredis waits without a limit between `connect` and
+ * `ready`. The error says what answers, if that is no Redis.
  *
  * @param silenceMs how long the server may send nothing
  */
@@ -190,7 +190,7 @@ export function watchHandshake(client: Redis, clock: Clock, silenceMs: number): 
 }
 
 /**
- * Runs `task` once `stream` has brought nothing for `ms`. Several round trips may follow each other meanwhile, and each of
+ * Runs `task` as soon as nothing has arrived on `stream` for `ms`. Several round trips may follow each other meanwhile, and each of
  * them may take that long.
  *
  * @returns a function that cancels it

@@ -147,8 +147,8 @@ export function checkNodesOfCluster(target: Cluster): void {
 }
 
 /**
- * Reads the database that the target uses now. `SELECT` changes that of a client, and is not among its options. A URL is read
- * once: the database is needed for each command.
+ * Makes a function that reads the database that the target uses now. After a `SELECT` the options of a client still name the old
+ * database, so the function reads the client's state. A URL is parsed once, because each command needs the database.
  */
 export function databaseReader(target: IoredisTarget): () => number {
   if (typeof target === 'string') {

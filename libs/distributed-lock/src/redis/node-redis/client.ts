@@ -63,7 +63,10 @@ class NodeRedisSentinelMaster extends NodeRedisSingle {
     for (const sentinel of this.sentinels) sentinel.close();
   }
 
-  /** Takes the first answer with the latest epoch. A Sentinel that is not connected yet is asked when it is. */
+  /**
+   * Asks the Sentinels for the master, and takes the first answer with the latest epoch. A Sentinel that is not connected yet is
+   * asked as soon as it is.
+   */
   protected find(signal: AbortSignal): Promise<NodeRedisPattern> {
     const { options } = this;
     const withinMs = openWithinMs(this.settings.commandTimeoutMs);

@@ -197,7 +197,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
 
   // --- slots ----------------------------------------------------------------------------------------------------
 
-  /** Reads the slots again, after a moment in which others may ask for the same. */
+  /** Reads the slots again after a short delay, so that several callers share one reading. */
   refreshSlots(): void {
     if (this.isClosed || this.cancelReading) return;
     const { clock, chance } = this.settings;
@@ -335,8 +335,8 @@ function slotsIn(reply: SlotsReply, asked: string): ClusterSlots {
 }
 
 /**
- * One server of a cluster, on a connection of its own that is replaced when it has brought no reply for `commandTimeoutMs`.
- * A command waits for a connection as long, because no other server can execute it.
+ * One server of a cluster, on a connection of its own. The connection is replaced if it has brought no reply for
+ * `commandTimeoutMs`. A command waits for a connection for the same time at most, because no other server can execute it.
  */
 class ClusterNode extends OneServer {
   private readonly inFlight = new Set<{ readonly since: number }>();

@@ -113,8 +113,8 @@ export function sentinelOptions(target: NodeRedisSentinel): SentinelOptions {
 let blank: NodeRedis | undefined;
 
 /**
- * A pattern for clients of one server with the options that `read` returns then. node-redis itself makes it, because a client for Sentinels or
- * for a cluster makes no client of one server.
+ * Makes a pattern for clients of one server, which have the options that `read` returns when they are made. node-redis itself makes
+ * the pattern, because a client for Sentinels or for a cluster makes no client of one server.
  *
  * @throws LockConfigurationError if node-redis is not installed, or is part of a bundle
  */

@@ -105,7 +105,7 @@ export abstract class NodeRedisSingle extends EventEmitter<ClientEvents> impleme
     this.kept.lose(this.kept.current, new Error('the connection was silent'));
   }
 
-  /** Counts from now on, because node-redis does not show the bytes of its connection. */
+  /** Runs `task` after `ms`, whatever arrives meanwhile, because node-redis does not show the bytes of its connection. */
   afterSilence(ms: number, task: () => void): () => void {
     return giveUpAfter(this.settings.clock, ms, task);
   }

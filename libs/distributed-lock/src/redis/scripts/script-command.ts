@@ -71,7 +71,7 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
 interface ScriptTarget {
   /** The lock that the script is run for, in messages. */
   readonly key: string;
-  /** It decides the channel on which foreign clients learn of a release. */
+  /** The kind of claim, which decides the channel on which foreign clients are notified of a release. */
   readonly kind: Claim['kind'];
   /** The Redis keys of the script; default: the five keys of this lock. */
   readonly keys?: WireKeys;
@@ -114,12 +114,15 @@ export class ScriptContext {
     this.minToken = Math.max(this.minToken, token);
   }
 
-  /** The last fields of a script's options, by which the script notifies clients. */
+  /** The last fields of a script's options. They tell the script how to notify clients on this server. */
   get serverFields(): string {
     return `"cluster":${this.isCluster},"publish":"${this.connection.publish}"`;
   }
 
-  /** In server time: the server refuses a request as too late once the deadline of its command is over. */
+  /**
+   * The not-after of a command that is sent now, in server time. The server refuses the command after the client has stopped
+   * waiting for it.
+   */
   notAfter({ now }: ClockReading): number {
     const { serverClock, commandTimeoutMs } = this.connection;
     return serverClock.earliest(now) + Math.ceil(commandTimeoutMs);

@@ -3,24 +3,25 @@
 -- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel, with the restart guard 6 mark
 -- ARGV  1 owner  2 lease  3 notAfter  4 min_token  5 options, with the restart guard 6 longest
 -- Options  kind, weight, permits, tokens, wait, ticket, initial_lease, subscribed, nonce, max_waiting, cluster, publish:
---          JSON after one digit, which is 1 where a free lock may be granted without reading them: kind "lock", one token, a lease of half a
---          day at most, and no tokens shared with foreign clients
--- Reply  now * 1000 + n                              granted, with this token, and nobody waits: the common case
---        {0, now}                                    too late: after its not-after, so nothing was done
+--          JSON after one digit. The digit is 1 if the script may grant a free lock without parsing the JSON:
+--          for the kind "lock", one token, a lease of at most half a day, and no tokens shared with foreign clients
+-- Reply  now * 1000 + n                              granted, and nobody waits; the number is the token: the common case
+--        {0, now}                                    too late: the request arrived after its notAfter, so the script did nothing
 --        {1, now, first token, last token, waiting}  granted
---        {2, now, holder, remaining, ticket}         queued, with max_waiting a 6th: how many others wait
+--        {2, now, holder, remaining, ticket}         queued; with max_waiting a sixth part says how many other owners wait
 --        {3, now, holder, remaining}                 busy, and the owner does not wait
---        {3, now, holder, remaining, 0, waiting}     busy, as max_waiting others wait
---        {4, now, left}                              unready: the restart guard grants nothing for so long
+--        {3, now, holder, remaining, 0, waiting}     busy, because max_waiting other owners wait already
+--        {4, now, left}                              unready: the restart guard grants nothing for another `left` ms
 --
--- Times are in ms. Only permits have weight and permits. An owner with wait 0 does not join the queue. One with a longer wait must
--- recheck within that time, or the next script that looks at it drops it. ticket 0 asks for a new ticket; it is a string, because cjson
--- writes only 14 digits. A waiter that is granted by a notification gets the initial_lease, and the notification repeats the nonce, so
--- that nobody else can forge it. remaining -1 is a lease without end.
+-- Times are in ms. Only the kind "permits" has the fields weight and permits. An owner with wait 0 does not join the queue. An
+-- owner with a longer wait must recheck within that time; otherwise the next script that looks at its place in the queue removes
+-- it. ticket 0 requests a new ticket; tickets are strings, because cjson writes only 14 digits of a number. A waiter that is
+-- granted the lock by a notification gets the initial_lease. The notification repeats the nonce, so that nobody else can forge it.
+-- remaining -1 is a lease that never expires.
 
 local owner, min_token = ARGV[1], tonumber(ARGV[4])
 
--- now, micros, text, KEEP_MS, TOKEN_KEEP_MS and FARTHEST_AHEAD are from here.
+-- Defines now, micros, text, KEEP_MS, TOKEN_KEEP_MS and FARTHEST_AHEAD.
 --@include lib/time.lua
 
 -- 1. Refuse a request that comes after its deadline. Its caller may have left by now, and then nobody would release the lock.
@@ -41,7 +42,7 @@ if is_plain and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
   if token then
     redis.call('HSET', KEYS[1], owner, '1')
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
-    -- The token mostly is the server's time in microseconds, so one number tells both.
+    -- Usually the token is the server's time in microseconds. Then the reply is one number, which tells the client both.
     if token == micros then return token end
     return { 1, now, token, token, 0 }
   end
@@ -58,8 +59,8 @@ options.max_waiting = nil -- The rest may become the note of this waiter, and ma
 --@include lib/waiters.lua
 --@include lib/grant.lua
 
--- A foreign client that listens counts as one more waiter, so that the holder's process starts its hand-off budget. An owner that has
--- reserved one token makes no local hand-off, so it need not know.
+-- A foreign client that is subscribed counts as one more waiter, so that the holder's process starts its hand-off budget. An owner
+-- that has reserved only one token makes no local hand-off, so the script does not look for foreign clients.
 local function granted(first, last)
   local foreign_clients = tokens == 1 and 0 or math.min(1, listeners(KEYS[5]))
   return { 1, now, first, last, redis.call('ZCARD', KEYS[2]) + foreign_clients }
@@ -88,7 +89,8 @@ local function join_queue()
   if not ticket then
     local tail = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')
     ticket = tonumber(options.ticket)
-    -- A ticket is a time. If the server loses the queue, waiters present their old tickets and stand ahead of newer ones again.
+    -- A new ticket is the server's time in microseconds. If the server loses the queue, waiters present their old tickets, and so
+    -- come before newcomers again.
     if ticket == 0 then ticket = math.max(micros, tonumber(tail[2] or 0) + 1) end
     redis.call('ZADD', KEYS[2], text(ticket), owner)
   end
@@ -130,7 +132,7 @@ local function queued_or_busy()
   end
   local ticket = join_queue()
   local waiting = redis.call('ZCARD', KEYS[2])
-  -- Further holders learn from the reply to their next renewal that others wait.
+  -- At most 16 holders are notified. The others learn from the reply to their next renewal that somebody waits.
   for i = 1, math.min(#inside, 16) do
     local holder = inside[i]
     if is_ours(holder) then notify(holder, 'contended ' .. holder .. ' ' .. waiting) end
@@ -138,15 +140,15 @@ local function queued_or_busy()
   return { 2, now, inside[1] or '', remaining, ticket, others or nil }
 end
 
--- 5. If others hold the lock, or the key is no lock, say so.
+-- 5. If others hold the lock, queue this owner or reply that the lock is busy. If the key holds data of the application, refuse.
 if not may_enter(kind, weight, permits) then
   local refused = refusal(kind)
   if refused then return redis.error_reply(refused) end
   return queued_or_busy()
 end
 
--- 6. If foreign clients have their turn now, wait. A new reader also waits if a foreign client has listened for long, because readers of
---    ours that keep joining would starve it.
+-- 6. If foreign clients have their turn now, wait. A new reader also waits if a foreign client has been subscribed for long, because
+--    readers of ours that keep joining would starve it.
 if foreign_turn_left() > 0 then return queued_or_busy() end
 if kind == 'shared' and redis.call('EXISTS', KEYS[1]) == 1 and foreign_clients_are_next() then return queued_or_busy() end
 

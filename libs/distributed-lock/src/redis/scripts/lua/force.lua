@@ -1,12 +1,13 @@
--- force.lua: takes the lock from its holders, tells those that are ours, and grants it to the next waiters.
+-- force.lua: takes the lock from its holders, notifies those that are ours, and grants the lock to the next waiters.
 --
 -- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel
 -- ARGV  1 min_token  2 cluster  3 publish  4 by  5 owners
 -- Reply  {outcome, now}
 --
--- owners is a JSON list of the only holders that lose the lock, or '' for all of them. outcome is 1 if a holder lost it, 2 if
--- others hold it, and 0 if nobody does. by says to people who takes the lock: a holder of ours gets a message "forced" with it,
--- if it is not '', and then "lost", which is all that releases before it understand.
+-- owners is a JSON list of the holders that lose the lock, or '' if all of them do. outcome is 1 if a holder lost the lock, 2 if
+-- only holders that are not in the list have it, and 0 if nobody has it. by names, for people, who takes the lock. Each of our
+-- holders that loses it gets a message "forced" with that name, unless the name is '', and then a message "lost", the only one of
+-- the two that older releases of this library understand.
 
 local min_token, cluster, publish, by = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[3], ARGV[4]
 
@@ -21,12 +22,12 @@ local kind, found = 'lock', type_of_lock()
 if found == 'hash' then kind = MODES[redis.call('HGET', KEYS[1], 'mode')] or 'lock'
 elseif found == 'string' or found == 'none' and type_of_permits() == 'zset' and not has_twin() then kind = 'permits' end
 local refused = refusal(kind)
--- A number without permits that are held may be data of the application.
+-- If key 1 is a number and nobody holds permits, the number may be data of the application. Do not delete it.
 if not refused and found == 'string' and type_of_permits() == 'none' then refused = NO_LOCK end
 if refused then return redis.error_reply(refused) end
 KEYS[5] = channel_of(kind)
 
--- Returns 1 if the owner of permits had some.
+-- Removes all permits of this owner. Returns 1 if it had any.
 local function take_permits(owner)
   local entry, weight = permit_of(owner), 0
   if not entry or type_of_permits() ~= 'zset' then return 0 end
@@ -34,7 +35,8 @@ local function take_permits(owner)
   return leave(entry, kind, weight)
 end
 
--- Returns 1 if the owner had the lock. A writer of Redisson may have a hold as a reader, too.
+-- Removes this owner from the hash. Returns 1 if it held the lock. A thread of Redisson that holds the write lock may hold the read
+-- lock, too, in a second field.
 local function take_lock(owner)
   if not string.find(owner, OWNER) then return 0 end
   redis.call('HDEL', holders_key, owner)

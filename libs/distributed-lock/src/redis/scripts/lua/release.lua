@@ -2,15 +2,15 @@
 --
 -- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel
 -- ARGV  1 owner  2 min_token  3 options
--- Options  kind, weight, permits, used, reserved, hold, cluster, publish: JSON after one digit. It is 0 where the script must read
---          them. It is 1 for the kind "lock" with PUBLISH, and neither used nor hold: not if nobody waits. It is 2 if tokens are not
---          shared with foreign clients besides: neither if a plain waiter (lib/waiters.lua) is next.
--- Reply  was holder (0 or 1)         only where the options were not read: the common case
+-- Options  kind, weight, permits, used, reserved, hold, cluster, publish: JSON after one digit. With 0 the script must parse it.
+--          With 1 (kind "lock", publish is PUBLISH, neither used nor hold) it need not if nobody waits. With 2 (the same, and no
+--          tokens shared with foreign clients) it need not if the next waiter is a plain one (lib/waiters.lua), either.
+-- Reply  was holder (0 or 1)         only if the script did not parse the JSON: the common case
 --        {was holder (0 or 1), now}
 --
--- Any number of executions is harmless. The tokens after used up to reserved go back; both are strings. hold is the rest of a
--- minimum hold, in ms: for this long an owner that no request names holds the key. The token key stays, because tokens must
--- keep growing after the lock is gone.
+-- The script may run any number of times for one release. The owner gives back the tokens that it has reserved and not used: those
+-- after used, up to reserved. Both are strings. hold is the rest of a minimum hold, in ms: for this long a placeholder holds the
+-- key, an owner for which no client sends requests. The token key stays, because tokens must keep growing after the lock is gone.
 
 local owner, min_token, digit = ARGV[1], tonumber(ARGV[2]), string.sub(ARGV[3], 1, 1)
 local is_common = digit ~= '0'
@@ -22,15 +22,14 @@ end
 
 local was_holder, receivers, waiting_keys
 if kind == 'lock' then
-  -- The delete comes first: it needs no memory, and what follows it may then write.
+  -- Delete before anything else. A Redis that is out of memory allows HDEL, and after a first write it allows the script all others.
   was_holder = redis.pcall('HDEL', KEYS[1], owner)
-  -- If the key is no hash any more, the owner holds nothing. Any other error is raised by the second HDEL.
+  -- If the key is no hash any more, the owner holds nothing. Any other error is raised again by the second HDEL.
   if type(was_holder) == 'table' then
     was_holder = redis.call('TYPE', KEYS[1]).ok == 'hash' and redis.call('HDEL', KEYS[1], owner) or 0
   end
-  -- Where nobody waits, and no grant is unconfirmed (its mark is in KEYS[3]), only foreign clients are notified. With an owner in
-  -- the queue all of this is left to hand_off.
-  -- The name of the queue of Redisson's fair lock follows from the name of the channel.
+  -- If nobody waits and no grant is unconfirmed (a mark in KEYS[3]), only foreign clients need a notification. If an owner waits,
+  -- hand_off takes care of both below. The name of the queue of Redisson's fair lock follows from the name of the channel.
   local fair_queue = 'redisson_lock_queue' .. string.sub(KEYS[5], #'redisson_lock__channel' + 1)
   waiting_keys = redis.call('EXISTS', KEYS[2], KEYS[3], fair_queue)
   if (is_common or not options.hold) and waiting_keys == 0 then
@@ -48,7 +47,7 @@ end
 if digit == '2' and was_holder == 1 and waiting_keys == 2 and redis.call('EXISTS', KEYS[1]) == 0 then
   local waiter = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
   local note = waiter and redis.call('HGET', KEYS[3], waiter) or ''
-  -- Other notes begin with no number.
+  -- Only the note of a plain waiter begins with a number. The comparison fails for any other note.
   if (tonumber(string.sub(note, 1, 13)) or 0) >= now then
     local channel = 'nest_lock_notify:' .. string.sub(waiter, 1, 36)
     local subscribed = redis.call('PUBSUB', 'NUMSUB', KEYS[5], channel)
@@ -79,9 +78,9 @@ local weight, permits, hold, cluster = options.weight, options.permits, options.
 --@include lib/waiters.lua
 --@include lib/grant.lua
 
--- Lowers the counters from the last token reserved to the last one used, unless another grant has counted on. With
--- shared tokens this must include the counter of foreign clients: if it moved by a whole block with each grant, tokens would run
--- ahead of the clock.
+-- Lowers the counter from the last token that this owner reserved to the last one that it used, unless another grant has taken
+-- tokens since. With shared tokens this must include the counter of foreign clients: if each grant moved that by a whole block,
+-- tokens would run ahead of the clock.
 local function give_back_tokens()
   local first, last = string.match(redis.call('GET', KEYS[4]) or '', '^(%d+) (%d+)$')
   if last ~= options.reserved then return end
@@ -95,30 +94,30 @@ if kind ~= 'lock' then was_holder = leave(owner, kind, weight) end
 if was_holder == 1 and options.used then give_back_tokens() end
 
 if receivers then
-  -- No owner of ours waits. The mark of a waiting foreign client is set, so that our owners cannot starve it.
+  -- No owner of ours waits. If a foreign client does, note since when, so that later owners of ours cannot starve it.
   if receivers > 0 and listeners(KEYS[5]) > 0 then foreign_clients_waited() end
   return { was_holder, now }
 end
 
 if was_holder == 1 and hold then
-  -- As placeholderOf in port/lock-store.ts says.
+  -- The name that placeholderOf in port/lock-store.ts makes.
   local placeholder = string.gsub(owner, ':', ':-')
   enter(placeholder, kind, weight, permits, hold, 0, 0)
   at_least(KEYS[4], tonumber(token_keep(hold)))
-  -- Waiters expect the end of the longer lease, so the first one is told when to recheck.
+  -- Waiters plan to recheck at the end of the previous, longer lease. Notify the first one that it should recheck sooner.
   wake_foreign_clients(kind)
   recheck_first(math.min(hold, 1000))
 end
 local is_free = redis.call('EXISTS', KEYS[1]) == 0
--- The holder of a plain lock waits in no queue, and only its own grant can be unconfirmed.
+-- The holder of a plain lock has no place in the queue, and only its own grant can be unconfirmed. hand_off deletes that mark.
 local held_alone = is_free and was_holder == 1 and kind == 'lock'
 if not held_alone then
   leave_queue(owner)
   if redis.call('HGET', KEYS[3], 'granted') == owner then redis.call('HDEL', KEYS[3], 'granted') end
 end
 
--- Readers behind a writer that leaves the queue are granted beside the readers that hold. They are not while a foreign client
--- waits for these to release, because new readers would keep the lock shared for ever.
+-- If a writer leaves the queue, the readers behind it may join the readers that hold. While a foreign client waits for these to
+-- release, they may not: new readers would keep the lock shared for ever.
 if is_free or was_holder == 1 and kind == 'permits' then hand_off(kind, held_alone)
 elseif kind == 'permits' or not foreign_clients_are_next() then grant('', 0) end
 return { was_holder, now }

@@ -1,9 +1,9 @@
--- renew-all.lua: renew.lua for many plain locks at once; each is answered by itself.
+-- renew-all.lua: does what renew.lua does, for many plain locks at once. Each lock gets its own answer.
 --
 -- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel, and the same for each further lock
 -- ARGV  1 publish  2 notAfter  3 owner  4 lease  5 first  6 last, and the last four for each further lock
--- Reply  {0, now}                 too late: after its not-after, so nothing was done
---        {1, now, waiting ...}    one number for each lock, -1 where it is lost
+-- Reply  {0, now}                 too late: it arrived after its notAfter, so the script did nothing
+--        {1, now, waiting ...}    for each lock how many wait for it, or -1 if it is lost
 
 local publish = ARGV[1]
 

@@ -5,10 +5,10 @@
 -- Options  kind, weight, permits, min_token, cluster, publish: JSON
 -- Reply  {0, now}           lost: held by another, by nobody, or by this owner under another grant
 --        {1, now, waiting}  renewed; waiting counts our queue, and a foreign client that listens as one
---        {2, now}           too late: after its not-after, so nothing was done, and no old renewal shortens the lease of a newer one
+--        {2, now}           too late: it came after its notAfter, so nothing was done: an old renewal must not shorten a newer lease
 --
--- An owner that holds alone and renews as "shared" downgrades. Tokens that are gone (evicted) are written back: the owner
--- in the lock is proof enough.
+-- An owner that holds alone and renews as "shared" downgrades to a reader. If Redis has evicted the token key, the script writes
+-- the owner's tokens back: the owner's field in the lock is proof enough that it holds.
 
 local owner, lease, options = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[6])
 local kind, weight, permits = options.kind, options.weight, options.permits
@@ -23,7 +23,7 @@ local function renewed()
   return { 1, now, redis.call('ZCARD', KEYS[2]) + math.min(listeners(KEYS[5]), 1) }
 end
 
--- Restarts the expiry of the tokens, also under another grant.
+-- Whether the token key belongs to this grant. Restarts the expiry of that key in any case.
 local function is_under_this_grant()
   local keep = token_keep(lease)
   local tokens = redis.call('GETEX', KEYS[4], 'PX', keep)
@@ -36,7 +36,8 @@ local mode, field
 if kind ~= 'permits' then
   mode, field = unpack(redis.call('HMGET', KEYS[1], 'mode', kind == 'lock' and owner or owner .. ':write'))
 end
--- A renewal that was sent before its owner downgraded neither undoes the downgrade nor reports a loss.
+-- If the lock is shared now, this owner may have downgraded after it sent this renewal. Renew it as a reader: that neither undoes
+-- the downgrade nor reports a loss.
 if mode == 'read' then kind = 'shared' end
 
 if kind == 'lock' or kind == 'exclusive' then

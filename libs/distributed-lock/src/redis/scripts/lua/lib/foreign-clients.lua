@@ -1,10 +1,10 @@
--- foreign-clients.lua: shared by all that free, grant or renew; not a script of its own. For foreign clients, such as
--- Redisson in Java, on the keys of our locks. Expects time.lua and the local publish.
+-- foreign-clients.lua: shared by all that free, grant or renew; not a script of its own. Lets foreign clients, such as Redisson in
+-- Java, share the keys of our locks. Expects time.lua and the local publish.
 --
--- A foreign client enters no queue of ours: it subscribes to key 5 and asks again when a message says that the lock is
--- free. The fair lock of Redisson has a queue of its own, whose first waiter subscribes to a channel of its own. By two marks
--- in the hash of waiter options foreign clients get a turn: foreign_waiting_since says when one was first seen subscribed, and
--- foreign_turn_until says until when only they may take the free lock.
+-- A foreign client does not join our queue: it subscribes to the channel of key 5 and tries again when a message says that the lock
+-- is free. The fair lock of Redisson has a queue of its own, and its first waiter listens on a channel of its own. So that our
+-- queue cannot starve foreign clients, two marks in the hash of waiter options give them a turn: foreign_waiting_since says when a
+-- script first found one subscribed, and foreign_turn_until says until when only foreign clients may take the free lock.
 
 local FOREIGN_WAIT_MS = 200 -- a foreign client that listens gets its chance at least this often
 local FOREIGN_TURN_MS = 50 -- for how long only foreign clients may take the lock then
@@ -25,16 +25,16 @@ local function fair_channel(channel)
   return type(first) == 'string' and channel .. ':' .. first or nil
 end
 
--- How many foreign clients are subscribed. Of those that wait for Redisson's fair lock only the first is. PUBLISH would also count
--- subscribers to patterns, who do not wait for the lock.
+-- How many foreign clients are subscribed. Of those that wait for Redisson's fair lock only the first counts. PUBLISH would also
+-- count subscribers to patterns, who do not wait for the lock.
 local function listeners(channel)
   local count, fair = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', fair_channel(channel)
   local plain = redis.call('PUBSUB', count, channel)[2]
   return fair and plain + redis.call('PUBSUB', count, fair)[2] or plain
 end
 
--- How many ms ago a script first found a foreign client subscribed. A mark in the future was written before the clock was
--- set back, and starts anew.
+-- How many ms ago a script first found a foreign client subscribed. If the mark lies in the future, the server's clock was set back
+-- since, and the wait starts anew.
 local function foreign_clients_waited()
   local waiting_since = tonumber(redis.call('HGET', KEYS[3], 'foreign_waiting_since') or now + 1)
   if waiting_since <= now then return now - waiting_since end
@@ -43,13 +43,13 @@ local function foreign_clients_waited()
   return 0
 end
 
--- True once a foreign client has waited long enough that new readers of ours must wait, too. They would starve it otherwise.
+-- Whether a foreign client has waited for so long that new readers of ours must wait, too. Otherwise they would starve it.
 local function foreign_clients_are_next()
   return listeners(KEYS[5]) > 0 and foreign_clients_waited() >= FOREIGN_WAIT_MS
 end
 
--- For how many more ms only foreign clients may take the lock. A mark that is too far ahead was written before the clock was
--- set back, and is deleted.
+-- For how many more ms only foreign clients may take the lock. If the mark is too far ahead, the server's clock was set back since,
+-- and the mark is deleted.
 local function foreign_turn_left()
   local turn_until = redis.call('HGET', KEYS[3], 'foreign_turn_until')
   if not turn_until then return 0 end
@@ -59,7 +59,7 @@ local function foreign_turn_left()
   return 0
 end
 
--- From now on only foreign clients may take the lock.
+-- For the next FOREIGN_TURN_MS only foreign clients may take the lock. Their wait starts anew after that.
 local function give_turn_to_foreign_clients()
   redis.call('HDEL', KEYS[3], 'foreign_waiting_since')
   redis.call('HSET', KEYS[3], 'foreign_turn_until', text(now + FOREIGN_TURN_MS))

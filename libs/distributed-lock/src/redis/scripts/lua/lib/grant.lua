@@ -101,8 +101,8 @@ local function recheck_first(ms)
   if waiter then notify(first, table.concat({ 'recheck', first, ms, waiter.nonce }, ' ')) end
 end
 
--- Hands on a lock that has room: to foreign clients if they have waited for long enough, otherwise to the waiters at the head of our
--- queue. If these do not want it, foreign clients are woken. `held_alone`: as for grant.
+-- Hands on a lock that has room: to foreign clients if they have waited for long enough, otherwise to the waiters at the head of
+-- our queue. If no waiter was granted, foreign clients are woken. `held_alone`: as for grant.
 local function hand_off(kind, held_alone)
   local foreign_clients = listeners(KEYS[5])
   -- One command deletes two marks: "granted", which only the holder that has just left can have, and "foreign_waiting_since" if no

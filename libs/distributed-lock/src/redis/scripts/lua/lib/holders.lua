@@ -6,16 +6,17 @@
 -- permits    key 1 counts what is left; a sorted set has owner, owner#2, ... -> end of lease
 --                                                                           its RPermitExpirableSemaphore
 --
--- Owners that hold together have their tokens "first last" in a hash of ours, by owner.
+-- Readers hold together, and so do holders of permits, so key 4 cannot have the tokens of each of them. A hash of ours has them:
+-- owner -> "first last".
 --
--- Key 1 may hold data of the application instead. A hash with a field that no lock has, and a string that is no number,
--- are data: no script takes them for a lock, changes them or tells what is in them. No loop runs for longer than
--- MAX_FIELDS says, whatever the numbers in a hash are.
+-- Key 1 may hold data of the application instead. A hash with a field that no lock has, and a string that is no number, are data:
+-- no script takes them for a lock, changes them or tells what is in them. MAX_FIELDS bounds every loop, whatever numbers a hash
+-- contains.
 
 local braced = string.find(KEYS[1], '{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local permits_key = braced .. ':timeout'
 local holders_key = 'nest_lock_holders' .. string.sub(KEYS[3], #'nest_lock_meta' + 1)
--- Redisson keeps the permits of x and the permits of {x} in one sorted set.
+-- Redisson keeps the permits of x and the permits of {x} in one sorted set. For each of the two names `twin` is the other one.
 local twin = string.match(KEYS[1], '^{([^{]+)}$') or braced ~= KEYS[1] and braced
 
 local MAX_FIELDS = 10000 -- of a hash that is read as a whole, and leases of readers that one script looks at
@@ -41,12 +42,12 @@ local function reader_key(owner, hold)
   return braced .. ':' .. owner .. ':rwlock_timeout:' .. hold
 end
 
--- A permit of Redisson has bytes for a name, which people and requests write in hexadecimal digits, as Redisson does.
+-- Redisson names a permit by bytes. Snapshots and requests write them as hexadecimal digits, as Redisson does towards its users.
 local function named_permit(entry)
   return FOREIGN_PERMIT .. string.gsub(entry, '.', function(byte) return string.format('%02x', string.byte(byte)) end)
 end
 
--- The first entry of the owner of permits, by the name that holders() gives it.
+-- The entry of the sorted set for the first permit of an owner, given the name under which holders() lists the owner.
 local function permit_of(owner)
   local digits = string.match(owner, '^' .. FOREIGN_PERMIT .. '(%x+)$')
   if not digits then return string.find(owner, OWNER) and owner end
@@ -63,7 +64,7 @@ end
 
 local function has_fields_of_a_lock()
   if redis.call('HLEN', KEYS[1]) > MAX_FIELDS then return false end
-  -- Names before values, which may be long in data.
+  -- Check the names before the values, because the values may be long if the hash is data of the application.
   for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
     if field ~= 'mode' and not string.find(string.gsub(field, ':write$', ''), OWNER) then return false end
   end
@@ -97,7 +98,7 @@ end
 
 -- True for a short string of digits, such as the counter of a semaphore.
 local function is_number(key)
-  -- The twin may be out of reach: for this user, or for a script of a cluster.
+  -- By pcall, because the twin may be out of reach: the user may lack the right to it, or it lies in another slot of a cluster.
   if redis.pcall('TYPE', key).ok ~= 'string' then return false end
   if redis.call('STRLEN', key) > MAX_NUMBER then return false end
   return string.find(redis.call('GET', key), NUMBER) ~= nil
@@ -111,7 +112,7 @@ local function type_of_permits()
   return redis.call('TYPE', permits_key).ok
 end
 
--- The error where the key, or its permits, are something else; nil for a lock, for permits and for a free key.
+-- The error to reply if key 1, or the sorted set of its permits, holds something else. nil for a lock, for permits and for a free key.
 local function refusal(kind)
   local found = type_of_lock()
   local is_free_or_lock = found == 'none' or found == 'hash' and is_lock() or found == 'string' and is_number(KEYS[1])
@@ -124,22 +125,22 @@ local function refusal(kind)
 end
 
 local function holds(owner, kind)
-  -- In a hash with a mode the owner is a reader that has downgraded, and this request is an old copy of its acquire.
+  -- A hash with a mode is no plain lock: the owner has downgraded to a reader, and this request is an old copy of its acquire.
   if kind == 'lock' then
     local fields = redis.call('HMGET', KEYS[1], owner, 'mode')
     return fields[1] and not fields[2]
   end
   if kind == 'exclusive' then return redis.call('HEXISTS', KEYS[1], owner .. ':write') == 1 end
   if kind == 'permits' then
-    -- Raises an error if the key is something else.
+    -- STRLEN raises an error if the key is no string.
     local length = redis.call('STRLEN', KEYS[1])
     return redis.call('ZSCORE', permits_key, owner) ~= false and (length == 0 or is_number(KEYS[1]))
   end
   return redis.call('HGET', KEYS[1], 'mode') == 'read' and redis.call('HEXISTS', KEYS[1], owner) == 1
 end
 
--- The remaining time of the longest reader's lease; `on_dead` is called with each reader whose lease has expired. Nil where
--- that would take too long, for threads of Java with thousands of holds. Then the expiry of the lock stays as it is.
+-- The remaining time of the longest reader's lease. Calls `on_dead` with each reader whose lease has expired. Returns nil if that
+-- would take too long, as for Java threads with thousands of holds. The callers then leave the expiry of the lock as it is.
 local function longest_reader(on_dead)
   if not is_lock() then return nil end
   local fields = redis.call('HGETALL', KEYS[1])
@@ -159,7 +160,7 @@ local function longest_reader(on_dead)
   return longest
 end
 
--- Drops readers whose lease has expired; the lock lasts as long as the longest lease left.
+-- Removes readers whose lease has expired. From then on the lock lasts as long as the longest lease that is left.
 local function sweep_readers()
   local longest = longest_reader(function(owner)
     redis.call('HDEL', KEYS[1], owner)
@@ -170,7 +171,7 @@ local function sweep_readers()
 end
 
 local function sweep_permits()
-  -- Tokens of further owners expire by themselves.
+  -- For MAX_FIELDS owners at most. The tokens of further owners expire by themselves.
   local gone = redis.call('ZRANGEBYSCORE', permits_key, '-inf', now, 'LIMIT', 0, MAX_FIELDS)
   for _, owner in ipairs(gone) do redis.call('HDEL', holders_key, owner) end
   if #gone == 0 then return end
@@ -197,8 +198,9 @@ local function at_least(key, ms)
   redis.call('PEXPIRE', key, text(math.max(redis.call('PTTL', key), ms)))
 end
 
--- Writes how many permits are left, for foreign clients. They own a counter without an expiry, and its limit while no owner of
--- ours holds permits.
+-- Writes to key 1 how many permits are left, for foreign clients. A counter without an expiry is theirs: its value changes, and it
+-- never expires. Its limit is theirs, too, while no owner of ours holds permits. Any other counter expires with the longest lease
+-- of a permit.
 local function count_permits(left)
   if redis.call('PTTL', KEYS[1]) == -1 then
     redis.call('SET', KEYS[1], text(left))
@@ -223,10 +225,11 @@ local function enter(owner, kind, weight, permits, lease, first, last)
     return
   end
   if kind == 'shared' then
-    -- First, and with GET, which fails if the key has another type: then nothing is overwritten.
+    -- Before the other writes, and with GET, which fails if the key has another type: then the script has overwritten nothing.
     redis.call('SET', reader_key(owner, 1), 1, 'PX', lease, 'GET')
     redis.call('HSET', KEYS[1], 'mode', 'read', owner, 1)
-    -- The lock lasts as long as the longest reader's lease, also if that was this owner's until now.
+    -- The lock lasts as long as the longest reader's lease. If it has more left than this lease, look at all readers: until now the
+    -- longest lease may have been that of this owner.
     local longest = lease
     if redis.call('PTTL', KEYS[1]) > tonumber(lease) then longest = longest_reader(function() end) end
     if longest then redis.call('PEXPIRE', KEYS[1], longest) end
@@ -238,7 +241,8 @@ local function enter(owner, kind, weight, permits, lease, first, last)
   at_least(holders_key, tonumber(lease))
 end
 
--- Removes the owner from the holders. Returns 1 if it held. A reader whose downgrade has not arrived still holds alone.
+-- Removes the owner from the holders. Returns 1 if it held. A reader whose downgrade never reached the server still holds as a
+-- writer, so that field is removed, too.
 local function leave(owner, kind, weight)
   if kind == 'lock' then return redis.call('HDEL', KEYS[1], owner) end
   if kind == 'permits' then
@@ -267,7 +271,8 @@ local function leave(owner, kind, weight)
   return was_holder
 end
 
--- The owners that hold, and what is left of the lease that ends first, or of the longest reader's.
+-- Returns the owners that hold, and a remaining time: of the permit that expires first, otherwise of the key, which for readers
+-- lasts as long as the longest lease.
 local function holders()
   local found = {}
   if type_of_lock() == 'string' then

@@ -1,9 +1,10 @@
--- restart-guard.lua: a part of acquire; not a script of its own. Notices by a mark that is gone that the server has lost its
--- data, and sets the mark anew. Expects time.lua and the locals mark, longest; sets left: for how many
--- ms nothing is granted, because leases that the server has forgotten may not have expired.
+-- restart-guard.lua: a part of acquire; not a script of its own. A missing mark shows that the server has lost its data. The script
+-- then sets the mark anew. Expects time.lua and the locals mark, longest. Sets left: for how many ms nothing is granted, because
+-- leases that the server has forgotten may not have expired.
 --
--- The mark is "time from which on locks are granted, length of the wait before it", and never expires. A mark further ahead
--- than its length is from before the clock was set back. A client with longer leases than the mark knows makes it longer.
+-- The mark is "time from which on locks are granted, length of the wait before it", and never expires. If that time is further
+-- ahead than the length of the wait, the server's clock was set back since, and the mark counts as missing. A client with longer
+-- leases than the mark's length makes the wait longer.
 
 local open_from, length = string.match(redis.call('GET', mark) or '', '^(%d+) (%d+)$')
 open_from, length = tonumber(open_from), tonumber(length or 0)

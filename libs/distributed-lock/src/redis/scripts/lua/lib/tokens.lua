@@ -5,7 +5,7 @@
 
 local are_shared = string.find(KEYS[4], 'nest_lock_shared_token', 1, true) == 1
 
--- Redisson's name, which x and {x} have in common.
+-- The key of Redisson's token counter. Redisson has one counter for x and {x}.
 local function foreign_counter(lock)
   return 'redisson_lock_token:' .. (string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}')
 end
@@ -16,8 +16,8 @@ end
 
 local raised_to
 
--- Raises the counter of foreign clients to the last token. It is lowered only where nobody else can have counted since: by the script
--- that has raised it, and by a release while the counter still is the last token of its own block.
+-- Raises Redisson's counter to the last token of a grant. The counter is lowered only if nobody else can have taken tokens since:
+-- by the script that has just raised it, and by a release while the counter is still the last token of that owner's own block.
 local function raise_foreign_count(lock, last)
   if not are_shared then return end
   local counted = foreign_count(lock)
@@ -26,7 +26,8 @@ local function raise_foreign_count(lock, last)
   raised_to = last
 end
 
--- Larger than every token before, also when the counter was lost: then the clock, or what clients have seen, decides.
+-- The next token. It is larger than every token before it even if the server has lost the counter: then the clock decides, or the
+-- largest token that clients have seen.
 local function next_after(last)
   local seen = min_token > micros + FARTHEST_AHEAD and 0 or min_token
   return math.max(last, seen, micros - 1) + 1
@@ -36,7 +37,7 @@ local function first_and_last(tokens)
   return tonumber(string.match(tokens, '^%d+')), tonumber(string.match(tokens, '%d+$'))
 end
 
--- Returns the last token that was counted before.
+-- Writes the tokens of a grant to key 4. Returns the last token of the grant before, or 0.
 local function count_up(first, last, lease)
   raise_foreign_count(KEYS[1], last)
   local tokens = first == last and text(last) or text(first) .. ' ' .. text(last)
