@@ -10,64 +10,83 @@ import type { LockRuntime } from './lock-runtime.js';
 import type { Owner } from './owner.js';
 import type { Takeover } from './takeover.js';
 
-/** The longest `waitMs` sent to the store, which drops a waiter that is silent for three rechecks anyway. */
+/**
+ * The longest `waitMs` that one request names. A longer wait needs rechecks in any case, because the store drops a waiter that has been
+ * silent for three rechecks.
+ */
 const MAX_WAIT_PER_REQUEST_MS = 60_000;
 /**
- * Tokens reserved for local hand-offs. Unused ones go back. With fewer of them, an owner would have to go back to the store within
- * a millisecond; a crash leaves them ahead of the store's clock by this many microseconds (docs/decisions/0004).
+ * Fencing tokens that an owner reserves for local hand-offs. Each hand-off takes one, and the release gives the rest back. With fewer
+ * of them, a busy owner would have to go back to the store within a millisecond. After a crash the counter of the key stays ahead of
+ * the store's clock by up to this many microseconds (docs/decisions/0004).
  */
 export const TOKENS_FOR_HAND_OFFS = 10_000;
-/** Tokens reserved for readers. Where several owners hold, unused tokens seldom go back. */
+/**
+ * Fencing tokens that an owner reserves for readers. Fewer, because several owners hold at the same time, and then unused tokens can
+ * seldom be given back.
+ */
 export const TOKENS_FOR_READERS = 100;
-/** Delay before the request for a caller that has come since the last request, or whose deadline timer is late. */
+/**
+ * Delay before the next request if the last reply came too early for a caller: it joined after the request was sent, or its deadline
+ * timer is late.
+ */
 const BUSY_RETRY_MS = 1;
-/** The loop rechecks this many ms before the store drops the owner, if a caller waits for longer. */
+/** If a caller waits for longer than the last request said, the loop rechecks this many ms before the store would drop the owner. */
 const BEFORE_DROPPED_MS = 50;
 const RETRY_MS = { least: 50, spread: 50 };
 const NEVER: ClockReading = { now: -Infinity, wallClockOffset: 0 };
 
 /**
- * Sends the acquire requests of one owner until the store grants the lock: the first one, and each recheck with the same
- * owner id and ticket. One request is in flight at a time.
+ * Sends the acquire requests of one owner, one at a time, until the store grants the lock.
  *
- * A recheck makes up for a lost notification. It is sent when the holder's lease is over, when the subscription works
- * again, and at least every `RECHECK_MS`. After a failure of the store the loop rechecks soon, as long as callers wait.
+ * 1. The first request names the owner id, the lease and how long the most patient caller waits.
+ * 2. If the store grants the lock, by reply or by notification, the owner stops the loop.
+ * 3. If the store replies `queued`, the loop keeps the ticket and rechecks: it sends the request again with the same owner id and
+ *    ticket. This makes up for a lost notification. A recheck is due when the holder's lease should have ended, at least every
+ *    `RECHECK_MS`, and as soon as a subscription that was interrupted works again.
+ * 4. If the store replies `busy`, the owner is not in the queue. Callers that need an answer now are refused. If others are left, the
+ *    loop asks again.
+ * 5. If the store cannot be reached or does not answer, the loop tries again soon. If it refuses the request, all callers are rejected.
+ * 6. As soon as no caller waits, the owner gives up: it releases if the store may have it in its queue.
  */
 export class AcquireLoop implements Replies<AcquireReply> {
-  /** The callers for whom it asks. */
+  /** The local queue on whose behalf the loop asks. */
   readonly callers: LocalQueue;
   private readonly runtime: LockRuntime;
   isRunning = false;
-  /** The ticket of the last reply; 0 until the store has put this owner into its queue. */
+  /** The owner's place in the store's queue, from the last reply; 0 until the store has put this owner into its queue. */
   ticket = 0;
-  /** A request was not answered: the store may execute it at any time until the owner is released. */
+  /** A request got no reply, so the store may still execute it, at any time until the owner is released. */
   private mayComeLate = false;
-  /** When the last request was sent, by both clocks. */
+  /** Both clocks, read when the last request was sent. The validity of its grant counts from here. */
   asked: ClockReading = NEVER;
   /** How long the store took to answer the last request, in ms. */
   roundTripMs = 0;
-  /** The end of the wait that the last request has named. The store drops an owner that does not recheck sooner. */
+  /** Until when the callers wait, as far as the last request told the store. The store drops an owner that has not rechecked by then. */
   private waitsUntil = Infinity;
   private inFlight = false;
-  /** The request in flight asks how many others wait. */
+  /** The request in flight also asks how many other owners wait (`maxWaiting`). */
   private isCounting = false;
   private isNextDue = false;
-  /** The fair callers of this process, once this owner is fair and has a ticket. */
+  /**
+   * The loops of this process's fair callers for the same key and claim, this one included. Set as soon as this owner has a ticket, and
+   * only if it is fair.
+   */
   private fairQueue: readonly AcquireLoop[] | undefined;
   private cancelRecheck: (() => void) | undefined;
-  /** When the next recheck is sent, if one is to be sent by time. */
+  /** When the recheck timer fires; `Infinity` if none is set. */
   private recheckAt = Infinity;
 
   constructor(
     private readonly owner: Owner,
-    /** Absent for an owner that waits for its turn. */
+    /** For an owner that takes the lock over (`onBusy: 'takeover'`). Absent for an owner that waits for its turn. */
     private readonly takeover: Takeover | undefined,
   ) {
     this.callers = owner.callers;
     this.runtime = owner.runtime;
   }
 
-  /** The store may have this owner: it has given a ticket, or has not answered a request. */
+  /** Whether the store may have this owner in its queue: it gave a ticket, or a request got no reply and may still be executed. */
   get mayBeQueued(): boolean {
     return this.mayComeLate || this.ticket !== 0;
   }
@@ -87,12 +106,15 @@ export class AcquireLoop implements Replies<AcquireReply> {
     this.runtime.fairQueues.leave(kindName(this.owner.key, this.owner.terms), this);
   }
 
-  /** This owner is now the first of the fair ones. It rechecks, because the store may have dropped it from its queue meanwhile. */
+  /**
+   * Called when this loop becomes the first of the process's fair callers and has to recheck for all of them. While another one did,
+   * the store may have dropped this owner from its queue, so the loop rechecks within `RECHECK_MS` of its last request.
+   */
   onFirst(): void {
     this.recheckAfter(Math.max(0, this.asked.now + RECHECK_MS - this.runtime.clock.now()));
   }
 
-  /** A notification that names a later time does not put off a recheck that is due before, because a caller may wait for it. */
+  /** Rechecks after `ms`. If an earlier recheck is due, that one stays, because a caller may wait for it. */
   recheckAfter(ms: number): void {
     if (!this.isRunning) return;
     const { clock } = this.runtime;
@@ -108,7 +130,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
     });
   }
 
-  /** Asks again before the store drops the owner, if a caller waits for longer than the last request has said. */
+  /** Schedules a recheck if a caller waits for longer than the last request told the store, which would drop the owner too soon. */
   stayInQueue(): void {
     const { isRunning, inFlight, waitsUntil, callers } = this;
     if (!isRunning || inFlight || !this.isFirst || waitsUntil >= this.recheckAt) return;
@@ -121,7 +143,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
     if (!this.inFlight) this.ask();
   }
 
-  /** Sends an acquire request, the first or a later one. While another is in flight, the next one follows its reply. */
+  /** Sends an acquire request. If one is in flight, the next one follows as soon as its reply has arrived. */
   ask(at = readClocks(this.runtime.clock)): void {
     if (!this.isRunning) return;
     if (this.inFlight) {
@@ -132,12 +154,13 @@ export class AcquireLoop implements Replies<AcquireReply> {
     this.inFlight = true;
     const request = this.nextRequest(at);
     this.isCounting = request.maxWaiting !== undefined;
-    // A takeover presents a ticket at once, so the store may keep the owner in its queue whatever it replies. It must be released.
+    // A takeover presents a ticket of its own in the first request. So the store may have the owner in its queue even after `busy`, and
+    // the owner must be released.
     if (this.takeover) this.mayComeLate = true;
     this.runtime.store.acquire(request, this);
   }
 
-  /** @param at a moment of this turn, from which validity counts: the caller sends the request at once */
+  /** @param at both clocks, read in this turn of the event loop. Validity counts from here, so the caller sends the request at once */
   private nextRequest(at: ClockReading): AcquireRequest {
     const { owner, callers, takeover } = this;
     const { key, id, terms } = owner;
@@ -169,7 +192,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
     const isNextDue = this.endRequest(at.now);
     if (reply.mayComeLate) this.mayComeLate = true;
     if (reply.kind === 'granted') this.owner.onGrant(reply, at);
-    // A grant may have overtaken this reply as a notification.
+    // Not if the owner was granted the lock meanwhile: a notification may have overtaken this reply.
     else if (this.isRunning) this.onRefusal(reply, at.now);
     if (isNextDue) this.ask();
   }
@@ -181,7 +204,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
     if (isNextDue) this.ask();
   }
 
-  /** @returns whether the next request was put off until the reply */
+  /** @returns whether another request was wanted while this one was in flight */
   private endRequest(now: number): boolean {
     const { isNextDue } = this;
     this.inFlight = this.isNextDue = false;
@@ -189,7 +212,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
     return isNextDue;
   }
 
-  /** The store has put the owner into its queue, or has refused a request that asks once. */
+  /** Handles a reply that is no grant: the owner is in the store's queue, or was refused a place there (`busy`). */
   private onRefusal(reply: Queued | Busy, now: number): void {
     this.callers.watchFirst(now);
     if (reply.kind === 'queued') this.onQueued(reply.ticket);
@@ -225,23 +248,23 @@ export class AcquireLoop implements Replies<AcquireReply> {
       this.fairQueue ??= this.runtime.fairQueues.enter(kindName(this.owner.key, this.owner.terms), this);
   }
 
-  /** No other fair caller of this process rechecks for this one. */
+  /** Whether this loop sends its own rechecks. Among the fair callers of one process only the first one does. */
   private get isFirst(): boolean {
     return !this.fairQueue || this.fairQueue[0] === this;
   }
 
-  /** The loops that share an answer: the first fair caller asks for those behind it, too. */
+  /** The loops whose callers learn from this loop's reply: the first fair caller asks on behalf of those behind it, too. */
   private sharers(): readonly AcquireLoop[] {
     return this.fairQueue?.[0] === this ? this.fairQueue : [this];
   }
 }
 
 /**
- * The fair callers of one process for each kind of claim of a key, in the order of their tickets.
+ * The fair callers of one process for each key and kind of claim, in the order of their tickets.
  *
- * Only the first of them rechecks, and shares the answer with the others. The store drops the others from its queue
- * meanwhile. They lose nothing, because each keeps its ticket, and presents it again when it becomes the first, before the
- * one ahead of it can release.
+ * Only the first of them rechecks, and its reply counts for the others, too. Meanwhile the store drops the others from its queue as
+ * silent waiters. They do not lose their turn: each keeps its ticket and presents it again as soon as it is the first, before the one
+ * ahead of it can release.
  */
 export class FairQueues {
   private readonly byKind = new Map<string, AcquireLoop[]>();

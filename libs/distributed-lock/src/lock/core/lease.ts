@@ -8,11 +8,14 @@ import type { LockRuntime } from './lock-runtime.js';
 import type { Owner } from './owner.js';
 import type { StartedRenewal } from './watchdog.js';
 
-/** A lease is renewed after a third of the time that the last reply left it, so that two renewals in a row may fail. */
+/** A lease is renewed after a third of the time that the last reply left it. So two renewals in a row may fail before it is in danger. */
 export const RENEWALS_PER_LEASE = 3;
-/** During local hand-offs a process renews at least this often, because the reply says whether the key is contended. */
+/**
+ * While an owner makes local hand-offs, it renews if the store's last reply is older than this, because a reply says whether other
+ * processes wait.
+ */
 export const MAX_SILENCE_MS = 1000;
-/** A fixed lease is checked this often, because no watchdog notices that the machine was suspended. */
+/** How often the timer of a fixed lease checks the time of day: no watchdog would notice that the machine was suspended. */
 const WAKE_CHECK_MS = 1000;
 const RENEWAL_RETRY_MS = { least: 100, spread: 200 };
 const UNSURE =
@@ -20,44 +23,52 @@ const UNSURE =
 const UNANSWERED = 'the store has not answered its last renewal yet';
 
 /**
- * The lease of one grant: how long its owner may believe in it, the fencing tokens that are left of it, and its renewal.
+ * The lease of one grant: how long its owner may believe that it has the lock, which fencing tokens are left, and the renewal.
  *
- * Validity counts from the moment the request was sent, on the monotonic clock: the store may have started the lease at
- * any time after that, so the holder gives up no later than the store does. A renewal that fails does not move it.
- *
- * The monotonic clock stands still while the machine is suspended. So validity counts by the time of day, too, and the
- * shorter of both is believed. A lease that has expired by the time of day alone is `unsure`: the store must be asked.
+ * 1. Validity counts from the moment the request was sent, on the monotonic clock. The store may have started the lease at any time
+ *    after that, so the holder gives up no later than the store does.
+ * 2. A successful renewal moves the end in the same way, counted from when the renewal was sent. A failed renewal does not move it.
+ * 3. The monotonic clock stands still while the machine is suspended. So the time of day counts, too, and the clock that leaves less
+ *    time is believed.
+ * 4. A lease that has expired by the monotonic clock is lost. One that has expired by the time of day alone is `unsure`, because
+ *    somebody may have set that clock: the holder asks the store before it goes on.
  */
 export class Lease extends Linked {
-  /** The store has replied to a request for this lease. Until then it is the initial lease of a notification. */
+  /** The store has replied to a request for this lease. Until then this is the initial lease of a grant by notification. */
   isConfirmed: boolean;
-  /** When the store's last reply arrived. */
+  /** When the store last confirmed the lease, on the monotonic clock. */
   private answeredAt: number;
-  /** Why the last renewal got no reply, for the event `suspended`. `undefined` after a reply. */
+  /** The error of the last renewal, if it got no reply. While it is set, the lease counts as `suspended`. */
   suspendedBy: Error | undefined;
   leaseMs: number;
   private validUntil: number;
   private renewAt: number;
   private nextToken: number;
   private lastToken: number;
-  /** How far the time of day was ahead of the monotonic clock when the request was sent that the store answered last. */
+  /**
+   * How far the time of day was ahead of the monotonic clock when we sent the request that the store answered last. If it is further
+   * ahead now, the machine was suspended meanwhile, or its clock was set.
+   */
   private wallClockOffset: number;
-  /** Renewals without a reply so far. */
+  /** How many renewals have no reply yet. */
   private inFlight = 0;
-  /** How often a caller has asked for another length or claim. */
+  /** How often a caller has changed the length (`extend`) or the claim (`downgrade`) of the lease. */
   private resets = 0;
   /**
-   * The end of the lease if the store set the present length when a caller asked for it. A reply for another length counts no
-   * longer than that.
+   * The end of the lease if the store executed the last `extend` or `downgrade` when the caller asked for it. A reply to an earlier
+   * renewal counts no longer than that, because the store may execute the new length after that renewal.
    */
   private surelyUntil = Infinity;
-  /** The end of a fixed lease as its first caller was promised it. Only `reset` moves it. */
+  /**
+   * The end of a fixed lease as it was promised to the first caller. Renewals do not move it, only `reset` does. `Infinity` under the
+   * watchdog.
+   */
   private fixedUntil = Infinity;
   private cancelExpiry: (() => void) | undefined;
   private cancelRetry: (() => void) | undefined;
   private isStopped = false;
 
-  /** @param wallClockOffset of the moment at which the request for the grant was sent */
+  /** @param wallClockOffset read when the request for the grant was sent */
   constructor(
     private readonly owner: LeaseOwner,
     private readonly grant: Grant,
@@ -97,24 +108,24 @@ export class Lease extends Linked {
     return this.validUntil - now > wallClockOffset - this.wallClockOffset ? 'valid' : 'unsure';
   }
 
-  /** How much longer the lease may be believed in, by both clocks. */
+  /** How much longer the holder may believe in the lease, by the clock that leaves less time. In ms. */
   measureValidity({ now, wallClockOffset } = this.readClocks()): number {
     return Math.max(0, this.validUntil - now - Math.max(0, wallClockOffset - this.wallClockOffset));
   }
 
-  /** The remaining lease by the monotonic clock alone. */
+  /** What is left of the lease by the monotonic clock alone, in ms. */
   measureLeft(): number {
     return Math.max(0, this.validUntil - this.now);
   }
 
   // --- tokens ---------------------------------------------------------------------------------------------------
 
-  /** The first token, which names the grant. */
+  /** The first fencing token of the grant. It identifies the grant in renewals. */
   get token(): number {
     return this.grant.token;
   }
 
-  /** No caller has been admitted under this grant yet. */
+  /** No caller has been admitted under this grant yet, so losing it harms nobody. */
   get hasAdmittedNobody(): boolean {
     return this.nextToken === this.grant.token;
   }
@@ -127,7 +138,7 @@ export class Lease extends Linked {
     return this.nextToken++;
   }
 
-  /** The last token that was used, for the store to take back the rest. */
+  /** The last token used and the last one reserved, so that the store takes back those between. `undefined` if there are none. */
   get used(): ReleaseRequest['used'] {
     const last = this.nextToken - 1;
     if (this.hasAdmittedNobody || last >= this.lastToken) return undefined;
@@ -135,8 +146,8 @@ export class Lease extends Linked {
   }
 
   /**
-   * A local hand-off is safe: a token and half of the lease are left, and the last renewal was answered. An
-   * unconfirmed lease is confirmed first.
+   * Whether a local hand-off is safe for the lease: a token is left, the last renewal was answered and at least half of the lease is
+   * left. For an unconfirmed lease that half does not count yet, because the owner confirms it before it admits the next caller.
    */
   mayHandOff(at: ClockReading): boolean {
     if (!this.hasToken || this.suspendedBy) return false;
@@ -151,7 +162,7 @@ export class Lease extends Linked {
     return now + Math.max(0, wallClockOffset - this.wallClockOffset) >= this.renewAt;
   }
 
-  /** The caller sends the renewal at once, because the validity of its reply counts from now. */
+  /** Prepares a renewal. The caller sends it at once, because the validity of its reply counts from now. */
   startRenewal(leaseMs = this.renewedMs): StartedRenewal {
     const { key, id: owner, claim } = this.owner;
     const { token, lastToken } = this;
@@ -166,17 +177,20 @@ export class Lease extends Linked {
     if (!this.isRenewing) inBackground(this.renew() as NeverRejects<RenewalReply>);
   }
 
-  /** Called before a local hand-off. */
+  /** Renews if the store's last reply is old. Called before a local hand-off, because a reply says whether other processes wait. */
   renewIfStale(now: number): void {
     if (now - this.answeredAt > MAX_SILENCE_MS) this.renewNow();
   }
 
-  /** The store has granted the lock again under the same token, maybe before it was asked for another length. */
+  /**
+   * Called when the store has granted the lock again under the same token. That grant may be older than an `extend` of the lease, so
+   * the present bounds apply to it.
+   */
   onGrantedAgain(grant: Grant): void {
-    // The request may have asked for more tokens than the one whose notification was here first.
+    // The second grant may be for a request that reserved more tokens than the first.
     this.lastToken = Math.max(this.lastToken, grant.lastToken);
     const validUntil = Math.min(grant.validUntil, this.fixedUntil, this.surelyUntil);
-    // The store keeps the lease for longer, by itself. Renewals go on as they are due.
+    // The lease is in use and confirmed, so only its end moves. Renewals go on as scheduled.
     if (this.owner.isHeld && this.isConfirmed) this.validUntil = Math.max(this.validUntil, validUntil);
     else {
       this.believe(validUntil);
@@ -188,7 +202,7 @@ export class Lease extends Linked {
     return this.inFlight > 0;
   }
 
-  /** A fixed lease whose caller has been admitted is renewed for the rest of its time, so that its end does not move. */
+  /** The length to ask for in a renewal. For a fixed lease that is the time up to its promised end, so that the end does not move. */
   private get renewedMs(): number {
     const { leaseMs, fixedUntil } = this;
     if (fixedUntil === Infinity) return leaseMs;
@@ -228,11 +242,15 @@ export class Lease extends Linked {
     if (!owner.terms.watched && !this.isStopped) this.armExpiry();
   }
 
-  /** Believes in a renewal, which the store may have executed before it was asked for another length. */
+  /**
+   * Moves the end of the lease after a renewal. If the length was changed while the renewal was in flight, the reply counts only up to
+   * `surelyUntil`.
+   */
   private prolong(validUntil: number, { wallClockOffset, resets, endsAt }: AskedRenewal): void {
     const isOfPresentLength = resets === this.resets;
     if (isOfPresentLength && resets > 0) this.surelyUntil = endsAt;
-    // The new wallClockOffset must not lengthen the present validity, which was measured from the earlier one.
+    // The validity is measured from `wallClockOffset`. Before that changes, take off what the time of day has gained meanwhile, or the
+    // new reading would lengthen the present validity.
     this.validUntil -= Math.max(0, wallClockOffset - this.wallClockOffset);
     this.wallClockOffset = wallClockOffset;
     this.believe(isOfPresentLength ? validUntil : Math.min(validUntil, this.surelyUntil));
@@ -274,9 +292,9 @@ export class Lease extends Linked {
   }
 
   /**
-   * When the next renewal is due. A reply leaves less than the lease if it was long under way, or if the session of the
-   * client (etcd, ZooKeeper) may end before the lease. The moment is random, so that leases that were granted together are
-   * not all renewed together.
+   * When the next renewal is due: after a third of what is left. Less than the full lease may be left: the reply was long under way, or
+   * the session of the client (etcd, ZooKeeper) ends sooner. Up to a tenth is taken off at random, so that leases that were granted
+   * together are not all renewed together.
    */
   private nextRenewal(now: number): number {
     const leftMs = Math.max(0, this.validUntil - now) + leaseMargin(this.leaseMs);
@@ -296,14 +314,18 @@ export class Lease extends Linked {
     await this.reset(ms, `extend "${key}" by ${ms} ms`);
   }
 
-  /** Asks the store for the owner's present claim. The end of a fixed lease does not move. */
+  /** Asks the store to downgrade the lock to the owner's new claim. The end of a fixed lease does not move. */
   stepDown(): Promise<void> {
     const { key, terms } = this.owner;
     const leaseMs = terms.watched ? this.leaseMs : Math.max(1, Math.floor(this.measureValidity()));
     return this.reset(leaseMs, `downgrade "${key}"`);
   }
 
-  /** Until the reply only the shorter of both lengths is believed. @throws LockStoreError without a reply */
+  /**
+   * Asks the store for another length of the lease. Until the reply comes, the holder believes in the shorter of both lengths.
+   *
+   * @throws LockStoreError if the store does not reply
+   */
   private async reset(leaseMs: number, what: string): Promise<void> {
     const { key, terms } = this.owner;
     const before = this.fixedUntil;
@@ -316,7 +338,8 @@ export class Lease extends Linked {
     this.validUntil = Math.min(this.validUntil, end);
     const reply = await this.renew(leaseMs);
     if (reply.kind !== 'unknown') return;
-    // Unless it was asked for another length meanwhile, it ends by the shorter of both.
+    // The store may or may not have set the new length, so the lease ends by the shorter one. If another `reset` came meanwhile, its
+    // end counts.
     if (this.fixedUntil === asked) this.fixedUntil = Math.min(before, asked);
     const left = Math.round(this.measureValidity());
     const message = `Could not ${what}: ${reply.error.message}. It is valid for another ${left} ms.`;
@@ -325,19 +348,19 @@ export class Lease extends Linked {
 
   // --- end of the lease -------------------------------------------------------------------------------------------
 
-  /** The timer notices an expired lease early. Each use of a hold checks the lease too. */
+  /** Sets the timer that notices an expired lease. The timer only makes that early: each use of a hold checks the lease, too. */
   private armExpiry(): void {
     const { clock } = this.owner.runtime;
     this.cancelExpiry?.();
     const ms = Math.min(Math.ceil(this.measureLeft()), clock.timeOfDay ? WAKE_CHECK_MS : Infinity);
     this.cancelExpiry = clock.after(ms, () => {
       this.noticeExpiry();
-      // A timer may fire a moment before the clock reaches its time.
+      // A timer may fire a moment before the clock reaches its time, or only for the check of the time of day. Then set it again.
       if (this.owner.isHeld && !this.isStopped) this.armExpiry();
     });
   }
 
-  /** @returns why the lease must not be believed in before `whenSure` has resolved */
+  /** @returns why the holder must wait for `whenSure` before it relies on the lock; `undefined` if there is no doubt */
   doubtReason(at?: ClockReading): string | undefined {
     if (!this.owner.isHeld) return undefined;
     const state = this.state(at);
@@ -345,7 +368,10 @@ export class Lease extends Linked {
     return state === 'expired' && this.isRenewing ? UNANSWERED : undefined;
   }
 
-  /** Resolves when it is known whether the lease is over: by the replies that have arrived, or by asking the store. */
+  /**
+   * Resolves when it is certain whether the lease is over. If the time of day casts doubt on it, this asks the store. Otherwise it only
+   * lets replies that have already arrived be read.
+   */
   async whenSure(): Promise<void> {
     if (this.state() !== 'unsure') return arrivedReplies(this.owner.runtime.clock);
     await this.renew();
@@ -387,13 +413,13 @@ type LeaseOwner = Pick<
   'key' | 'id' | 'claim' | 'terms' | 'isHeld' | 'onConfirmed' | 'contention' | 'onUnanswered' | 'onLost'
 > & { readonly runtime: Pick<LockRuntime, 'clock' | 'chance' | 'watchdog' | 'emit'> };
 
-/** The lease as it was when a renewal was sent. `prolong` compares the reply with it. */
+/** What was true when a renewal was sent. `prolong` needs it to judge the reply. */
 interface AskedRenewal {
   readonly sentAt: number;
   readonly wallClockOffset: number;
-  /** `Lease.resets` when it was sent. */
+  /** `Lease.resets` when it was sent. If that has grown, the reply is for an earlier length or claim. */
   readonly resets: number;
-  /** The end of the lease that the renewal asks for. */
+  /** The end of the lease if the store executes the renewal as soon as it is sent. */
   readonly endsAt: number;
 }
 

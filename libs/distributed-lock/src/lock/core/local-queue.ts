@@ -17,42 +17,62 @@ const NONE: readonly never[] = [];
 /**
  * The callers of this process that wait for one key with the same claim and kind of lease, in order of asking.
  *
- * However many they are, one owner asks the store for all of them, and owners that hold make local hand-offs to them.
- * Callers with another lease have a queue of their own, because an owner has one lease. So has each `fair` caller, and each
- * that takes the lock over.
+ * 1. A call joins. If it must not wait and the lock is known to be taken, or if too many wait already, it is refused without a request.
+ * 2. If no owner of this queue is asking the store, the queue creates one. For an exclusive claim, it creates none while an owner of
+ *    the queue has the lock, either. One owner asks on behalf of all callers.
+ * 3. The owner that is granted the lock takes callers from the front: the first one now, the next ones by local hand-offs.
+ * 4. When that owner ends and callers still wait, the queue creates the next owner.
+ * 5. A caller leaves early if its signal aborts, its `waitMs` is over or the store refuses it. With the last caller, an owner that has
+ *    not been used yet releases.
+ * 6. The queue is dropped as soon as it has neither callers nor owners.
+ *
+ * Callers with another lease have a queue of their own, because an owner has one lease. So has each `fair` caller, and each call that
+ * takes the lock over.
  */
 export class LocalQueue {
-  /** Set by the acquire loop of the waiting owner. */
+  /** Whether an owner of this queue has a ticket in the store's queue. Set by that owner's acquire loop. */
   isInStoreQueue = false;
   private readonly waiters = new LinkedQueue<Call>();
-  /** Callers whose wait is over. The next answer of the store settles them, and is asked for at once. */
+  /**
+   * Callers that need an answer now, because they passed `waitMs: 0` or their `waitMs` ran out before the store's first reply. The
+   * queue asks the store at once, and its next answer settles them.
+   */
   private readonly needingAnswerNow = new SmallSet<Call>();
-  /** Callers with `maxWaiting` that must still learn how many wait before them. They may be refused for that once. */
+  /**
+   * Callers with `maxWaiting` that do not know yet how many wait ahead of them. As soon as they know, they are refused, or they wait
+   * and are never refused for this reason again.
+   */
   private readonly awaitingQueueLength = new SmallSet<Call>();
   private isCounting = false;
-  /** Absent while no caller waits that has a reply. */
+  /** The deadlines of the callers, watched by a timer. Absent while no deadline needs one. */
   private deadlines: WaitDeadlines | undefined;
-  /** A caller that is alone before the store's first reply. It waits for that in any case, so its deadline needs no timer. */
+  /**
+   * The only caller, before the store's first reply. It waits for that reply even if its `waitMs` runs out, so its deadline needs no
+   * timer yet.
+   */
   private unwatched: Call | undefined;
-  /** The latest deadline so far, callers that have left included. */
+  /** The latest deadline of all callers since the queue was last empty, including callers that have left. */
   private latestDeadline = -Infinity;
-  /** The owner that has admitted no caller yet: it asks the store, waits there, or has its grant confirmed. */
+  /** The owner that has not admitted a caller yet: it asks the store, waits in its queue, or has its grant confirmed. */
   private waitingOwner: Owner | undefined;
-  /** Owners that hold or are about to hold. Several may hold only under a claim that is not exclusive. */
+  /** Owners that have admitted callers and have not ended. Several only if the claim is not exclusive. */
   private readonly holding = new SmallSet<Owner>();
-  /** What callers that stop waiting are told. Absent before the first reply that is no grant. */
+  /** The store's last answer, for the errors of callers that stop waiting. Absent before the first reply that is not a grant. */
   private lastAnswer: LastAnswer | undefined;
 
   readonly key: string;
-  /** The terms of the first caller. Their claim, lease and order count for all callers; their waits and minimum hold do not. */
+  /**
+   * The terms of the first caller. All callers of this queue have the same claim, lease and order, but not the same `waitMs`,
+   * `maxWaiting` or minimum hold.
+   */
   readonly terms: Terms;
-  /** Who asks, if the one caller of this queue takes the lock over. */
+  /** The site of the one caller of this queue, if that caller takes the lock over. The holder is told this name. */
   readonly site: LockRequest['site'];
 
   constructor(
     private readonly runtime: LockRuntime,
     { key, terms, site }: LockRequest,
-    /** No caller waits or holds any more. */
+    /** Called when the queue has neither callers nor owners left. */
     private readonly onIdle: () => void,
   ) {
     this.key = key;
@@ -67,8 +87,9 @@ export class LocalQueue {
   // --- callers --------------------------------------------------------------------------------------------------
 
   /**
-   * @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal, which is not
-   * aborted yet
+   * Resolves when an owner admits the call. The signal of the request is not aborted yet.
+   *
+   * @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal if it aborts
    */
   join(number: number, request: LockRequest, holdsOfFlow: readonly Hold[]): Promise<HeldLock> {
     return new Promise((resolve, reject) => {
@@ -101,13 +122,19 @@ export class LocalQueue {
     this.countOthers();
   }
 
-  /** Rejects the callers whose flow holds no lock. Owners that hold go on. */
+  /**
+   * Called when the service closes. Rejects the waiting callers, except those whose flow holds a lock, because their work may end.
+   * Owners that hold go on.
+   */
   close(error: unknown): void {
     for (const waiter of this.waiters) if (!waiter.isAtWork) this.dismiss(waiter, error);
     this.tellLastCallerLeft();
   }
 
-  /** Called when another caller joins, and when the store replies without a grant: the deadline of the first caller counts, too. */
+  /**
+   * Watches the deadline of a caller that was alone until now. Called when another caller joins, and when the store replies without a
+   * grant.
+   */
   watchFirst(now: number): void {
     const { unwatched } = this;
     if (!unwatched) return;
@@ -122,7 +149,10 @@ export class LocalQueue {
     this.deadlines.watch(waiter);
   }
 
-  /** A caller whose wait is over still gets the first answer of the store, as a caller that asks once does. */
+  /**
+   * Called when the `waitMs` of a caller has run out. If the store has not answered since the call began, the caller still waits for
+   * one answer, as a call with `waitMs: 0` does: it may be a grant.
+   */
   private onLate(waiter: Call): void {
     const isAnswered = this.isAnswered(waiter) || this.isInStoreQueue;
     if (!this.waitingOwner || isAnswered)
@@ -136,7 +166,10 @@ export class LocalQueue {
     this.needingAnswerNow.add(waiter);
   }
 
-  /** Rejects a caller whose wait is over. Its error names the application that holds the lock, if the store tells that soon. */
+  /**
+   * Rejects a caller whose `waitMs` is over. The error names the application that holds the lock, if the store can tell within
+   * `NAME_WITHIN_MS`.
+   */
   private leaveLate(waiter: Call, error: Error): void {
     const { holderDirectory } = this.runtime;
     const { holder } = error as Partial<LockWaitTimeoutError>;
@@ -157,13 +190,13 @@ export class LocalQueue {
     this.tellLastCallerLeft();
   }
 
-  /** Dismisses a caller that has just come. Its queue may have no owner: that of a fair caller has no other caller. */
+  /** Rejects a call that has just joined. The queue of a fair call has no other caller, so it may have no owner and be dropped again. */
   private refuse(waiter: Call, error: unknown): void {
     this.dismiss(waiter, error);
     this.endIfIdle();
   }
 
-  /** Does nothing for a caller that has left, as by a listener of another caller's event. */
+  /** Rejects a waiting caller. Does nothing if it has left already: a listener of another caller's event may have aborted it. */
   private dismiss(waiter: Call, error: unknown): void {
     if (!this.waiters.has(waiter)) return;
     this.remove(waiter);
@@ -228,8 +261,8 @@ export class LocalQueue {
   }
 
   /**
-   * An owner has admitted callers, and counts as holding from now on. If several owners may hold, another one starts for the
-   * callers that still wait.
+   * Called when an owner has admitted callers: it counts as holding from now on. Under an exclusive claim, callers that need an answer
+   * now are refused. Otherwise the queue starts another owner for the callers that still wait.
    */
   onServed(owner: Owner): void {
     if (this.waitingOwner === owner) {
@@ -259,7 +292,7 @@ export class LocalQueue {
   private startOwner(at?: ClockReading): void {
     const isTaken = this.waitingOwner || (isExclusive(this.terms.claim) && this.granted);
     if (this.waiters.size === 0 || isTaken) return;
-    // The next owner begins without the failure that its predecessor has met.
+    // A failure that the previous owner met says nothing about the next one.
     if (this.lastAnswer) this.lastAnswer = { ...this.lastAnswer, error: undefined };
     this.waitingOwner = new Owner(this, this.runtime);
     this.waitingOwner.acquireLoop.start(at);
@@ -297,7 +330,10 @@ export class LocalQueue {
     }
   }
 
-  /** At least how many wait before the next caller; `undefined` while it may be granted at once. */
+  /**
+   * At least how many wait ahead of a call that joins now; `undefined` if the store must be asked first, because it may grant the lock
+   * at once.
+   */
   private waitingBefore({ fair, maxWaiting }: Terms): number | undefined {
     if (maxWaiting === Infinity) return undefined;
     if (fair) return this.runtime.fairQueues.sizeOf(kindName(this.key, this.terms)) || undefined;
@@ -305,8 +341,8 @@ export class LocalQueue {
   }
 
   /**
-   * Learns how many others wait, for the callers that depend on it: by the reply to an acquire request, or by `inspect` while an
-   * owner holds and none asks.
+   * Finds out how many other owners wait, for callers with `maxWaiting`. If an owner is asking for the lock, its next request asks for
+   * this, too. If an owner holds and none asks, `inspect` tells, unless the holder knows that nobody waits.
    */
   private countOthers(): void {
     if (this.awaitingQueueLength.size === 0 || this.isCounting) return;
@@ -328,20 +364,23 @@ export class LocalQueue {
   // --- answers --------------------------------------------------------------------------------------------------
 
   /**
-   * A caller that asks once can be refused without a request: an owner of this process holds the key alone, or waits for it in
-   * the store's queue, and the store has not failed since.
+   * Whether a call with `waitMs: 0` can be refused without asking the store: an owner of this process holds the key exclusively, or it
+   * waits in the store's queue ahead of that call, and the store has not failed since.
    */
   get canRefuseLocally(): boolean {
     if (isExclusive(this.terms.claim) && this.granted) return true;
     return this.isWaitedFor && this.lastAnswer?.error === undefined;
   }
 
-  /** The store has replied since the caller began to wait. */
+  /** Whether the store has answered a request that was sent after this caller began to wait, or has failed since then. */
   private isAnswered({ waitingSince }: Call): boolean {
     return this.lastAnswer !== undefined && waitingSince <= this.lastAnswer.coversUntil;
   }
 
-  /** The error of a caller whose wait is over, also if the store has not replied since it began to wait. */
+  /**
+   * The error of a caller whose `waitMs` is over. If nobody knows of a holder, because the store failed or has not replied, it is a
+   * `LockStoreError`.
+   */
   private timeoutError(terms: Terms): Error {
     const { key, lastAnswer } = this;
     const cause = lastAnswer?.error;
@@ -351,11 +390,11 @@ export class LocalQueue {
     return new LockStoreError(message, key, cause?.reason ?? 'unknown', cause && { cause });
   }
 
-  /** @param waiting how many wait ahead of the caller, if it is refused for that */
+  /** @param waiting how many wait ahead of the caller, if `maxWaiting` is the reason for the refusal */
   private busyError({ waitMs }: Terms, waiting?: number): LockWaitTimeoutError {
     const { key, granted } = this;
     const told = this.lastAnswer?.holder;
-    // The store need not have named an owner of this process that holds the lock.
+    // If the lock is held by an owner of this process, the queue knows that without a reply of the store.
     const holder = granted ? granted.id : told?.owner;
     const remainingMs = granted
       ? granted.validForMs
@@ -367,22 +406,22 @@ export class LocalQueue {
     return this.allNeedAnswerNow || this.awaitingQueueLength.size > 0;
   }
 
-  /** No caller has time to wait: each asks once, or its wait is over, without an answer yet. */
+  /** True if every caller needs an answer now: it passed `waitMs: 0`, or its `waitMs` ran out before the store's first reply. */
   private get allNeedAnswerNow(): boolean {
     return this.waiters.size === this.needingAnswerNow.size;
   }
 
-  /** An owner of this queue waits in the store's queue for callers that have time. It is ahead of those that ask once. */
+  /** Whether an owner of this queue waits in the store's queue for callers that still have time. It is ahead of calls with `waitMs: 0`. */
   private get isWaitedFor(): boolean {
     return this.isInStoreQueue && !this.allNeedAnswerNow;
   }
 
-  /** An owner that has the lock. */
+  /** An owner of this queue that has the lock. */
   private get granted(): Owner | undefined {
     return this.holding.find(isGranted);
   }
 
-  /** A copy, because a listener of an `abandoned` event may start a new call. */
+  /** A copy, because a listener of an `abandoned` event may start a new call while the caller of this method iterates. */
   private callsThatNeedAnswerNow(): readonly Call[] {
     return this.needingAnswerNow.size === 0 ? NONE : [...this.needingAnswerNow];
   }
@@ -392,12 +431,12 @@ function isGranted(owner: Owner): boolean {
   return owner.isGranted;
 }
 
-/** The last news of the store about one key. */
+/** What the store last said about the key when it did not grant the lock. */
 interface LastAnswer {
-  /** Who holds the lock, and until when. Stays when the store fails. */
+  /** Who holds the lock, and until when. Kept when the store fails later. */
   readonly holder?: { readonly owner: string | undefined; readonly expiresAt: number };
-  /** The store has failed since. */
+  /** The failure of the store, if it has failed since then. */
   readonly error?: LockStoreError | undefined;
-  /** It is new enough for callers that wait since this moment, or for less long. */
+  /** Callers that began to wait at this moment or before have their answer. For a reply it is when the request was sent. */
   readonly coversUntil: number;
 }

@@ -30,9 +30,9 @@ import { Grace, Takeover } from './takeover.js';
  * | held       | a caller releases before the grant is confirmed, and others wait            | confirming          |
  * | held       | the last caller releases, or the lock is lost                               | ended               |
  *
- * While an owner is `held`, a caller holds the lock; several, if they are readers of one process. A grant by notification
- * that came in time is held at once, and confirmed meanwhile: `Lease.isConfirmed` says so. `ended` is for good, because an
- * owner id is never used again.
+ * While an owner is `held`, one caller holds the lock, or several readers of this process do. If the store grants by notification and
+ * enough of the initial lease is left, the owner is `held` at once, while a renewal confirms the grant (`Lease.isConfirmed`). `ended`
+ * is final, because an owner id is never used again.
  */
 type State =
   | { readonly kind: 'waiting' }
@@ -44,22 +44,34 @@ const WAITING: State = { kind: 'waiting' };
 const ENDED: State = { kind: 'ended' };
 
 /**
- * After this many replies in a row that took longer than the lease, the callers are rejected: the next ones would be too slow,
- * too.
+ * After this many grants in a row that took longer to arrive than their lease lasts, the owner rejects all of its callers: later grants
+ * would be too slow, too.
  */
 const MAX_SLOW_REPLIES = 3;
 
 /**
- * One process's stay with one key, from joining the store's queue until giving the key up.
+ * One process's stay with one key, from joining the store's queue until giving the key up. Many callers share it.
  *
- * An owner asks the store on behalf of all callers of its local queue, and makes local hand-offs while these are safe and
- * fair. It ends once and for good. The rules and the failures that they prevent: docs/decisions/0003.
+ * 1. The local queue creates the owner when a caller has to wait. The acquire loop asks the store, on behalf of all callers of that
+ *    queue, until the store grants the lock.
+ * 2. The owner starts a lease for the grant. If the grant came by notification, it is not confirmed yet, and the owner sends a renewal
+ *    before any caller runs.
+ * 3. If the lease is valid, the owner admits the first caller (all waiting readers, if they share). Otherwise it waits for the reply to
+ *    the renewal and tries again.
+ * 4. When that caller releases, the owner admits the next local caller with the next reserved token and without a request to the store,
+ *    while such local hand-offs are safe for the lease and fair to other processes.
+ * 5. Otherwise it sends one release and ends, and the store grants the next owner. If callers still wait here, the local queue creates
+ *    another owner for them.
+ * 6. If the lock is lost before any caller was admitted, the owner goes back to step 1 with its ticket. If it is lost later, all holds
+ *    are lost and the owner ends.
+ *
+ * The rules behind this and the failures that they prevent: docs/decisions/0003.
  */
 export class Owner {
   readonly key: string;
   readonly id: string;
   readonly terms: Terms;
-  /** How it asks and holds: as its terms say, until `downgrade()`. */
+  /** How this owner asks for the key and holds it: as `terms.claim` says, until `downgrade()` makes it shared. */
   claim: Claim;
   private state: State = WAITING;
   readonly holds = new OwnerHolds(this);
@@ -67,9 +79,15 @@ export class Owner {
   readonly contention = new Contention(this);
   private slowReplies = 0;
   private isDowngraded = false;
-  /** Another call takes the lock over. It is over with the grace, also if no timer has run by then. */
+  /**
+   * Set while another call takes this lock over. The lock is lost when this grace ends, even if its timer is late: every check of the
+   * lease looks at it.
+   */
   takeover: Grace | undefined;
-  /** The store has said that the lock was lost before its grant was here. The next grant may be that one, so it must be confirmed. */
+  /**
+   * A `lost` notification came while this owner was still waiting, so it may be about a grant that has not arrived yet. The next grant
+   * may be that one, so a renewal must confirm it before any caller is admitted.
+   */
   private isGrantInDoubt = false;
 
   constructor(
@@ -94,7 +112,7 @@ export class Owner {
     return this.lease !== undefined;
   }
 
-  /** The lease of the present grant. */
+  /** The lease of the present grant; `undefined` before the grant and after the end. */
   get lease(): Lease | undefined {
     const { state } = this;
     return state.kind === 'held' || state.kind === 'confirming' ? state.lease : undefined;
@@ -125,7 +143,10 @@ export class Owner {
 
   // --- waiting --------------------------------------------------------------------------------------------------
 
-  /** Sends the next request at once if none is in flight, because a caller cannot wait for the next recheck. */
+  /**
+   * Asks the store now instead of at the next recheck, because a caller needs its answer now. While the grant is being confirmed, the
+   * question is a renewal. Sends nothing if a request is in flight.
+   */
   askNow(): void {
     if (this.state.kind === 'confirming') this.state.lease.renewNow();
     else this.acquireLoop.askNow();
@@ -136,7 +157,8 @@ export class Owner {
       case 'granted':
         return this.onGrant(notification);
       case 'contended':
-        // A forged notification may start the budget, but only a reply of the store may clear it.
+        // Anyone who may publish in the store can forge this notification. So it may start the budget, which only makes this owner
+        // release sooner, but only a reply of the store may clear it.
         this.contention.onOthers(notification.waiting);
         return;
       case 'lost':
@@ -160,7 +182,7 @@ export class Owner {
 
   onGrant(grant: Grant, at = this.readClocks()): void {
     const { state, acquireLoop } = this;
-    // The store repeats the release of an ended owner until no grant of it can be left.
+    // A late grant to an ended owner needs no reaction: the store repeats the owner's release until no grant of it can be left.
     if (state.kind === 'ended') return;
     if (state.kind !== 'waiting') return this.onGrantAgain(state.lease, grant);
     acquireLoop.stop();
@@ -175,20 +197,26 @@ export class Owner {
     const { takeover } = this;
     if (takeover && takeover.leftMs(at) <= 0) return this.onGraceOver(takeover);
     this.contention.onWaitingCount(grant.waiting, acquireLoop.asked.now);
-    // Sent before the caller starts, because the caller may block the event loop for longer than the initial lease.
+    // Confirm before the caller starts, because its work may block the event loop for longer than the initial lease.
     if (!lease.isConfirmed) lease.renewNow();
     this.admit(lease, at);
     if (!this.isHeld) this.callers.watchFirst(at.now);
     if (this.isGranted) takeover?.report();
   }
 
-  /** A second grant with the same token confirms the first. Another token means that the first grant was lost in between. */
+  /**
+   * Handles a grant that arrives while this owner already has one. The same token is the same grant, which confirms the first message.
+   * Another token means that the first grant was lost and the store has granted the lock anew.
+   */
   private onGrantAgain(lease: Lease, grant: Grant): void {
     if (grant.token !== lease.token) this.onLost('taken', 'it was lost and granted anew');
     else if (grant.confirmed) lease.onGrantedAgain(grant);
   }
 
-  /** No caller is left. The owner releases, unless the store cannot have it in its queue. */
+  /**
+   * Ends an owner whose callers have all left before it was granted the lock. Sends a release, unless the store cannot have this owner
+   * in its queue.
+   */
   abandon(): void {
     if (this.acquireLoop.mayBeQueued) this.releaseInStore();
     else {
@@ -197,14 +225,20 @@ export class Owner {
     }
   }
 
-  /** No caller waits any more. An owner that waits, or whose grant is not confirmed, releases. */
+  /**
+   * Called when the last waiting caller has left. An owner that waits for the lock, or for the confirmation of its grant, releases,
+   * because nobody would use the lock. An owner whose lock is in use goes on.
+   */
   onLastCallerLeft(): void {
     if (this.acquireLoop.isRunning || this.state.kind === 'confirming') this.releaseInStore();
   }
 
   // --- confirming -----------------------------------------------------------------------------------------------
 
-  /** Admits a caller if the lease is valid. It is not if the grant took longer than its lease, or must be confirmed first. */
+  /**
+   * Admits a caller if the lease is valid. It is not valid if the grant took longer than its lease to arrive, or if it must be
+   * confirmed first. Then the owner sends a renewal, and `onConfirmed` tries again.
+   */
   private admit(lease: Lease, at: ClockReading): void {
     if (lease.measureValidity(at) > 0) {
       this.slowReplies = 0;
@@ -220,7 +254,8 @@ export class Owner {
     if (state.kind !== 'confirming') return;
     const { lease } = state;
     const at = this.readClocks();
-    // The first caller has released meanwhile, so that the next one enters by a local hand-off.
+    // The first caller ran under the unconfirmed grant and has already released. So the next one enters by a local hand-off, and the
+    // conditions of hand-offs apply.
     const isHandOff = !lease.hasAdmittedNobody;
     if (isHandOff && !this.mayHandOff(lease, at)) this.releaseInStore();
     else this.admit(lease, at);
@@ -244,7 +279,7 @@ export class Owner {
 
   // --- held -----------------------------------------------------------------------------------------------------
 
-  /** Admits the next caller, or all waiting readers. Without any caller the owner releases. */
+  /** Admits the next caller of the local queue, or all waiting readers. Releases if nobody waits. */
   private admitNext(lease: Lease, now: number): void {
     const { callers } = this;
     let next = callers.shift();
@@ -255,13 +290,16 @@ export class Owner {
     if (!this.isHeld) this.state = { kind: 'held', lease };
     lease.start();
     if (lease.hasAdmittedNobody) this.contention.onFirstCaller(now);
-    // A depth of 0: an outer call that has the lock would have shared it.
+    // The depth is 0 because this call did not find the key held by its own flow: it would have shared that hold and not waited here.
     do next.resolve(new HeldLock([this.holds.open(next, lease, now)], 0));
     while (this.isForMany && lease.hasToken && (next = callers.shift()));
     callers.onServed(this);
   }
 
-  /** A reader has joined the local queue while this owner holds for readers. It is admitted unless the key is contended. */
+  /**
+   * Called when a reader joins the local queue while this owner holds for readers. Admits it at once, unless other processes wait for
+   * the key: new readers would keep overtaking their writer.
+   */
   admitReaders(): void {
     const { state } = this;
     if (state.kind !== 'held' || !this.isForMany || this.contention.isRunning) return;
@@ -272,7 +310,10 @@ export class Owner {
     this.admitNext(lease, at.now);
   }
 
-  /** All readers of a process share one lease, if the watchdog renews it. */
+  /**
+   * Whether this owner admits all waiting readers at once. They share one lease, so the watchdog must renew it. Fair calls have an
+   * owner each.
+   */
   private get isForMany(): boolean {
     const { claim, watched, fair } = this.terms;
     return claim.kind === 'shared' && watched && !fair;
@@ -288,7 +329,10 @@ export class Owner {
     else this.lease?.noticeExpiry(at);
   }
 
-  /** The store grants readers beside this owner. Callers that still wait in the local queue need another owner. */
+  /**
+   * Turns an exclusive lock into a shared one, after which the store grants readers of other owners, too. Callers that still wait in
+   * the local queue want it exclusively, so the queue starts another owner for them.
+   */
   async downgrade(): Promise<void> {
     const { key, terms, lease } = this;
     if (terms.claim.kind === 'permits') {
@@ -304,13 +348,16 @@ export class Owner {
 
   // --- taken over -----------------------------------------------------------------------------------------------
 
-  /** The lease goes on until the work has ended, or the grace is over. Of several takeovers the one whose grace ends first counts. */
+  /**
+   * Starts the grace of a takeover. The watchdog keeps renewing until the work under the lock has ended or the grace is over. If
+   * several calls take the lock over, the grace that ends first counts.
+   */
   private onTakeover(notice: Pick<TakeoverNotice, 'graceMs' | 'by'>): void {
     const { takeover } = this;
     if (this.state.kind === 'ended' || takeover?.isOverBefore(notice)) return;
     takeover?.stop();
     this.takeover = new Grace(this, notice);
-    // The notice may come before the reply that grants the lock, which waits for replicas, for example.
+    // The notice may overtake the reply that grants the lock, for example one that waits for replicas. Then `onGrant` reports it.
     if (this.isGranted) this.takeover.report();
   }
 
@@ -325,17 +372,22 @@ export class Owner {
 
   // --- lost -----------------------------------------------------------------------------------------------------
 
-  /** An owner that has admitted no caller goes back to the store's queue with its ticket. */
+  /**
+   * Ends this owner after a loss: its holds are lost and their callers are notified. If no caller was admitted yet, nobody had the
+   * lock, so the owner waits in the store's queue again with its ticket.
+   */
   onLost(reason: LockLostError['reason'], detail: string): void {
     const { lease } = this;
     if (!lease) return;
-    // The store still has the lock for one whose grace is over, and the call that takes it over would not tell the same owner again.
+    // Not after a takeover. The store still has this owner as the holder, and the call that takes over does not announce itself to the
+    // same owner a second time. So this owner must end and release.
     if (lease.hasAdmittedNobody && reason !== 'takeover') return this.backToQueue(lease);
     const request = this.releaseRequest(lease);
     this.end();
     this.holds.lose(reason, detail, lease.suspendedBy);
     const { holdUntil } = this.holds;
-    // The rest of a minimum hold must be written while the store still has the lease.
+    // After an expiry the release waits for the margin, until the lease has ended in the store, too. The rest of a minimum hold cannot
+    // wait: it must be written while the store still has the lease.
     const isOver = reason === 'expired' && holdUntil === undefined;
     this.sendRelease({ ...request, holdUntil }, isOver ? lease.marginMs : 0);
   }
@@ -349,13 +401,13 @@ export class Owner {
 
   // --- release --------------------------------------------------------------------------------------------------
 
-  /** Ends a hold. After its last one the owner makes a local hand-off, or releases and so leaves the hand-off to the store. */
+  /** Ends one hold. After the last one the owner makes a local hand-off, or sends a release, and the store grants the next owner. */
   release(hold: Hold, isAwaited: boolean, at: ClockReading): Release {
     const { holds, lease } = this;
     const isHeard = holds.close(hold, at);
     this.contention.count();
     if (holds.size > 0) return RELEASED;
-    // A listener of the event may have blocked the event loop since.
+    // A listener of the `released` event may have blocked the event loop, so the earlier reading of the clocks may be old.
     const after = isHeard && this.callers.size > 0 ? this.readClocks() : at;
     if (!lease || holds.minimumUntil > after.now || !this.mayHandOff(lease, after))
       return this.releaseInStore(isAwaited);
@@ -366,7 +418,10 @@ export class Owner {
     return RELEASED;
   }
 
-  /** A local hand-off needs a lease that is far from its end, a reserved token, and a budget that is not spent. */
+  /**
+   * Whether the owner may pass the lock to the next local caller without asking the store. The lease must be far from its end and a
+   * reserved token left, the budget must not be spent, and no other call may be taking the lock over.
+   */
   private mayHandOff(lease: Lease, at: ClockReading): boolean {
     const { watched, fair, claim } = this.terms;
     if (this.callers.size === 0 || !watched || fair || claim !== this.claim) return false;
@@ -380,7 +435,7 @@ export class Owner {
     return this.sendRelease(request);
   }
 
-  /** Built once: a repetition with another last token would let the store give one token out twice. */
+  /** Built once for each release. A repetition that names another last token would let the store give one token out twice. */
   private releaseRequest(lease: Lease | undefined, isAwaited = false): ReleaseRequest {
     const { key, id: owner, claim, leaseMs } = this;
     const { holdUntil } = this.holds;
@@ -409,7 +464,7 @@ export class Owner {
   }
 }
 
-/** Nobody is admitted under it before a renewal has confirmed it. */
+/** A copy of the grant under which nobody is admitted before a renewal has confirmed it. */
 function unconfirmed(grant: Grant): Grant {
   return { ...grant, confirmed: false, validUntil: -Infinity };
 }
