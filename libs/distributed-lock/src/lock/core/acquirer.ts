@@ -10,11 +10,14 @@ import { callText, type Hold } from './hold.js';
 import { LocalQueue } from './local-queue.js';
 import type { LockRuntime } from './lock-runtime.js';
 
-/** Acquires one or several keys for a caller of one service: from the holds of its async flow, or through the local queues. */
+/**
+ * Acquires one or several keys for a call of one service. If the async flow of the call holds a key already, the call shares that hold.
+ * Otherwise it joins the local queue of the key.
+ */
 export class Acquirer {
   /**
-   * By key: the queues of calls without a mode, under the watchdog, neither fair nor a takeover. Nearly all calls are, so they
-   * need no name.
+   * The local queues by key, for calls that are the most common: without a mode, renewed by the watchdog, neither fair nor a takeover.
+   * Their key is enough to find them, which saves building a name for each call.
    */
   private readonly common = new RebuiltMap<string, LocalQueue>();
   private readonly others = new RebuiltMap<string | LockRequest, LocalQueue>();
@@ -27,7 +30,7 @@ export class Acquirer {
     private readonly open: () => LockRuntime,
   ) {}
 
-  /** Refuses new calls from now on, except those of a flow that holds a lock: its work may end. */
+  /** Refuses new calls from now on, except those of a flow that holds a lock: its work may go on to its end. */
   close(): void {
     this.isClosed = true;
   }
@@ -37,7 +40,7 @@ export class Acquirer {
     for (const queue of this.allQueues()) queue.close(shutdownError(queue.key));
   }
 
-  /** @param before holds that the same call has acquired so far */
+  /** @param before holds that the same call has acquired so far, if it asks for several keys */
   acquire(request: LockRequest, before: readonly Hold[] = NO_HOLDS): Promise<HeldLock> {
     const { key, terms } = request;
     const own = holdsOfFlow(this.scope);
@@ -45,15 +48,16 @@ export class Acquirer {
     if (hold) return this.share(hold, request);
     const refusal = this.refusalOf(request, own);
     if (refusal) return Promise.reject(refusal.error as Error);
-    // A caller that asks once does not wait, so it cannot close a cycle of waits.
+    // A call with `waitMs: 0` does not wait, so it cannot close a cycle of waits.
     const mayCloseCycle = terms.waitMs > 0 && before.length + own.length > 0;
     if (!mayCloseCycle) return this.join(request, own);
-    // Under a lock that is not shared with nested calls, the async context does not say who waits for whom.
+    // A hold with `reentrant: false` does not count here. Its async context may have been inherited through a shared queue or pool, so
+    // it does not prove that this call runs on behalf of the holder.
     const surelyOwn = own.filter((held) => mayShare(held, terms));
     return this.deadlocks.watch(request, [...before, ...surelyOwn], () => this.join(request, own));
   }
 
-  /** A nested call gets a share of the hold that its flow has, or is refused: it would wait for its own flow. */
+  /** Gives a nested call a share of the hold that its flow has. Rejects the call if it may not share: it would wait for its own flow. */
   private share(hold: Hold, request: LockRequest): Promise<HeldLock> {
     const { claim } = request.terms;
     if (!mayShare(hold, request.terms)) return Promise.reject(notReentrantError(hold, request));
@@ -61,7 +65,10 @@ export class Acquirer {
     return Promise.resolve(new HeldLock([hold.share(request)], depthOf(hold)));
   }
 
-  /** Looks for the queue after the event, because a listener may release, abort or close. */
+  /**
+   * Emits `asked` and then joins the local queue. A listener may release, abort or close, so the reasons to refuse are checked after
+   * it, and the queue is looked up after it.
+   */
   private join(request: LockRequest, own: readonly Hold[]): Promise<HeldLock> {
     const { emit, hears, events } = this.open();
     const { key } = request;
@@ -74,7 +81,7 @@ export class Acquirer {
   }
 
   /**
-   * Acquires the keys one after the other. All share one deadline.
+   * Acquires the keys one after the other, all within one `waitMs`. If one of them fails, those acquired so far are given back.
    *
    * @param keys in the order of the lock's `keys`
    * @param requests for these keys, sorted by key, so that no two callers wait for each other
@@ -89,7 +96,10 @@ export class Acquirer {
     );
   }
 
-  /** @throws LockDeadlockError before the call waits for any of its keys, if its flow holds one that it may not share */
+  /**
+   * @throws LockDeadlockError if the flow of the call holds one of the keys and may not share it. Checked for all keys before the call
+   * waits for any of them.
+   */
   private refuseNotReentrant(requests: readonly LockRequest[]): void {
     for (const request of requests) {
       const hold = findHold(this.scope, request.key);
@@ -103,7 +113,7 @@ export class Acquirer {
     const isHeldHere = ({ key }: LockRequest): number =>
       Number(this.common.get(key)?.canRefuseLocally ?? false);
     const mayWait = requests.some(({ terms }) => terms.waitMs > 0);
-    // A caller that does not wait first asks for a key that its process holds, because that refusal costs no request.
+    // A call that does not wait begins with a key that this process holds, because that key refuses it without a request.
     const order = mayWait ? requests : requests.toSorted((a, b) => isHeldHere(b) - isHeldHere(a));
     try {
       for (const request of order) {
@@ -120,7 +130,10 @@ export class Acquirer {
     }
   }
 
-  /** Why a call cannot go on: the service closes, or the caller has aborted its signal. */
+  /**
+   * Why a call cannot go on: the service closes, or the caller has aborted its signal. Wrapped, because an abort reason may be
+   * `undefined`.
+   */
   private refusalOf(
     { key, signal }: LockRequest,
     own: readonly Hold[],
@@ -133,7 +146,10 @@ export class Acquirer {
     return this.isClosed && !holdsOfFlow.some((hold) => hold.isLive());
   }
 
-  /** Callers with the same claim and the same lease of the same key share a queue, unless they are fair or take the lock over. */
+  /**
+   * Finds or creates the local queue. Calls for the same key with the same claim and lease share one; each fair call, and each call
+   * that takes the lock over, has its own.
+   */
   private queueOf(request: LockRequest): LocalQueue {
     const { key, terms } = request;
     const isShared = !terms.fair && terms.graceMs === undefined;
@@ -164,7 +180,8 @@ export class Acquirer {
 const NO_HOLDS: readonly Hold[] = [];
 
 /**
- * A lease may have expired while its caller waited for the next key, also one whose last renewal has not been answered yet.
+ * Called after another key was acquired. While the call waited for it, the lease of an earlier key may have expired, or its last
+ * renewal may still be unanswered.
  *
  * @throws LockLostError if one of the holds was lost
  */
@@ -184,10 +201,14 @@ function shutdownError(key: string): LockShutdownError {
  * A cycle across processes is not found. There `waitMs` ends the wait.
  */
 export class DeadlockDetection {
-  /** The flows that hold a key while they wait for another one, by the key that they hold. */
+  /** The flows that hold one key while they wait for another, by the key that they hold. */
   private readonly blocked = new Map<string, Set<Blocked>>();
 
-  /** Runs the wait of a flow that has `holds`. @throws LockDeadlockError, before it waits, with the path of keys */
+  /**
+   * Runs `wait` and meanwhile remembers that a flow with `holds` is blocked on `request`.
+   *
+   * @throws LockDeadlockError with the path of keys, before `wait` is called, if the wait would close a cycle
+   */
   async watch<T>(request: LockRequest, holds: readonly Hold[], wait: () => Promise<T>): Promise<T> {
     const live = holds.filter((hold) => hold.isLive());
     if (live.length === 0) return wait();
@@ -203,14 +224,14 @@ export class DeadlockDetection {
   }
 
   /**
-   * Breadth first, in a loop: a chain of some ten thousand flows would overflow the stack of a recursion.
+   * Searches breadth first, in a loop: a chain of some ten thousand flows would overflow the stack of a recursion.
    *
    * @returns the shortest path of keys from `wanted` to one of `mine`, each held by a flow that waits for the next
    */
   private pathToOneOf(mine: readonly Hold[], wanted: LockRequest): readonly string[] | undefined {
     const seen = new Set<Blocked>();
     const waits: Wait[] = [{ request: wanted, before: undefined }];
-    // The loop visits what it adds to the list, too.
+    // `for … of` also visits what is added to the list meanwhile.
     for (const wait of waits) {
       for (const blocked of this.blocked.get(wait.request.key) ?? []) {
         if (seen.has(blocked) || !blocked.holds.some((hold) => isInTheWay(hold, wait.request))) continue;
@@ -247,7 +268,7 @@ interface Blocked {
 
 interface Wait {
   readonly request: LockRequest;
-  /** Its holder makes `request`. */
+  /** The wait whose key is held by the flow that makes `request`. */
   readonly before: Wait | undefined;
 }
 
@@ -257,16 +278,19 @@ function keysUpTo(last: Wait): readonly string[] {
   return keys.toReversed();
 }
 
-/** What else may be the reason: the async context of a call is not that of the call which holds the key. */
+/**
+ * Another possible reason, for the messages: a shared queue or pool ran this call in the async context of an unrelated call that holds
+ * the key.
+ */
 const OR_A_QUEUE =
   'If the call that holds it did not make this one, a shared queue or pool has started this one in its async context: wrap the task, as in queue.add(AsyncResource.bind(task)).';
 
-/** Whether a nested call may share the lock. Either of the two calls may refuse that by `reentrant: false`. */
+/** Whether a nested call may share the hold. Either of the two calls may forbid that by `reentrant: false`. */
 function mayShare(hold: Hold, { reentrant }: Terms): boolean {
   return reentrant && hold.isReentrant;
 }
 
-/** The error of a nested call for a key that its flow holds, when one of the two calls shares its lock with no other. */
+/** The error of a nested call for a key that its flow holds, if the outer or the inner call has `reentrant: false`. */
 function notReentrantError(hold: Hold, { key, site, terms }: LockRequest): LockDeadlockError {
   const [inner, outer] = [callText(site), callText(hold.site)];
   const since = Math.round(hold.owner.now - hold.acquiredAt);
@@ -275,7 +299,7 @@ function notReentrantError(hold: Hold, { key, site, terms }: LockRequest): LockD
   return new LockDeadlockError(message, key, [key]);
 }
 
-/** The error of a nested call that asks for more than its flow holds. The call would wait for its own flow to release. */
+/** The error of a nested call whose claim is not covered by what its flow holds. It would wait for its own flow to release. */
 function heldInAnotherWayError({ key, claim }: Hold, wanted: Claim): LockDeadlockError {
   const advice =
     wanted.kind === 'permits' || claim.kind === 'permits'
@@ -285,7 +309,10 @@ function heldInAnotherWayError({ key, claim }: Hold, wanted: Claim): LockDeadloc
   return new LockDeadlockError(message, key, [key]);
 }
 
-/** Shared claims do not wait for each other. A claim of permits may be served by any of several holders. */
+/**
+ * Whether this hold keeps the request waiting. Shared claims do not wait for each other. A claim of permits may be served by any of
+ * several holders, so no single hold is in its way.
+ */
 function isInTheWay(hold: Hold, { key, terms }: LockRequest): boolean {
   const { claim } = terms;
   if (hold.key !== key || claim.kind === 'permits' || !hold.isLive()) return false;

@@ -8,29 +8,32 @@ interface FlowLock extends Lock {
   isHeld(): boolean;
 }
 
-/** The locks that an async flow has, innermost first, and the run of a `@Locked` handler that it belongs to. */
+/**
+ * One entry of the stack that an async context carries: a lock of the flow, the run of a `@Locked` handler that it belongs to, and the
+ * entry around it.
+ */
 class Frame {
   constructor(
     readonly lock: FlowLock | undefined,
     /** The run of a `@Locked` handler: a `LockedHandlerRun`, or the `ExpectedNestCall` behind its interceptors. */
     readonly handlerRun: object | undefined,
     readonly outer: Flow,
-    /** The request with which the flow began; `undefined` for a flow whose beginning nobody has marked. */
+    /** Identifies the request with which the flow began; `undefined` if nobody has marked its beginning. */
     readonly origin: FlowOrigin | undefined,
   ) {}
 }
 
-/** Stands for the beginning of a flow. Does not lead to the request, because promises of the flow lead here. */
+/** Identifies the beginning of a flow. Does not refer to the request, because promises of the flow keep this object alive. */
 export class FlowOrigin {
   declare private readonly brand: void;
 }
 
-/** What an async context has of locks. Opaque outside of this file. */
+/** What an async context knows of locks. Opaque outside of this file. */
 export type Flow = Frame | undefined;
 
 /**
- * One for the process, on `globalThis`: an application may load both builds of this package, and a flow that starts in
- * one must be found by the other. One for all purposes, because on Node 20 each one slows down every promise.
+ * One AsyncLocalStorage for the process, on `globalThis`: an application may load both builds of this package, and a flow that starts
+ * in one must be found by the other. One for all purposes, because on Node 20 each one slows down every promise.
  */
 const SHARED = Symbol.for('nestjs-distributed-lock/owner-context');
 const shared = globalThis as { [SHARED]?: AsyncLocalStorage<Frame | undefined> };
@@ -38,14 +41,14 @@ const storage = (shared[SHARED] ??= new AsyncLocalStorage<Frame | undefined>());
 
 const NO_HOLDS: readonly Hold[] = [];
 
-/** Runs `work` as a flow that has `lock` on top of the locks of the present flow. */
+/** Runs `work` as a flow that has `lock` in addition to the locks of the present flow. */
 export function runHolding<L extends FlowLock, T>(lock: L, work: (lock: L) => T, handlerRun?: object): T {
   const around = storage.getStore();
   const frame = new Frame(lock, handlerRun ?? around?.handlerRun, innermostLive(around), around?.origin);
   return storage.run(frame, work, lock);
 }
 
-/** Runs `work` as a flow that has the locks of the present flow, and runs for `handlerRun` alone. */
+/** Runs `work` as a flow that has the locks of the present flow, and belongs to `handlerRun` instead of the present handler run. */
 export function runFor<T>(handlerRun: object | undefined, work: () => T): T {
   return storage.run(
     new Frame(undefined, handlerRun, innermostLive(storage.getStore()), originOfFlow()),
@@ -54,8 +57,9 @@ export function runFor<T>(handlerRun: object | undefined, work: () => T): T {
 }
 
 /**
- * Begins a flow without locks: for the rest of this turn of the event loop, and for all that starts in it. Only for the first
- * listener of an event that a server emits.
+ * Begins a flow without locks, which lasts for the rest of this turn of the event loop and for everything that starts in it. Call it
+ * only from the first listener of an event that a server emits: in other code it would take the locks from the rest of the caller's
+ * turn.
  */
 export function enterNewFlow(): FlowOrigin {
   const origin = new FlowOrigin();
@@ -71,12 +75,12 @@ export function originOfFlow(): FlowOrigin | undefined {
   return storage.getStore()?.origin;
 }
 
-/** Runs `work` as a flow that began with `origin` and has no lock. */
+/** Runs `work` as a flow without locks that began with `origin`. */
 export function runAsNewFlow<T>(origin: FlowOrigin | undefined, work: () => T): T {
   return storage.run(origin && new Frame(undefined, undefined, undefined, origin), work);
 }
 
-/** Runs `work` as a flow that has the locks which the present flow has taken since it was `entry`. */
+/** Runs `work` as a flow that has only the locks which the present flow has taken since it was `entry`. */
 export function runWithLocksSince<T>(entry: Flow, work: () => T): T {
   const outside = new Set<Flow>();
   for (let frame = entry; frame; frame = frame.outer) outside.add(frame);
@@ -92,7 +96,7 @@ export function handlerRunOfFlow(): object | undefined {
 }
 
 /**
- * The innermost live hold of `key`. A hold that was released or lost is not found.
+ * Finds the innermost live hold of `key`. A hold that was released or lost does not count.
  *
  * @param holds those to search; default: those of this flow
  */
@@ -101,14 +105,14 @@ export function findHold(scope: symbol, key: string, holds = holdsOfFlow(scope))
   return undefined;
 }
 
-/** 0 for a call that has acquired `hold`; for one that shares it with this flow, one more than for the call around it. */
+/** How many calls of this flow around the present one share `hold`: 0 for the call that has acquired it. */
 export function depthOf(hold: Hold): number {
   for (let frame = storage.getStore(); frame; frame = frame.outer)
     if (frame.lock?.holds.includes(hold)) return frame.lock.depth + 1;
   return 0;
 }
 
-/** All holds of this flow, innermost first. */
+/** All holds of this flow, innermost first, including those that have ended. */
 export function holdsOfFlow(scope: symbol): readonly Hold[] {
   let holds: Hold[] | undefined;
   for (let frame = storage.getStore(); frame; frame = frame.outer)
@@ -124,7 +128,7 @@ export function locksOfFlow(): readonly FlowLock[] {
   return [...locks];
 }
 
-/** The innermost lock of this flow that is still held, of `key` if one is named. */
+/** The innermost lock of this flow that is still held, of `key` if it is given. */
 export function findLock(scope: symbol, key?: string): Lock | undefined {
   const isAsked = (hold: Hold) => hold.scope === scope && (key === undefined || hold.key === key);
   for (let frame = storage.getStore(); frame; frame = frame.outer)
@@ -132,7 +136,10 @@ export function findLock(scope: symbol, key?: string): Lock | undefined {
   return undefined;
 }
 
-/** Skips frames without a live hold. Otherwise work that starts its next round under its lock would chain frames for ever. */
+/**
+ * Skips entries whose lock has ended. Otherwise work that starts its next round from inside its own lock would grow the stack without
+ * end.
+ */
 function innermostLive(flow: Flow): Flow {
   let frame = flow;
   while (frame && !frame.lock?.holds.some((hold) => !hold.isOver)) frame = frame.outer;

@@ -15,8 +15,9 @@ import type { LockRuntime } from './lock-runtime.js';
 const METHODS = ['acquire', 'renew', 'release', 'inspect', 'close'] as const;
 
 /**
- * The same store. Its commands run outside of every async context, because it may repeat them and open connections. Whatever
- * it throws becomes a `LockError`. It passes replies on unchecked, because the contract suite checks a store before it is used.
+ * Wraps a store for the core. Its commands run outside of every async context, because the store may repeat them later and may open
+ * connections. Whatever it throws becomes a `LockError`. Replies are passed on unchecked, because the contract suite checks a store
+ * before it is used.
  *
  * @param onError called when `notifications$` fails, which ends the notifications
  * @throws LockConfigurationError for a store that lacks a method
@@ -75,8 +76,9 @@ export function guardedStore(
 }
 
 /**
- * The store as the core asks it. `acquire` and `release` call one of two methods, once: every lock needs both, and a promise
- * for each takes time (docs/decisions/0012). The methods of a capability that the store lacks reject.
+ * The store as the core uses it. `acquire` and `release` take an object with a method for the reply and one for the failure, instead of
+ * returning a promise: every lock needs both requests, and a promise for each takes time (docs/decisions/0012). The methods of a
+ * capability that the store lacks reject.
  */
 export interface GuardedStore extends Omit<StoreThatCan<StoreCapability>, 'acquire' | 'release'> {
   can(capability: StoreCapability): boolean;
@@ -84,7 +86,7 @@ export interface GuardedStore extends Omit<StoreThatCan<StoreCapability>, 'acqui
   release(request: ReleaseRequest, to: Replies<ReleaseReply>): void;
 }
 
-/** Who gets the reply to a request. */
+/** Gets the reply to a request: exactly one of its methods is called, one time. */
 export interface Replies<T> {
   onReply(reply: T): void;
   onFailure(error: LockError): void;
@@ -101,7 +103,10 @@ function checkMethods(store: LockStore): void {
   );
 }
 
-/** An error that is none of this package says nothing about what the store has done. */
+/**
+ * Wraps whatever a store threw. An error that this package did not make says nothing about what the store has done, so its reason is
+ * `unknown`.
+ */
 function asLockError(store: string, error: unknown, key: string | undefined): LockError {
   if (error instanceof LockError) return error;
   const { message = String(error), reason = 'unknown' } = (error ?? {}) as Partial<LockStoreError>;
@@ -110,16 +115,16 @@ function asLockError(store: string, error: unknown, key: string | undefined): Lo
   return new LockStoreError(text, key, isOwn ? reason : 'unknown', { cause: error });
 }
 
-/** A release that has begun. */
+/** A release that has been started. */
 export interface Release {
-  /** Made for those who await it: most releases run in the background, and a promise for each takes time. */
+  /** The promise is made when somebody reads this property. Most releases run in the background, and a promise for each would take time. */
   readonly reply: NeverRejects<ReleaseReply>;
 }
 
-/** A release that needs no request: by a local hand-off, or by a nested call. */
+/** The result of a release that needs no request, because the lock was handed off locally or is still shared by another call. */
 export const RELEASED: Release = { reply: Promise.resolve('released') as NeverRejects<'released'> };
 
-/** The releases of one service that are in flight or delayed. */
+/** Counts the releases of one service that are in flight or delayed, so that the service can wait for them when it closes. */
 export class ReleaseTracker {
   private underWay = 0;
   private onAllDone: (() => void) | undefined;
@@ -133,7 +138,10 @@ export class ReleaseTracker {
     return this.underWay === 0;
   }
 
-  /** Sends a release, after a delay that shutdown ends. A failure becomes an `error` event and `unknown`. */
+  /**
+   * Sends a release, after `delayMs` if it is given; closing the service ends the delay. If the store fails, the caller gets `unknown`
+   * and the service emits an `error` event.
+   */
   send(request: ReleaseRequest, delayMs = 0): Release {
     this.underWay += 1;
     const release = new PendingRelease(this, request.key);
@@ -142,7 +150,7 @@ export class ReleaseTracker {
     return release;
   }
 
-  /** Sends delayed releases at once, and waits until each release is certain or has failed. */
+  /** Sends delayed releases at once, and waits until every release has its reply or has failed. */
   async finish(): Promise<void> {
     this.delays.endAll();
     if (this.underWay > 0) await new Promise<void>((resolve) => (this.onAllDone = resolve));
@@ -171,7 +179,7 @@ class PendingRelease implements Release, Replies<ReleaseReply> {
     private readonly key: string,
   ) {}
 
-  /** Made outside of any async context, which the promise would keep as long as the hold is there. */
+  /** Made outside of any async context, which the promise would otherwise keep alive for as long as the hold exists. */
   get reply(): NeverRejects<ReleaseReply> {
     return (this.promise ??= detached(() => this.makePromise()));
   }

@@ -1,14 +1,15 @@
 import type { Owner } from './owner.js';
 
-/** The bounds of the budget. The processes that wait share `sharedMs`. */
+/** The bounds of the budget. The processes that wait divide `sharedMs` among themselves. */
 export const HAND_OFF_BUDGET = { sharedMs: 4, minMs: 0.5, minCallers: 16, maxMs: 16 };
 
 /**
- * How long a process may go on with local hand-offs from the moment that the key is contended.
+ * How long a process may go on with local hand-offs after the key became contended.
  *
- * With n processes that wait, a caller of theirs waits for about n budgets and n + 1 remote hand-offs. So the more of them wait, the
- * shorter is the budget, and what a remote hand-off takes is taken off it. Below `minMs` the remote hand-offs would take most of the
- * time. `minCallers` make them small beside work of a millisecond, and `maxMs` bounds the wait of other processes.
+ * With n other processes waiting, one of their callers waits for about n budgets and n + 1 remote hand-offs. So the budget is
+ * `sharedMs` divided by n, less the time of a remote hand-off, and no shorter than `minMs`: below that, remote hand-offs would take
+ * most of the time. At least `minCallers` are served, so that a remote hand-off costs little beside work of a millisecond. `maxMs`
+ * bounds the wait of other processes in any case.
  */
 export class HandOffBudget {
   private startedAt: number | undefined;
@@ -21,7 +22,8 @@ export class HandOffBudget {
   }
 
   /**
-   * The key is contended. A budget that is running goes on, for as long as this number of processes leaves it.
+   * Starts the budget, because the key is contended. A budget that is running goes on from where it started, with the length for the
+   * present number of waiting processes.
    *
    * @param hopMs about how long a remote hand-off takes
    */
@@ -32,13 +34,17 @@ export class HandOffBudget {
     this.lastsMs = Math.max(minMs, sharedMs / waiting - hopMs);
   }
 
-  /** The first caller begins. The time until the grant was confirmed does not count as hand-offs. */
+  /**
+   * Starts a running budget again when the first caller is admitted, because the time until the grant was confirmed was not spent on
+   * hand-offs.
+   */
   onFirstCaller(now: number): void {
     if (this.isRunning) this.startedAt = now;
   }
 
   /**
-   * The key was not contended when the store executed a request. A notification may have overtaken the reply.
+   * Ends the budget, because the store has replied that nobody waits. Ignored if a notification has said since the request that
+   * somebody does: it may have overtaken the reply.
    *
    * @param askedAt when the request was sent
    */
@@ -48,7 +54,7 @@ export class HandOffBudget {
     this.callers = 0;
   }
 
-  /** A caller has released. */
+  /** Called when a caller has released, to count the callers served within the budget. */
   count(): void {
     if (this.isRunning) this.callers += 1;
   }
@@ -61,18 +67,22 @@ export class HandOffBudget {
   }
 }
 
-/** Who waits for the key of one owner, and how long the owner may go on with local hand-offs meanwhile. */
+/** Knows who waits for the key of one owner, and how long the owner may go on with local hand-offs meanwhile. */
 export class Contention extends HandOffBudget {
   constructor(private readonly owner: Owner) {
     super();
   }
 
-  /** Others wait: callers in the local queue, or owners in the store's queue as far as this process knows. */
+  /** Whether others wait: callers in the local queue, or owners in the store's queue as far as this process knows. */
   get isContended(): boolean {
     return this.owner.callers.size > 0 || this.isRunning;
   }
 
-  /** @param askedAt when the request was sent to which the store has replied with this number */
+  /**
+   * Starts or ends the budget by a number in a reply of the store.
+   *
+   * @param askedAt when the request was sent
+   */
   onWaitingCount(waiting: number, askedAt: number): void {
     if (!this.onOthers(waiting)) this.clear(askedAt);
   }
@@ -80,7 +90,8 @@ export class Contention extends HandOffBudget {
   /**
    * Starts the budget if other owners wait.
    *
-   * @param waiting how many owners wait in the store's queue. One of them may be the next one of this local queue.
+   * @param waiting how many owners wait in the store's queue. One of them may be the next owner of this local queue.
+   * @returns whether others wait
    */
   onOthers(waiting: number): boolean {
     const { owner } = this;
@@ -92,7 +103,7 @@ export class Contention extends HandOffBudget {
     return true;
   }
 
-  /** A caller of this process begins to wait, and no other waits. */
+  /** Called when a caller of this process begins to wait for this owner's lock, as the first one. */
   onFirstWaiter(): void {
     if (!this.isRunning) this.report();
     if (this.owner.holds.forgotten.length > 0) this.owner.runtime.forgottenReleases.onWaiter();

@@ -14,14 +14,17 @@ import { runHolding } from './async-context.js';
 import { LossController } from './hold.js';
 import { minOf } from '../../common/collections.js';
 
-/** The `Lock` that callers get: one share of the holds of one or several keys. */
+/** The `Lock` that a caller gets: its share of the holds of one or several keys. */
 export class HeldLock implements Lock {
   private released: Release | undefined;
   private outcome: Promise<ReleaseOutcome> | undefined;
   private joined: LossController | undefined;
   private stopJoining: (() => void) | undefined;
 
-  /** @param holds one or more, in the order of the keys as given */
+  /**
+   * @param holds one or more, in the order in which the caller gave the keys
+   * @param depth how many calls around this one share the lock
+   */
   constructor(
     readonly holds: readonly Hold[],
     readonly depth: number,
@@ -47,7 +50,7 @@ export class HeldLock implements Lock {
     return this.released === undefined && this.holds.every((hold) => hold.isLive());
   }
 
-  /** True while the answer to `noticeLoss` may change when `whenSure` resolves, as after a long block of the event loop. */
+  /** True while it is not certain whether the lock is lost, as after the event loop was blocked for long. After `whenSure` it is. */
   isInDoubt(at?: ClockReading): boolean {
     return this.holds.some((hold) => hold.isInDoubt(at));
   }
@@ -58,7 +61,7 @@ export class HeldLock implements Lock {
     ) as NeverRejects<void>;
   }
 
-  /** @returns why the lock was lost before the release, if it was, also when that was not noticed before */
+  /** @returns the loss, if the lock was lost before its release. Checks the leases, so it finds a loss that nobody has noticed yet. */
   noticeLoss(at?: ClockReading): LockLostError | undefined {
     for (const hold of this.holds) {
       const loss = hold.noticeLoss(at);
@@ -74,13 +77,16 @@ export class HeldLock implements Lock {
   get signal(): AbortSignal {
     if (this.holds.length === 1) return this.first.openSignal();
     const joined = (this.joined ??= this.joinSignals());
-    // Every use checks the holds, so that a loss that was not noticed before shows here.
+    // Every use checks the leases, so that a loss that nobody has noticed yet aborts the signal now.
     const aborted = this.holds.map((hold) => hold.openSignal()).find((signal) => signal.aborted);
     if (aborted) joined.abort(aborted.reason as LockLostError);
     return joined.signal;
   }
 
-  /** Does not use `AbortSignal.any`, because Node keeps such a signal in memory until it aborts, once it has a listener. */
+  /**
+   * Joins the signals of all holds by listeners. Node keeps the signal of `AbortSignal.any` in memory until it aborts, as soon as it
+   * has a listener.
+   */
   private joinSignals(): LossController {
     const joined = new LossController();
     if (this.released !== undefined) return joined;
@@ -96,7 +102,7 @@ export class HeldLock implements Lock {
     return this.first.openShutdownSignal();
   }
 
-  /** As `Hold.onLoss`, for each of its holds. @returns a function that stops listening */
+  /** Calls `listener` for each hold that is lost, as `Hold.onLoss` does. @returns a function that stops listening */
   onLoss(listener: (loss: LockLostError) => void): () => void {
     const stops = this.holds.map((hold) => hold.onLoss(listener));
     return () => stops.forEach((stop) => stop());
@@ -165,14 +171,14 @@ export class HeldLock implements Lock {
     return this.release().then(() => undefined);
   }
 
-  /** For logs. Does not check the lease, and refers to no other object. */
+  /** What a log shows of this lock. Does not check the lease, and refers to no other object. */
   toJSON(): object {
     const { key, keys, mode } = this;
     const fencingTokens = Object.fromEntries(this.holds.map((hold) => [hold.key, hold.fencingToken]));
     return { key, keys, mode, fencingTokens, isReleased: this.released !== undefined };
   }
 
-  /** As `assertHeld`. While the lease is in doubt it waits for `whenSure` first. */
+  /** Throws as `assertHeld` does. While the lease is in doubt, it waits for `whenSure` first. */
   private async assertSurelyHeld(): Promise<void> {
     if (this.isInDoubt()) await this.whenSure();
     this.assertHeld();
@@ -181,23 +187,23 @@ export class HeldLock implements Lock {
   private releaseOnce(isAwaited: boolean, at = this.readClocks()): Release {
     if (this.released) return this.released;
     const isSure = !this.isInDoubt(at);
-    // A listener of the events may release it again, and gives nothing back a second time.
+    // Marks the lock as released before any event is emitted: a listener may release it again, which must not give a second share back.
     this.released = RELEASED;
     if (this.depth === 0) for (const hold of this.holds) hold.onFirstCallEnds();
     if (isSure && this.holds.length === 1) return (this.released = this.first.release(isAwaited, at));
-    // A promise keeps the async context in which it is made for as long as this lock is there.
+    // A promise keeps the async context in which it is made alive for as long as this lock is reachable, so it is made outside of any.
     const reply = detached(() =>
       isSure ? this.releaseAll(isAwaited, at) : this.whenSure().then(() => this.releaseAll(isAwaited)),
     ) as NeverRejects<ReleaseReply>;
     return (this.released = { reply });
   }
 
-  /** All keys at once, so that a caller that waits for one of them need not wait for the others. */
+  /** Releases all keys at the same time, so that a caller that waits for one of them need not wait for the others. */
   private releaseAll(isAwaited: boolean, at?: ClockReading): Promise<ReleaseReply> {
     const worst = (replies: readonly ReleaseReply[]) =>
       replies.find((r) => r === 'not held') ?? replies.find((r) => r === 'unknown') ?? 'released';
     const released = this.holds.map((hold) => hold.release(isAwaited, at).reply);
-    // An outer call may hold one of the keys for long.
+    // An outer call may go on holding one of the keys for long. Its signal must not keep the listeners of this lock.
     this.stopJoining?.();
     return Promise.all(released).then(worst);
   }
@@ -205,7 +211,7 @@ export class HeldLock implements Lock {
 
 type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
 
-/** No promise of its own for the common reply. */
+/** Returns a shared promise for the common reply, instead of making one. */
 function outcomeOf(reply: NeverRejects<ReleaseReply>): Promise<ReleaseOutcome> {
   if (reply === RELEASED.reply) return RELEASED.reply as NeverRejects<'released'>;
   return reply.then((it) => (it === 'not held' ? 'lost' : it));

@@ -23,19 +23,19 @@ const NOT_HELD: Release = { reply: Promise.resolve('not held') as NeverRejects<R
  * Nested calls share it. The last of them gives it back to the owner, after which it is never live again.
  */
 export class Hold {
-  /** Identifies the service. */
+  /** Identifies the service, because the locks of several services can be in one async flow. */
   readonly scope: symbol;
-  /** The number of the call that has acquired it. */
+  /** The number of the call that has acquired it, as in the events. */
   readonly call: number;
   readonly key: string;
   readonly site: string | CallSite | undefined;
-  /** Nested calls may share it. */
+  /** Whether nested calls may share it. If not, they are refused. */
   readonly isReentrant: boolean;
-  /** No other owner gets the key before this, even if the hold is released sooner. */
+  /** The end of the minimum hold (`holdAtLeastMs`): no other owner gets the key before this, even if the hold is released sooner. */
   holdUntil = 0;
-  /** How many calls share it. */
+  /** How many calls share it: the one that has acquired it, and nested ones that have not ended. */
   calls = 1;
-  /** The site of the last nested call, for people to read. */
+  /** The site of the last nested call, for a warning. */
   private lastSharedBy: string | CallSite | undefined;
   private loss: LockLostError | undefined;
   private released: Release | undefined;
@@ -62,28 +62,28 @@ export class Hold {
     return this.owner.claim;
   }
 
-  /** Released, or lost by a loss that was noticed. */
+  /** Whether it was released, or is known to be lost. Does not check the lease. */
   get isOver(): boolean {
     return this.released !== undefined || this.loss !== undefined;
   }
 
-  /** Neither released nor lost. Notices that the lease has expired, because no timer runs while the event loop is blocked. */
+  /** Whether it is neither released nor lost. Checks the lease, because no timer runs while the event loop is blocked. */
   isLive(): boolean {
     return this.released === undefined && this.noticeLoss() === undefined;
   }
 
-  /** Checks the lease, and reports a loss that was not noticed before. @returns the loss, if it came before the release */
+  /** Checks the lease, and reports a loss that nobody has noticed yet. @returns the loss, if it came before the release */
   noticeLoss(at?: ClockReading): LockLostError | undefined {
     if (!this.isOver) this.owner.noticeExpiry(at);
     return this.loss;
   }
 
-  /** True while the answer to `noticeLoss` may change when `whenSure` resolves. */
+  /** True while it is not certain whether the lock is lost. After `whenSure` it is. */
   isInDoubt(at?: ClockReading): boolean {
     return !this.isOver && this.owner.lease?.doubtReason(at) !== undefined;
   }
 
-  /** @throws LockLostError also while it cannot be known whether the lock is still held */
+  /** @throws LockLostError if the lock is lost, and also while it is in doubt */
   assertBelieved(): void {
     const { key, owner, acquiredAt } = this;
     const loss = this.noticeLoss();
@@ -101,7 +101,7 @@ export class Hold {
   }
 
   /**
-   * Aborts `signal`, if it was asked for and another call takes the lock over. The lock stays held until the grace is
+   * Aborts `signal` if another call takes the lock over and somebody has asked for the signal. The lock stays held until the grace is
    * over.
    */
   tellTakeover(): void {
@@ -118,15 +118,15 @@ export class Hold {
     return this.shutdownController.signal;
   }
 
-  /** Aborts `shutdownSignal`, if it was asked for and the service has begun to close. */
+  /** Aborts `shutdownSignal` if the service is closing and somebody has asked for the signal. */
   tellShutdown(): void {
     const shutdown = this.owner.runtime.owners.shutdownErrorOf?.(this.key);
     if (shutdown && this.released === undefined) this.shutdownController?.abort(shutdown);
   }
 
   /**
-   * Calls `listener`, which must not throw, when the lock is lost, in the async context of this call. An AbortSignal would
-   * do the same, but takes 5 µs to make and to listen to (`npm run bench -- --only http`).
+   * Calls `listener`, which must not throw, when the lock is lost. It runs in the async context in which `onLoss` was called. An
+   * AbortSignal would do the same, but takes 5 µs to make and to listen to (`npm run bench -- --only http`).
    *
    * @returns a function that stops listening
    */
@@ -140,7 +140,7 @@ export class Hold {
     };
   }
 
-  /** @param timeOfDay in ms, of the same moment as `now` */
+  /** @param timeOfDay in ms, read at the same moment as `now` */
   describe(now: number, timeOfDay: number): HoldSnapshot {
     const { key, claim, fencingToken, calls } = this;
     const site = siteText(this.site);
@@ -150,7 +150,7 @@ export class Hold {
     return { key, mode: modeOf(claim), owner, fencingToken, site, since, heldMs, validForMs, leaseMs, calls };
   }
 
-  /** Lets a nested call share it. */
+  /** Adds a nested call to those that share this hold. */
   share({ terms, site }: LockRequest): this {
     this.calls += 1;
     this.lastSharedBy = site;
@@ -158,10 +158,10 @@ export class Hold {
     return this;
   }
 
-  /** Warns if nested calls go on when the call that has acquired the lock ends. They keep the lock. */
+  /** Called when the call that acquired the lock ends. Warns if nested calls still share the hold, because they keep the key locked. */
   onFirstCallEnds(): void {
     if (this.calls <= 1 || this.isOver) return;
-    // A stream that is passed on ends for several calls in one turn, in any order.
+    // Check in the next turn: a stream that is passed on through several calls ends for all of them in one turn, in any order.
     const warnIfOpen = () => {
       if (!this.isOver) this.warnOfNested();
     };
@@ -176,7 +176,7 @@ export class Hold {
     );
   }
 
-  /** Starts the minimum hold now: at the acquisition, or when a nested call asks for a longer one. */
+  /** Starts a minimum hold now. Called at the acquisition, and for each nested call, which may ask for a longer one. */
   holdAtLeast(ms: number): void {
     if (ms > 0) this.holdUntil = Math.max(this.holdUntil, this.owner.now + ms);
   }
@@ -184,26 +184,29 @@ export class Hold {
   /**
    * Ends the share of one call. After the last share the owner hands the lock off or releases it.
    *
-   * @param isAwaited the caller goes on when the store has answered
+   * @param isAwaited whether the caller waits for the store's reply
    */
   release(isAwaited = false, at = this.owner.readClocks()): Release {
     this.calls -= 1;
     const loss = this.noticeLoss(at);
     if (this.calls > 0) return loss ? NOT_HELD : RELEASED;
     if (this.released) return this.released;
-    // A listener of the owner's events must not find it live any more.
+    // Set before the owner emits an event, because a listener must not find this hold live any more.
     this.released = loss ? NOT_HELD : RELEASED;
     if (!loss) this.released = this.owner.release(this, isAwaited, at);
     return this.released;
   }
 
-  /** Releases a hold whose work has never begun, and so has no minimum hold, unless an outer call shares it. */
+  /** Releases a hold whose work never began. Its minimum hold is dropped, unless an outer call shares the hold. */
   giveBack(): void {
     if (this.calls === 1) this.holdUntil = 0;
     this.release();
   }
 
-  /** Marks the hold as lost unless it was released. @returns a function that tells the listeners and aborts the signal */
+  /**
+   * Marks the hold as lost, unless it was released. @returns a function that notifies the listeners and aborts the signal, to be called
+   * when all holds of the owner are marked
+   */
   lose(error: LockLostError): () => void {
     if (this.isOver) return () => undefined;
     this.loss = error;
@@ -214,13 +217,13 @@ export class Hold {
   }
 }
 
-/** A call, for messages. */
+/** How messages name a call: by its site. */
 export function callText(site: Hold['site']): string {
   return siteText(site) ?? 'a call without a name (option site)';
 }
 
 /**
- * Aborts a signal on a loss, a takeover or a shutdown. Each listener of the signal runs in the async context in which it was
+ * Makes a signal that aborts on a loss, a takeover or a shutdown. Each listener of the signal runs in the async context in which it was
  * added. Listeners of an `AbortSignal.any(…)` with it run in the context in which the signal was first asked for.
  */
 export class LossController extends AsyncResource {
@@ -232,13 +235,13 @@ export class LossController extends AsyncResource {
     allowManyListeners(this.signal);
   }
 
-  /** A second call does nothing. */
+  /** Aborts the signal. A second call does nothing. */
   abort(reason: Error): void {
     this.runInAsyncScope(() => this.controller.abort(reason));
   }
 }
 
-/** Node warns of a leak at the 11th listener. Work under a lock may add one for each of its requests. */
+/** Node warns of a leak at the 11th listener, but work under a lock may add a listener for each of its requests. */
 function allowManyListeners(signal: AbortSignal): void {
   try {
     setMaxListeners(0, signal);

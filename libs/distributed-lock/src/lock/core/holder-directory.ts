@@ -5,39 +5,42 @@ import { holderName, LockStoreError } from '../../port/lock.errors.js';
 import type { HoldSnapshot, LockInspection } from '../lock.js';
 import type { LockRuntime } from './lock-runtime.js';
 
-/** How often a client looks whether to publishes its holder entry. Locks that are held and waited for more shortly cost no holder entry. */
+/**
+ * How often a client checks whether to publish its holder entry. A client whose locks are all held and waited for more shortly than
+ * this writes no entry.
+ */
 export const FIRST_HOLDER_ENTRY_MS = 1000;
-/** A call whose wait is over waits this long at most for the name of the holder. */
+/** The longest time that the error of a timed-out call waits for the name of the holder. */
 export const NAME_WITHIN_MS = 100;
-/** Of a longer queue only the first ones are named, who have waited for the longest. */
+/** `describe` looks up the names of this many waiters at the head of the queue. Those behind are listed by owner id alone. */
 const MAX_NAMED_WAITERS = 20;
 
 /**
- * Tells the store who this client is and what it holds, and asks it who holds a lock.
+ * Publishes in the store who this client is and what it holds, and looks up who holds a lock.
  *
- * The client writes one entry for all its locks, three times in each `watchdogTimeoutMs` while it holds or waits, and earlier if
- * others wait for a lock that the entry does not name. The entry ends by itself, no sooner than the locks that it names.
+ * The client writes one entry for all its locks: three times in each `watchdogTimeoutMs` while it holds or waits, and earlier if others
+ * wait for a lock that the last entry does not name. The entry expires by itself, no sooner than the locks that it names.
  */
 export class HolderDirectory {
-  /** Set while the client has owners: it looks every `FIRST_HOLDER_ENTRY_MS` whether to write an entry. */
+  /** Stops the timer that checks every `FIRST_HOLDER_ENTRY_MS` whether to write an entry. Set while the client has owners. */
   private cancel: (() => void) | undefined;
-  /** How many owners there had been at the last look. */
+  /** How many owners there had been at the last check. An owner from before then has been there for `FIRST_HOLDER_ENTRY_MS`. */
   private ownersBefore = 0;
   private writtenAt = -Infinity;
-  /** The owners in the last entry. */
+  /** The ids of the owners that the last entry names. */
   private named: ReadonlySet<string> = new Set();
   /** Others may wait for a lock that the last entry does not name. */
   private mayBeAwaited = false;
-  /** The readings under way, by client. */
+  /** Entries that are being read, by client. */
   private readonly readings = new Map<string, Promise<ClientEntry | undefined>>();
-  /** The service closes, or the store has refused an entry. */
+  /** Set when the service closes, or when the store has refused an entry. */
   private isStopped = false;
 
   constructor(private readonly runtime: LockRuntime) {}
 
   // --- what others are told -------------------------------------------------------------------------------------
 
-  /** Called when an owner begins to ask for its key. */
+  /** Called when an owner begins to ask for its key. Starts the checks. */
   onOwner(): void {
     if (this.cancel === undefined && !this.isStopped && this.areKept) this.schedule();
   }
@@ -52,7 +55,10 @@ export class HolderDirectory {
     this.cancel?.();
   }
 
-  /** How an owner of this client is called in messages to other processes: by its id, if the store is told no names. */
+  /**
+   * How messages to other processes name an owner of this client: by application, host and site; by the owner id, if the application
+   * does not want to be named.
+   */
   nameOf(owner: string, site: string | undefined): string {
     const { client } = this.runtime;
     return holderName({ ...(client && { client }), ...(site !== undefined && { site }) }) ?? owner;
@@ -68,16 +74,16 @@ export class HolderDirectory {
     const { naming: clock, owners, watchdogTimeoutMs } = this.runtime;
     if (owners.isEmpty) return;
     const hasLongOwner = owners.hasOneOf(this.ownersBefore);
-    // Scheduled before anything that may fail.
+    // Schedule the next check before anything that may fail.
     this.schedule();
-    // The next look would come too late.
+    // Whether the entry must be written now, because at the next check it would be too late.
     const isDue = clock.now() - this.writtenAt >= watchdogTimeoutMs / 3 - FIRST_HOLDER_ENTRY_MS;
     if (isDue ? hasLongOwner : this.isAwaited()) this.write();
   }
 
-  /** Others wait for a lock that has been held for a while, and that the last entry does not name. */
+  /** Whether others have been waiting for a lock that was held for a while and that the last entry does not name. */
   private isAwaited(): boolean {
-    // An entry names no more of them than that.
+    // An entry names at most `MAX_AWAITED` such locks, so a new entry would not name more.
     if (!this.mayBeAwaited || this.named.size >= MAX_AWAITED) return false;
     const heldMs = this.runtime.owners.longestAwaitedBeside(this.named);
     this.mayBeAwaited = heldMs !== undefined;
@@ -98,7 +104,7 @@ export class HolderDirectory {
     inBackground(store.publishHolderEntry(entry), (error) => this.onFailed(error));
   }
 
-  /** A store that cannot be reached is told the next time. One that refuses will refuse again. */
+  /** If the store cannot be reached, the next entry tries again. A store that refused will refuse again, so this stops with a warning. */
   private onFailed(error: unknown): void {
     if (!(error instanceof LockStoreError) || error.reason !== 'refused' || this.isStopped) return;
     this.stop();
@@ -109,18 +115,18 @@ export class HolderDirectory {
 
   // --- who others are -------------------------------------------------------------------------------------------
 
-  /** True if the name of this owner can be found: in the store, or because it is an owner of this process. */
+  /** Whether this owner's name can be found: in the store, or because the owner belongs to this process. */
   mayKnow(owner: string): boolean {
     return this.areKept || (this.runtime.client !== undefined && this.isOwn(owner));
   }
 
-  /** Who one owner is. Resolves within `NAME_WITHIN_MS`, then with the owner id alone. */
+  /** Looks up who an owner is. If that takes longer than `NAME_WITHIN_MS`, it resolves with the owner id alone. */
   findSoon(owner: string): Promise<LockHolder> {
     const found = this.find(owner).then(({ holder }) => holder);
     return within(this.runtime.naming, NAME_WITHIN_MS, found, { owner });
   }
 
-  /** Says of a key who holds it and who waits for it. Never rejects: what is not known is left out. */
+  /** Adds to a snapshot who holds the key and who waits for it. Never rejects: names that cannot be found are left out. */
   async describe(snapshot: LockSnapshot): Promise<LockInspection> {
     const { holders, pending, remainingMs } = snapshot;
     const [held, waiting] = await Promise.all([
@@ -130,7 +136,8 @@ export class HolderDirectory {
     const heldBy = held.map(({ holder }) => holder);
     const unnamed = pending.slice(MAX_NAMED_WAITERS).map((owner) => ({ owner }));
     const waiters = [...waiting.map(({ holder }) => holder), ...unnamed];
-    // The store tells one remaining time for all holders. Nothing is gone of a lease that no clock counts down.
+    // The store has one remaining time for all holders, so it says something about a holder only if there is one. `renewedAgoMs` is
+    // left out for a lease that does not run out.
     const renewedAgoMs = held.length === 1 ? (held[0]?.leaseMs ?? 0) - remainingMs : 0;
     return { ...snapshot, heldBy, waiters, ...(renewedAgoMs > 0 && { renewedAgoMs }) };
   }
@@ -142,7 +149,7 @@ export class HolderDirectory {
     return holderIn(entry, owner, timeOfDay(this.runtime.naming));
   }
 
-  /** Looks at this one owner, however many locks this process holds. */
+  /** Describes an owner of this process. Looks at this one owner, however many locks the process holds. */
   private ownHolder(owner: string): NamedHolder {
     const { client, owners } = this.runtime;
     if (!client) return { holder: { owner } };
@@ -156,7 +163,10 @@ export class HolderDirectory {
     return { holder, leaseMs };
   }
 
-  /** Callers whose waits end together, and the keys of a page, share one reading of a client. */
+  /**
+   * Reads the entry of a client. Calls that need the same entry at the same time share one request, as when many waits time out
+   * together.
+   */
   private readOnce(clientId: string): Promise<ClientEntry | undefined> {
     const shared = this.readings.get(clientId);
     if (shared) return shared;
@@ -171,7 +181,7 @@ export class HolderDirectory {
     return holderEntryIn(text);
   }
 
-  /** The store keeps holder entries, and this client has one. */
+  /** Whether the store keeps holder entries and this client wants to be named. */
   private get areKept(): boolean {
     const { client, store } = this.runtime;
     return client !== undefined && store.can('names');
@@ -186,32 +196,32 @@ function clientOf(owner: string): string {
   return owner.slice(0, owner.indexOf(':'));
 }
 
-/** A holder entry names this many holds that others wait for, and this many others, those that are held longest. */
+/** A holder entry names at most this many holds that others wait for, and `MAX_LONGEST` others: those that are held longest. */
 export const MAX_AWAITED = 200;
 const MAX_LONGEST = 20;
-/** The farthest moment that a `Date` can name, in ms. */
+/** The latest moment that a `Date` can represent, in ms. */
 const MAX_DATE = 8.64e15;
-/** Ten years. A longer age was made up, or counts from a clock that was not set. */
+/** Ten years. A longer age was made up, or comes from a clock that was not set. */
 const MAX_HELD_MS = 3650 * 86_400_000;
 
-/** Which process a client is, and for each hold its owner, its start, and the method or site that acquired it. */
+/** The JSON of a holder entry: which process the client is, and for each hold its owner, its start, its site and its lease. */
 type Text = readonly [application: string, host: string, process: number, since: number, ...HoldText[]];
 type HoldText = readonly [owner: string, since: number, site: string | null, leaseMs: number];
 
-/** For 20 holds at most some kilobytes, for each further one that others wait for at most 160 bytes. */
+/** Some kilobytes at most for 20 holds, and at most 160 bytes for each further one that others wait for. */
 function holderEntryText(client: LockClient, holds: readonly HoldSnapshot[]): string {
   const { application, host, process, since } = client;
   const texts = holds.map((it): HoldText => [it.owner, +it.since, it.site ?? null, it.leaseMs]);
   return JSON.stringify([application, host.slice(0, 100), process, +since, ...texts] satisfies Text);
 }
 
-/** Who an owner is, and how long its lease is as a whole, as far as its client tells. */
+/** Who an owner is, and how long its lease is from start to end, as far as its client has published it. */
 interface NamedHolder {
   readonly holder: LockHolder;
   readonly leaseMs?: number | undefined;
 }
 
-/** What a client has told of itself. Any client may have written it, so each part of it may be of any type. */
+/** A parsed holder entry. Any client of the back end may have written it, so each of its parts may have any type. */
 interface ClientEntry {
   readonly client: LockClient;
   /** The owner, the start, the site and the lease of each hold that it names. */
@@ -228,7 +238,7 @@ function holderEntryIn(text: string | undefined): ClientEntry | undefined {
 
 /** @param timeOfDay in ms */
 function holderIn({ client, holds }: ClientEntry, owner: string, timeOfDay: number): NamedHolder {
-  // The first of several holds of one owner is held longest.
+  // If an owner has several holds, the first one is held longest.
   const hold = holds.find((it) => Array.isArray(it) && it[0] === requestedId(owner)) ?? [];
   const [, since, site, leaseMs] = hold as readonly unknown[];
   const heldMs = isMoment(since) ? Math.max(0, timeOfDay - since) : Infinity;
@@ -241,7 +251,10 @@ function holderIn({ client, holds }: ClientEntry, owner: string, timeOfDay: numb
   return { holder, leaseMs: typeof leaseMs === 'number' ? leaseMs : undefined };
 }
 
-/** The rest of a minimum hold is held under a placeholder of its owner. @returns the id with which the owner has asked */
+/**
+ * The id that an owner used in its requests. In the store it may appear as a placeholder, which holds the key for the rest of a minimum
+ * hold.
+ */
 function requestedId(owner: string): string {
   return owner.replace(':-', ':');
 }
@@ -265,7 +278,8 @@ interface NameableHold {
 }
 
 /**
- * The holds that a holder entry names. Looks at each hold once and describes none, because a process may hold 100 000 locks.
+ * Chooses the holds that a holder entry names: those that others wait for, and those held longest. Looks at each hold one time and
+ * describes none, because a process may hold 100 000 locks.
  */
 export function holdsToName<H extends NameableHold>(holds: Iterable<H>): readonly H[] {
   const awaited: H[] = [];
@@ -277,7 +291,7 @@ export function holdsToName<H extends NameableHold>(holds: Iterable<H>): readonl
   return [...awaited, ...others];
 }
 
-/** Adds `hold` to the longest-held ones, `max` at most, the longest-held one first. */
+/** Adds `hold` to the longest-held ones, which are sorted, and drops the newest one if there are more than `max`. */
 function keepLongest<H extends NameableHold>(longest: H[], hold: H, max: number): void {
   const i = longest.findLastIndex(({ acquiredAt }) => acquiredAt <= hold.acquiredAt) + 1;
   longest.splice(i, 0, hold);

@@ -16,17 +16,17 @@ import { OwnerRegistry } from './owner-registry.js';
 import { DeadlineTimer } from './wait-deadlines.js';
 import { Watchdog } from './watchdog.js';
 
-/** A service that closes tells after this time which locks it waits for. */
+/** If closing takes longer than this, the service warns which locks it is waiting for. */
 const SILENT_CLOSE_MS = 1000;
 const MAX_KEYS_NAMED = 5;
 
 /** The open store of one service, and the parts that all of its keys share. */
 export class LockRuntime {
   readonly scope: symbol;
-  /** Which process this is; `undefined` if the store is not to know. */
+  /** Which process this is, for people; `undefined` if the store is not to know (`application: false`). */
   readonly client: LockClient | undefined;
   readonly clock: Clock;
-  /** For timers that only tell people something. */
+  /** The same clock, for timers that only inform people. An error in such a timer becomes an `error` event. */
   readonly naming: Clock;
   readonly chance: Chance;
   readonly watchdogTimeoutMs: number;
@@ -85,9 +85,10 @@ export class LockRuntime {
   }
 
   /**
-   * Waits for holders until the grace is over and then takes their locks. Waits for releases for two commands at most.
+   * Waits until no owner holds or waits. When the grace is over, takes the locks from those that still hold. Then waits for the
+   * releases, for two commands at most.
    *
-   * @param onLost rejects the callers whose flow has lost its locks by then
+   * @param onLost called when the locks were taken, to reject the callers whose flow has lost its locks by then
    */
   async drain(graceMs: number, onLost: () => void): Promise<void> {
     const { clock, owners, store } = this;
@@ -105,7 +106,7 @@ export class LockRuntime {
   }
 
   private warnOfHolders(graceMs: number): void {
-    // Only the caller of acquire() can forget a release. Other work releases when it ends.
+    // Only the caller of `acquire()` can forget a release; `withLock` and `@Locked` release by themselves. So these come first.
     const isSuspect = ({ site }: { readonly site: unknown }) => site instanceof CallSite;
     const holds = [...this.owners.allHolds()].sort((a, b) => +isSuspect(b) - +isSuspect(a));
     const [first] = holds;
@@ -129,7 +130,7 @@ export class LockRuntime {
 }
 
 interface Service {
-  /** Tells its holds from those of another service in the same async flow. */
+  /** Tells the holds of this service from those of another service in the same async flow. */
   readonly scope: symbol;
   readonly options: ResolvedLockOptions;
   /** As `LockRuntime.client`. */
@@ -137,7 +138,7 @@ interface Service {
   readonly events: EventHub;
 }
 
-/** As in `"goods:42" (GoodsController.purchase, for 12 s)`. */
+/** How a warning names a hold: `"goods:42" (GoodsController.purchase, for 12 s)`. */
 function holdText({ key, site, heldMs }: HoldSnapshot): string {
   const since = `for ${Math.round(heldMs / 1000)} s`;
   return `"${key}" (${site === undefined ? since : `${site}, ${since}`})`;
@@ -148,7 +149,7 @@ function closing(key: string, graceMs: number): LockShutdownError {
   return new LockShutdownError(message, key);
 }
 
-/** The same clock, for timers that only tell people something. An error in them goes to `onError` and does not end the process. */
+/** The same clock, for timers that only inform people. An error in one goes to `onError` and does not end the process. */
 function guardedClock(clock: Clock, onError: (error: unknown) => void): Clock {
   const guarded = (task: () => void) => (): void => {
     try {
@@ -160,7 +161,7 @@ function guardedClock(clock: Clock, onError: (error: unknown) => void): Clock {
   return { ...clock, after: (ms, task) => clock.after(ms, guarded(task)) };
 }
 
-/** The same clock. Its timers run outside of every async context. */
+/** The same clock, with timers that run outside of every async context. */
 function detachedClock(clock: Clock): Clock & { readonly [READ]: () => ClockReading } {
   return {
     now: () => clock.now(),
@@ -172,22 +173,22 @@ function detachedClock(clock: Clock): Clock & { readonly [READ]: () => ClockRead
   };
 }
 
-/** A store that was opened during the boot is closed again after this long at rest. */
+/** A store that was opened during the boot is closed after this long without use. */
 const REST_MS = 1000;
 
 /** Opens the store of one service with its first use. */
 export class RuntimeLifecycle {
   /** Defined while the store is open. */
   runtime: LockRuntime | undefined;
-  /** Calls of `inspect`, `list` and `forceRelease` in flight, which no owner represents. */
+  /** How many calls of `inspect`, `list` and `forceRelease` are in flight. They have no owner, so `isAtRest` does not see them. */
   private commands = 0;
   private cancelRest: (() => void) | undefined;
 
   constructor(
     private readonly create: () => LockRuntime,
     /**
-     * The application boots: a store that was opened for a call is closed again at rest. Nest does not tell of a failed
-     * boot, and open connections would keep its process alive.
+     * Whether the application is still booting. A store that is opened for a call before the boot has ended is closed again as soon as
+     * it is at rest: Nest does not report a failed boot, and open connections would keep its process alive.
      */
     private readonly isBooting: () => boolean,
   ) {}
@@ -199,7 +200,7 @@ export class RuntimeLifecycle {
     return runtime;
   }
 
-  /** From now on an open store is not closed at rest. */
+  /** Called when the boot has ended: from now on an open store is not closed at rest. */
   stayOpen(): void {
     this.cancelRest?.();
   }

@@ -8,16 +8,16 @@ import type { LockRuntime } from './lock-runtime.js';
 import type { Owner } from './owner.js';
 import type { Call } from './wait-deadlines.js';
 
-/** The holds of the callers to whom an owner has given the lock, in the order in which they were admitted. */
+/** The holds of the callers that an owner has admitted, in the order in which it admitted them. */
 export class OwnerHolds extends SmallSet<Hold> {
-  /** The latest end of a minimum hold, of the holds that have ended. A takeover and force end all minimum holds. */
+  /** The latest end of a minimum hold, of the holds that have ended. A takeover and a forced release end all minimum holds. */
   minimumUntil = 0;
 
   constructor(private readonly owner: Owner) {
     super();
   }
 
-  /** Gives a caller the lock, with a fencing token of its own. */
+  /** Creates the hold of a caller that the owner admits, with a fencing token of its own. */
   open(next: Call, lease: Lease, now: number): Hold {
     const { key, id: owner, runtime } = this.owner;
     const by = lease.hasAdmittedNobody ? 'store' : 'local';
@@ -35,7 +35,7 @@ export class OwnerHolds extends SmallSet<Hold> {
   /**
    * Called when the last call that shares `hold` has released it.
    *
-   * @returns whether the event was heard. A listener may block the event loop, and unsubscribe.
+   * @returns whether the `released` event had a listener. It may have blocked the event loop.
    */
   close(hold: Hold, at: ClockReading): boolean {
     const { key, id: owner, runtime } = this.owner;
@@ -49,7 +49,10 @@ export class OwnerHolds extends SmallSet<Hold> {
     return isHeard;
   }
 
-  /** Ends all holds. Each is lost before the first listener is told, because a listener may use or release another hold. */
+  /**
+   * Ends all holds after a loss. All of them are marked as lost before the first listener is notified, because that listener may use or
+   * release another hold.
+   */
   lose(reason: LockLostError['reason'], detail: string, cause: Error | undefined): void {
     const { key, id: owner, now, runtime } = this.owner;
     const isTaken = reason === 'takeover' || reason === 'taken';
@@ -66,7 +69,7 @@ export class OwnerHolds extends SmallSet<Hold> {
     }
   }
 
-  /** The end of the minimum hold if it is still to come. */
+  /** The end of the minimum hold; `undefined` if it is over or there is none. */
   get holdUntil(): number | undefined {
     const { minimumUntil } = this;
     return minimumUntil > 0 && minimumUntil > this.owner.now ? minimumUntil : undefined;
@@ -82,12 +85,15 @@ export class OwnerHolds extends SmallSet<Hold> {
   }
 }
 
-/** The line of an `acquire()` is named when its lock has been held for this long while another caller of the process waits. */
+/**
+ * How long a lock of `acquire()` must have been held, while another caller of the process waits for it, before a warning names its
+ * line.
+ */
 export const FORGOTTEN_AFTER_MS = 1000;
 
 /**
- * Names each line of code whose lock of `acquire()` keeps other callers of its process waiting: in development that is mostly a
- * forgotten release. A line is named once, because a lock may also be held for long on purpose.
+ * Warns of each line of code whose `acquire()` keeps other callers of its process waiting for long: in development that is mostly a
+ * forgotten release. Each line is named one time, because a lock may also be held for long on purpose.
  */
 export class ForgottenReleases {
   private readonly named = new Set<string>();
@@ -95,7 +101,7 @@ export class ForgottenReleases {
 
   constructor(private readonly runtime: LockRuntime) {}
 
-  /** A caller waits for a lock that `acquire()` has at `site`. One timer serves all of them. */
+  /** Called when a caller waits for a lock that `acquire()` has taken. One timer serves all such locks. */
   onWaiter(): void {
     this.cancel ??= this.runtime.naming.after(FORGOTTEN_AFTER_MS, () => this.onTime());
   }

@@ -12,13 +12,13 @@ import { holdsToName } from './holder-directory.js';
 /**
  * The owners of one service by id, each from before its first request until it has ended.
  *
- * A notification for an owner that is not here is stale: the store repeats that owner's release until no grant of it can
- * be left.
+ * A notification for an owner that is not here is stale and is ignored: the store repeats the release of an ended owner until no grant
+ * of it can be left.
  */
 export class OwnerRegistry {
-  /** How many owners there have been. */
+  /** How many owners there have been. The last part of the next owner id. */
   count = 0;
-  /** Makes the reason of each `shutdownSignal`. Defined once the service has begun to close. */
+  /** Makes the reason with which `shutdownSignal` aborts. Set as soon as the service begins to close. */
   shutdownErrorOf: ((key: string) => LockShutdownError) | undefined;
   private readonly byId = new RebuiltMap<string, Owner>();
   private onEmpty: (() => void) | undefined;
@@ -29,7 +29,7 @@ export class OwnerRegistry {
     return this.byId.size === 0;
   }
 
-  /** True if one of the first `count` owners is still there. */
+  /** Whether one of the first `count` owners has not ended yet. Owner ids are numbered, so this looks at the oldest owner only. */
   hasOneOf(count: number): boolean {
     const [oldest] = this.byId.values();
     return oldest !== undefined && Number(oldest.id.slice(this.runtime.store.clientId.length + 1)) <= count;
@@ -40,19 +40,22 @@ export class OwnerRegistry {
     return Array.from(this.allHolds(), (hold) => hold.describe(now, time));
   }
 
-  /** The holds that people look for: those that others wait for, and those that are held longest. */
+  /** The holds to name in the holder entry: those that others wait for, and those that are held longest. */
   describeHoldsToName(): readonly HoldSnapshot[] {
     const [now, time] = [this.runtime.clock.now(), timeOfDay(this.runtime.clock)];
     return holdsToName(this.allHolds()).map((hold) => hold.describe(now, time));
   }
 
-  /** The first hold of one owner, which is its longest-held one. Looks at no other. */
+  /** Describes the first hold of one owner, which is the one held longest. Looks at no other owner. */
   describeHoldOf(owner: string): HoldSnapshot | undefined {
     const [hold] = this.byId.get(owner)?.holds ?? [];
     return hold?.describe(this.runtime.clock.now(), timeOfDay(this.runtime.clock));
   }
 
-  /** How long the longest-held lock is held, in ms, that others wait for and whose owner is not among `named`. */
+  /**
+   * Of the holds that others wait for and whose owner is not in `named`: how long the longest-held one has been held, in ms.
+   * `undefined` if there is none.
+   */
   longestAwaitedBeside(named: ReadonlySet<string>): number | undefined {
     let first = Infinity;
     for (const { acquiredAt, owner } of this.allHolds())
@@ -72,7 +75,7 @@ export class OwnerRegistry {
     return [...this.byId.values()].flatMap(({ holds }) => holds.forgotten);
   }
 
-  /** @returns an owner id that was never used before */
+  /** Adds an owner. @returns its id, which was never used before */
   register(owner: Owner): string {
     const id = `${this.runtime.store.clientId}:${++this.count}`;
     this.byId.set(id, owner);

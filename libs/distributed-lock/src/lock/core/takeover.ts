@@ -6,8 +6,9 @@ import { siteText } from '../request/call-site.js';
 import type { Owner } from './owner.js';
 
 /**
- * How long after the store's reply to the announcement a lock is released by force, in ms. The holder counts its grace from when
- * it is told, by its own clock, so the time that the notice takes and the drift of both clocks come on top of the grace.
+ * How long after the store's reply to the announcement the takeover releases the lock by force, in ms. The holder counts its grace from
+ * when its process receives the notice, and by its own clock. So the time that the notice takes and the drift of both clocks are added
+ * to the grace.
  */
 export function forcedAfterMs(graceMs: number, commandTimeoutMs: number): number {
   return graceMs + leaseMargin(graceMs) + maxNoticeMs(commandTimeoutMs);
@@ -16,13 +17,13 @@ export function forcedAfterMs(graceMs: number, commandTimeoutMs: number): number
 /**
  * Takes the lock over for an owner that waits at the head of the queue.
  *
- * 1. A reply names a holder, and the takeover asks the store to tell it.
- * 2. The holder's process gives the lock up when its grace is over, and the store grants it to the head of the queue.
- * 3. If the same holder still has the lock when it must have been told and its grace must be over, the takeover releases the
- *    lock by force. A hold that no process works under ends by force as soon as the grace is over.
+ * 1. The store replies that somebody holds the lock. The takeover asks the store to announce the takeover to that holder.
+ * 2. The holder's process gives the lock up when the grace is over, at the latest. The store then grants it to the head of the queue.
+ * 3. If the same holder still has the lock after the longest time that the notice and the grace can take (`forcedAfterMs`), the
+ *    takeover releases the lock by force. If no process works under that hold, it does so as soon as the grace is over.
  *
- * A notification may be lost, so each further reply that names the holder repeats the announcement, with what is left of the
- * grace.
+ * The notification to the holder may be lost. So each further reply that names the same holder repeats the announcement, with what is
+ * left of the grace.
  */
 export class Takeover {
   private target: Target | undefined;
@@ -33,14 +34,17 @@ export class Takeover {
   ) {}
 
   /**
-   * Ahead of the tickets that stores give out. Earlier takeovers are ahead of later ones, as far as the clocks of their
-   * processes agree.
+   * A ticket ahead of all tickets that stores give out. It is the time of day, so earlier takeovers are ahead of later ones as far as
+   * the clocks of their processes agree.
    */
   firstTicket(): number {
     return timeOfDay(this.owner.runtime.clock) - Number.MAX_SAFE_INTEGER;
   }
 
-  /** The store has replied that this holder has the lock, or that nobody has it. */
+  /**
+   * Called with each reply of the store: the lock is held by `holder`, or by nobody. Announces the takeover, or forces the release when
+   * it is due.
+   */
   onHolder(holder: string | undefined): void {
     if (holder === undefined) return;
     const { now } = this.owner;
@@ -92,24 +96,24 @@ export class Takeover {
     inBackground(forced, (error) => this.onFailed(target, error));
   }
 
-  /** The next recheck finds the same holder, and tries again. */
+  /** The next recheck finds the same holder, and the takeover tries again. */
   private onFailed(target: Target, error: unknown): void {
     target.isAsking = false;
     this.owner.runtime.emit({ type: 'error', key: this.owner.key, during: 'takeover', error });
   }
 }
 
-/** The holder from which the lock is taken now. */
+/** The holder from which the lock is being taken. */
 interface Target {
   readonly holder: string;
   graceUntil: number;
-  /** `Infinity` until the store has the notice. */
+  /** When to release the lock by force. `Infinity` until the store has replied to the announcement. */
   forcedAt: number;
-  /** A request about this holder is under way. */
+  /** A request about this holder is in flight. */
   isAsking: boolean;
 }
 
-/** How long the work under an owner's lock may go on while another call takes the lock over. */
+/** How long the work under an owner's lock may still go on while another call takes the lock over. Counts on the side of the holder. */
 export class Grace {
   readonly graceMs: number;
   readonly by: string;
@@ -126,15 +130,19 @@ export class Grace {
     this.stop = owner.runtime.clock.after(graceMs, () => owner.onGraceOver(this));
   }
 
-  /** Counts by the time of day, too, as a lease does: the monotonic clock may stand still while the machine is suspended. */
+  /**
+   * What is left of the grace, in ms. The time of day counts, too, as for a lease, because the monotonic clock may stand still while
+   * the machine is suspended.
+   */
   leftMs({ now, wallClockOffset } = this.owner.readClocks()): number {
     const { graceMs, toldAt } = this;
     return graceMs - (now - toldAt.now) - Math.max(0, wallClockOffset - toldAt.wallClockOffset);
   }
 
   /**
-   * A notice is repeated with what is left of the grace, and does not shorten what the holder was told first: it may be late by as
-   * much as a force leaves for it. Two calls of one process have the same name.
+   * Whether this grace ends before that of `notice`, so that `notice` changes nothing. A repeated notice comes from the same caller
+   * with what is left of the grace. It may arrive late, by as much as `forcedAfterMs` allows for, and must not shorten what the holder
+   * was told first. Two calls of one process have the same name, so they count as one.
    */
   isOverBefore({ graceMs, by }: Notice): boolean {
     const { commandTimeoutMs } = this.owner.runtime.store;

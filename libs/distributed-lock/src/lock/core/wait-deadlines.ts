@@ -4,17 +4,17 @@ import type { LockRequest } from '../request/lock-request.js';
 import type { HeldLock } from './held-lock.js';
 import type { Hold } from './hold.js';
 
-/** The longest delay of the timer, so that it need not be set again for each deadline. */
+/** The timer fires at least this often while it runs, so it is seldom set again for a nearer deadline. */
 const MAX_TIMER_MS = 250;
 
 abstract class HasDeadlines extends Linked {
-  /** @returns the next deadline; `Infinity` for none */
+  /** Handles the deadlines that are over. @returns the next deadline; `Infinity` if there is none */
   abstract onDeadline(now: number): number;
 }
 
 /**
- * One timer shared by all waiters of a service. Most waiters are served before their deadline, so a timer for each would
- * be armed and cancelled for nothing (`npm run bench -- --only serial`).
+ * One timer shared by all waiters of a service. Most waiters are served before their deadline, so a timer for each would be armed and
+ * cancelled for nothing (`npm run bench -- --only serial`).
  */
 export class DeadlineTimer {
   private readonly entries = new LinkedQueue<HasDeadlines>();
@@ -48,15 +48,15 @@ export class DeadlineTimer {
     const now = this.clock.now();
     let next = Infinity;
     for (const entry of this.entries) next = Math.min(next, entry.onDeadline(now));
-    // An entry may have armed the timer again.
+    // An entry may have armed the timer for a nearer deadline meanwhile.
     if (next < this.firesAt) this.set(next);
   }
 }
 
-/** The list drops waiters that have left once it is longer than this plus twice the number of waiters. */
+/** The sorted list is rid of waiters that have left as soon as it is longer than this plus twice the number of waiters. */
 const MIN_REBUILD = 64;
 
-/** The deadlines of the callers of one local queue, sorted. A waiter that has left is skipped when its turn comes. */
+/** The deadlines of the callers of one local queue, sorted. A waiter that leaves stays in the list and is skipped when its turn comes. */
 export class WaitDeadlines extends HasDeadlines {
   private sorted: Call[] = [];
 
@@ -90,9 +90,10 @@ export class WaitDeadlines extends HasDeadlines {
 
   private insert(call: Call, deadline: number): void {
     const last = this.sorted.at(-1);
-    // A list of one, because a list that grows reserves room for many, and mostly one caller waits for a key.
+    // A new list of one entry takes less memory than one that grows by `push`, which reserves room for many. Mostly one caller waits
+    // for a key.
     if (!last) this.sorted = [call];
-    // Callers mostly wait for the same time, so that each new deadline is the last one.
+    // Callers mostly have the same `waitMs`, so a new deadline is mostly the last one.
     else if (last.deadline <= deadline) this.sorted.push(call);
     else this.sorted.splice(this.firstAfter(deadline), 0, call);
   }
@@ -108,7 +109,7 @@ export class WaitDeadlines extends HasDeadlines {
   }
 }
 
-/** A call that waits in the local queue, until it is admitted or leaves. There may be very many, so it is kept small. */
+/** A call that waits in the local queue, until it is admitted or leaves. There may be very many of them, so it has few fields. */
 export class Call extends Linked {
   stopListening: (() => void) | undefined;
 
@@ -116,7 +117,7 @@ export class Call extends Linked {
     readonly number: number,
     readonly request: LockRequest,
     readonly waitingSince: number,
-    /** The holds that its async flow has. */
+    /** The holds that the caller's async flow had when it called. */
     private readonly holdsOfFlow: readonly Hold[],
     readonly resolve: (lock: HeldLock) => void,
     readonly reject: (error: unknown) => void,
@@ -124,7 +125,7 @@ export class Call extends Linked {
     super();
   }
 
-  /** The async flow of the caller holds a lock. Its work may go on while the service closes. */
+  /** Whether the caller's async flow holds a lock. If so, the call may go on while the service closes, so that the work can end. */
   get isAtWork(): boolean {
     return this.holdsOfFlow.some((hold) => hold.isLive());
   }

@@ -8,19 +8,19 @@ import type { Renewal, RenewalReply } from '../../port/lock-store.js';
 
 export const FASTEST_ROUND_MS = 10;
 export const SLOWEST_ROUND_MS = 1000;
-/** How many leases are renewed at a time after a gap, so that a process with very many does not flood the store. */
+/** How many leases are renewed in one batch after a gap, so that a process with very many does not flood the store. */
 export const CHECKED_TOGETHER = 500;
 
 /**
  * Keeps leases alive while their holders work.
  *
- * One RxJS interval serves all leases of a service. Each round renews in one batch those that are due, and rounds never
- * overlap. A lease is due after a third of the time that the last answer left it, so two renewals in a row may fail before the
- * lease is in danger. The interval stops with the first round that finds no lease.
+ * One RxJS interval serves all leases of a service. Each round renews those that are due in one batch, and rounds never overlap. A
+ * lease is due after a third of the time that the last reply left it, so two renewals in a row may fail before it is in danger. The
+ * interval stops with the first round that finds no lease.
  */
 export class Watchdog {
   private readonly watched = new LinkedQueue<Lease>();
-  /** Leases whose holders may have missed a notification, and that were not renewed since. */
+  /** Leases whose holders may have missed a notification (`gap`), and that have not been renewed since. */
   private readonly unchecked = new Set<Lease>();
   private isChecking = false;
   private rounds: Subscription | undefined;
@@ -45,9 +45,9 @@ export class Watchdog {
   }
 
   /**
-   * Renews all leases now, because their holders may have missed a notification: the reply says whether they still hold.
-   * `CHECKED_TOGETHER` at a time, and the next ones follow the replies. Leaves out fixed leases: a renewal for the rest of one
-   * could be executed after an `extend` to more, and shorten it.
+   * Renews all watched leases now, because their holders may have missed a notification: the reply says whether they still hold. Sends
+   * `CHECKED_TOGETHER` at a time, and the next batch after the replies. Fixed leases are not watched, and must not be: a renewal for
+   * the rest of one could be executed after an `extend`, and would shorten it.
    */
   check(): void {
     for (const lease of this.watched) this.unchecked.add(lease);
@@ -60,8 +60,8 @@ export class Watchdog {
   }
 
   /**
-   * The only way to `LockStore.renew`: for a round, and for a lease that cannot wait for the next round. Never rejects,
-   * because a rejected round would end all rounds. Where the store throws, each reply is `unknown`.
+   * Sends a batch of renewals. All renewals go through here: those of a round, and those of a lease that cannot wait for the next
+   * round. Never rejects, because a rejected round would end all rounds. If the store throws, each reply is `unknown`.
    */
   send(renewals: readonly Renewal[]): NeverRejects<readonly RenewalReply[]> {
     return this.ask(renewals).catch((error: unknown) => {
@@ -98,7 +98,7 @@ export class Watchdog {
       const part: Lease[] = [];
       for (const lease of this.unchecked) {
         part.push(lease);
-        // Before its renewal is sent, because a gap meanwhile makes it unchecked again.
+        // Remove it before its renewal is sent: a gap meanwhile adds it again, and it is renewed again.
         this.unchecked.delete(lease);
         if (part.length === CHECKED_TOGETHER) break;
       }
