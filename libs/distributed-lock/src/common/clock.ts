@@ -6,89 +6,101 @@ import type { NeverRejects } from './promises.js';
 /**
  * The only source of time in the library, so that tests can use a manual clock.
  *
- * `now()` is monotonic: it never goes back, and setting the machine's clock does not move it. The clock of the machine counts
+ * `now()` is monotonic: it never goes back, and setting the machine's clock does not move it. The default implementation also counts
  * the time for which the machine was suspended.
  */
 export interface Clock {
   /** Milliseconds since some fixed moment in the past. */
   now(): number;
   /**
-   * Milliseconds of the time of day, which may be set. While a machine is suspended, a monotonic clock may stand still, and
-   * the time of day goes on. A holder whose time of day has run ahead by more than its lease asks the store before it
-   * believes in its lock. Without this method a suspend is not noticed.
+   * The time of day in ms, which somebody may set. While a machine is suspended, a monotonic clock may stand still, but the time of day
+   * goes on. If the time of day has run ahead by more than a lease, the holder asks the store before it believes that it still has the
+   * lock. Without this method the library does not notice a suspend.
    */
   timeOfDay?(): number;
-  /** Runs `task` once after `ms`, which may be negative: then soon. The returned function cancels it. */
+  /** Runs `task` one time after `ms`; soon if `ms` is negative. The returned function cancels it. */
   after(ms: number, task: () => void): () => void;
   /** Emits every `ms` until unsubscribed. */
   interval(ms: number): Observable<unknown>;
   /**
-   * Runs `task` in the next turn of the event loop, once what has arrived by now is read. Without this method the library
-   * uses `setImmediate`.
+   * Runs `task` in the next turn of the event loop, after what has arrived by now was read. Without this method the library uses
+   * `setImmediate`.
    */
   nextTurn?(task: () => void): void;
 }
 
-/** Milliseconds since 1970, which other processes have too. */
+/** Milliseconds since 1970, which other processes can compare with theirs. */
 export function timeOfDay(clock: Clock): number {
   return clock.timeOfDay?.() ?? Date.now();
 }
 
-/** One moment by both clocks. All work of one turn for one lock shares it, because a reading takes as long as a hand-off. */
+/**
+ * One moment, read from both clocks. All work for one lock in one turn of the event loop shares a reading, because reading the clocks
+ * takes as long as a local hand-off.
+ */
 export class ClockReading {
   constructor(
     /** The monotonic time in ms. */
     readonly now: number,
-    /** How far the time of day is ahead of it. Grows while the machine is suspended, and when its clock is set forward. */
+    /**
+     * How far the time of day is ahead of the monotonic time, in ms. It grows while the machine is suspended, and when somebody sets
+     * the clock forward.
+     */
     readonly wallClockOffset: number,
   ) {}
 }
 
-/** How a clock that stands for another one reads it. A symbol, because a clock of an application may have any method. */
+/**
+ * A clock that wraps another one has this method to read both of its times together. A symbol, because the clock of an application may
+ * have any method.
+ */
 export const READ = Symbol('read');
 
 export function readClocks(clock: Clock & { readonly [READ]?: () => ClockReading }): ClockReading {
   if (clock[READ]) return clock[READ]();
   if (clock === systemClock) return machine.read();
-  // Read first: a suspend between the two readings must not look like a part of the offset.
+  // Read the time of day first: a suspend between the two readings must not make the offset larger.
   const timeOfDay = clock.timeOfDay?.();
   const now = clock.now();
   return new ClockReading(now, timeOfDay === undefined ? 0 : timeOfDay - now);
 }
 
-/** The times of a machine, in ms. */
+/** The sources of time of a machine, in ms. */
 interface TimeSources {
   readonly monotonic: () => number;
   readonly timeOfDay: () => number;
-  /** Time since the start of the machine, suspends included. Need not be exact. */
+  /** Time since the machine started, suspends included. Need not be exact. */
   readonly uptime: () => number;
 }
 
-/** A shorter difference is no suspend. It comes from a clock that is adjusted, or from an uptime in steps of 10 ms, as on Linux. */
+/**
+ * A shorter difference is not taken for a suspend. It comes from a clock that is being adjusted, or from an uptime in steps of 10 ms,
+ * as on Linux.
+ */
 const MIN_SLEEP_MS = 100;
-/** The least length of a suspend if the uptime counts in seconds, as on Linux without `/proc`. */
+/** The same if the uptime counts in whole seconds, as on Linux without `/proc`. */
 const MIN_COARSE_SLEEP_MS = 1000;
-/** How often the uptime is read, in case the clock was set back by as much as the machine has slept. */
+/** How often the uptime is read in any case. Otherwise a suspend would go unnoticed if the clock was set back by as much as it lasted. */
 const CHECK_MS = 1000;
 
 /**
- * A monotonic clock that counts the time for which the machine was suspended, which Node's does not on Linux.
+ * A monotonic clock that counts the time for which the machine was suspended. Node's own does not on Linux.
  *
- * The first reading after a suspend counts it. Otherwise a later reading would count it, the time between the two would seem
- * too long, and a lease of another process would look expired.
+ * The first reading after a suspend adds the time. If a later one did, the time between the two readings would seem too long, and a
+ * lease of another process would look expired.
  */
 export function awakeClock(sources: TimeSources): AwakeClock {
   const { monotonic, timeOfDay, uptime } = sources;
   const startedAt = uptime();
   const awakeUntilNow = startedAt - monotonic();
-  // A fine uptime shows whole seconds by chance, too.
+  // By chance, an uptime that is finer may show whole seconds, too. The first one that does not decides.
   let isCoarse = startedAt % 1000 === 0;
   let sleptMs = 0;
   let checkedAt = -Infinity;
   let checkedOffset = 0;
   const countSleep = (): void => {
-    // The monotonic clock is read last: a stall between the two readings must not pass for a suspend. The next check counts what
-    // it hides.
+    // Read the monotonic clock last: a stall between the two readings must not look like a suspend. If it hides one, the next check
+    // finds it.
     const up = uptime();
     const slept = up - monotonic() - awakeUntilNow;
     isCoarse &&= up % 1000 === 0;
@@ -96,7 +108,8 @@ export function awakeClock(sources: TimeSources): AwakeClock {
   };
   const countFrom = (time: number, at: number): number => {
     const offset = time - at;
-    // A suspend moves the offset between the clocks, unless somebody sets the clock back by as much. The uptime takes a system call.
+    // Reading the uptime is a system call, so read it only when there may have been a suspend: it moves the offset between the clocks,
+    // unless somebody sets the clock back by as much. The check at intervals covers that.
     if (Math.abs(offset - checkedOffset) > MIN_SLEEP_MS || at - checkedAt >= CHECK_MS) {
       countSleep();
       checkedAt = at;
@@ -116,7 +129,10 @@ export function awakeClock(sources: TimeSources): AwakeClock {
 }
 
 interface AwakeClock extends Required<Pick<Clock, 'now' | 'timeOfDay'>> {
-  /** As `readClocks`. A hand-off among the callers of a process takes hardly longer than to read the clocks twice. */
+  /**
+   * Reads both clocks, as `readClocks` does. A method of its own, because a local hand-off takes hardly longer than reading the clocks
+   * twice.
+   */
   read(): ClockReading;
 }
 
@@ -137,10 +153,10 @@ export const systemClock: Clock = {
   interval: (ms) => interval(ms),
 };
 
-/** Node refuses longer delays and would fire at once. */
+/** The longest delay that Node's timers accept. With a longer one they would fire at once. */
 const MAX_MS = 2 ** 31 - 1;
 
-/** The delay that `setTimeout` takes for a time that may be over already, or too far away. From Node 24 on it warns of a negative one. */
+/** Turns a delay that may be negative or too long into one for `setTimeout`. From Node 24 on, a negative one causes a warning. */
 export function timerDelay(ms: number): number {
   return Math.min(Math.max(0, ms), MAX_MS);
 }
@@ -148,8 +164,8 @@ export function timerDelay(ms: number): number {
 const lastOf = new WeakMap<Clock, number>();
 
 /**
- * The time of day in µs, larger with each call for one clock. The µs within the ms are random if the clock is not the
- * machine's, or if the machine's time of day was set.
+ * The time of day in µs, larger with each call for the same clock. The digits below a millisecond are random if the clock is not the
+ * machine's, or if somebody has set the machine's time of day.
  */
 export function nextMicros(clock: Clock, chance: Chance): number {
   const ms = timeOfDay(clock);
@@ -161,7 +177,10 @@ export function nextMicros(clock: Clock, chance: Chance): number {
   return next;
 }
 
-/** Settles as `work` does, or resolves with `late` as soon as `giveUpAfter` does after `ms`, while `work` goes on. */
+/**
+ * Settles as `work` does. If that takes longer than `ms`, resolves with `late`, while `work` goes on. Replies that have arrived by then
+ * still count, as in `giveUpAfter`.
+ */
 export async function within<T, Late>(
   clock: Clock,
   ms: number,
@@ -173,7 +192,7 @@ export async function within<T, Late>(
   return Promise.race([work, over]).finally(() => cancel());
 }
 
-/** Waits that `endAll` ends at once, so that none outlives a shutdown. */
+/** Waits that can all be ended at once, so that none outlives a shutdown. */
 export class Delays {
   private readonly wakers = new Set<() => void>();
 
@@ -196,18 +215,18 @@ export class Delays {
   }
 }
 
-/** Runs `task` in the next turn of the event loop: that of the clock if it has one of its own. */
+/** Runs `task` in the next turn of the event loop, as the clock defines it. */
 export function nextTurn(clock: Clock, task: () => void): void {
   if (clock.nextTurn) clock.nextTurn(task);
   else setImmediate(task);
 }
 
 /**
- * The deadline of a reply: runs `task` after `ms`, once the replies that have arrived by then are read. After a long turn of the event loop timers
- * run first, and would take an unread reply for silence.
+ * Sets the deadline of a reply: runs `task` after `ms`, but only after the replies that have arrived by then were read. After a long
+ * turn of the event loop, timers run before sockets are read, so a plain timer would take an unread reply for silence.
  *
- * @param task gets the time at which `ms` was over; a long turn may come between that and its run
- * @returns cancels it
+ * @param task gets the time at which `ms` was over. It may run later, after a long turn.
+ * @returns a function that cancels it
  */
 export function giveUpAfter(clock: Clock, ms: number, task: (overAt: number) => void): () => void {
   let isCancelled = false;
@@ -223,14 +242,14 @@ export function giveUpAfter(clock: Clock, ms: number, task: (overAt: number) => 
   };
 }
 
-/** Resolves when the replies that have arrived by now are read. A long turn of the event loop leaves them in the socket. */
+/** Resolves when the replies that have arrived by now have been read. A long turn of the event loop leaves them in the socket. */
 export function arrivedReplies(clock: Clock): NeverRejects<void> {
   const turn = (): Promise<void> => new Promise((resolve) => nextTurn(clock, resolve));
   // The first turn may end without looking at the sockets again.
   return turn().then(turn) as NeverRejects<void>;
 }
 
-/** The only source of random numbers and ids in the library, so that a simulation can run a history again. */
+/** The only source of random numbers and ids in the library, so that a simulation can repeat a run exactly. */
 export interface Chance {
   /** A number of at least 0 and less than 1. */
   random(): number;
@@ -240,14 +259,14 @@ export interface Chance {
   hex(bytes: number): string;
 }
 
-/** Used by services by default. */
+/** The machine's random numbers, which services use by default. */
 export const systemChance: Chance = {
   random: () => Math.random(),
   uuid: () => randomUUID(),
   hex: (bytes) => randomBytes(bytes).toString('hex'),
 };
 
-/** A time between `least` and `least + spread`, in ms. */
+/** A random time from `least` to `least + spread`, in ms. */
 export function randomMs(
   chance: Chance,
   { least, spread }: { readonly least: number; readonly spread: number },

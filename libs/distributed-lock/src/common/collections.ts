@@ -1,13 +1,13 @@
-/** Rebuild after four times as many insertions as current entries. */
+/** Rebuild after this many times as many insertions as there are entries now. */
 const TURNOVER = 4;
 const MIN_TURNOVER = 256;
 
 /**
- * A `Map` for ten thousands of insertions and deletions per second (`npm run bench -- --only spread`).
+ * A `Map` for tens of thousands of insertions and deletions per second (`npm run bench -- --only spread`).
  *
- * V8 moves a `Map` that is full of deleted entries to a new table, and the old table keeps a link to the new one. An old
- * table that has reached the old generation therefore keeps all later tables alive, with their entries, until the next full
- * collection. Nothing links to a new `Map`, so this one is rebuilt from time to time.
+ * V8 moves a `Map` that is full of deleted entries to a new table, and the old table keeps a link to the new one. If an old table has
+ * reached the old generation, it keeps all later tables with their entries alive until the next full collection. Nothing links to a new
+ * `Map`, so this class copies its entries to one from time to time.
  */
 export class RebuiltMap<K, V> {
   private map = new Map<K, V>();
@@ -39,20 +39,20 @@ export class RebuiltMap<K, V> {
     return this.map.delete(key);
   }
 
-  /** In order of insertion. Entries added or removed during iteration may or may not be visited. */
+  /** In order of insertion. Entries added or removed during the iteration may or may not be visited. */
   values(): IterableIterator<V> {
     return this.map.values();
   }
 }
 
-/** As `Math.min(...values)`, which throws for more than about 100 000 values. */
+/** Does what `Math.min(...values)` does, which throws for more than about 100 000 values. */
 export function minOf(values: Iterable<number>): number {
   let min = Infinity;
   for (const value of values) min = Math.min(min, value);
   return min;
 }
 
-/** As `Math.max(...values)`, which throws for more than about 100 000 values. */
+/** Does what `Math.max(...values)` does, which throws for more than about 100 000 values. */
 export function maxOf(values: Iterable<number>): number {
   let max = -Infinity;
   for (const value of values) max = Math.max(max, value);
@@ -61,12 +61,10 @@ export function maxOf(values: Iterable<number>): number {
 
 const NONE: readonly never[] = [];
 
-/**
- * A set that mostly has one member or none, and then takes no more memory than a field (`npm run bench -- --only hold`).
- */
+/** A set that mostly has one member or none, and then takes no more memory than a field (`npm run bench -- --only hold`). */
 export class SmallSet<T extends object> implements Iterable<T> {
   private one: T | undefined;
-  /** All members, once there have been two at a time. */
+  /** Holds all members from the first time that there are two. */
   private several: Set<T> | undefined;
 
   get size(): number {
@@ -106,22 +104,22 @@ export class SmallSet<T extends object> implements Iterable<T> {
   }
 }
 
-/** Base class of the entries of a `LinkedQueue`. An entry is in one queue at a time. */
+/** Base class of the entries of a `LinkedQueue`. An entry is in at most one queue at a time. */
 export class Linked {
   declare before: Linked | undefined;
   declare after: Linked | undefined;
   declare queue: object | undefined;
 
   constructor() {
-    // No class fields: V8 defines the fields of a class with five or more subclasses slowly, one by one.
+    // Assigned here and not by class fields: V8 initializes the fields of a class with five or more subclasses slowly, one by one.
     this.before = this.after = this.queue = undefined;
   }
 }
 
 /**
- * First in, first out, with removal from the middle in constant time.
+ * A first-in, first-out queue that removes entries from the middle in constant time.
  *
- * A `Set` of objects would do the same, but hashes each entry and leaves garbage for ten thousands of entries per second
+ * A `Set` of objects could do the same, but it hashes each entry and leaves garbage behind, at tens of thousands of entries per second
  * (`npm run bench -- --only spread`, docs/decisions/0012).
  */
 export class LinkedQueue<T extends Linked> implements Iterable<T> {
@@ -137,7 +135,7 @@ export class LinkedQueue<T extends Linked> implements Iterable<T> {
     return item.queue === this;
   }
 
-  /** Adds an entry at the end. An entry that is in this queue already stays where it is. */
+  /** Adds an entry at the end. An entry that is already in this queue stays where it is. */
   push(item: T): void {
     if (item.queue === this) return;
     item.queue = this;
@@ -167,7 +165,10 @@ export class LinkedQueue<T extends Linked> implements Iterable<T> {
     return true;
   }
 
-  /** In order. Entries removed during iteration are not visited any more. Entries added during it are not visited. */
+  /**
+   * Visits the entries in order. Entries removed during the iteration are no longer visited, and entries added during it are not
+   * either.
+   */
   *[Symbol.iterator](): Generator<T, void> {
     const items: T[] = [];
     for (let at = this.head; at; at = at.after as T | undefined) items.push(at);

@@ -1,15 +1,18 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Observable } from 'rxjs';
 
-/** A single listener on a source, which serves all callers. Node warns of a leak from the eleventh on, and takes longer for each. */
+/**
+ * One listener on a source that serves all callers. From the eleventh listener on, Node warns of a leak and each further one takes
+ * longer to add.
+ */
 class SharedListener {
   private readonly listeners = new Set<() => void>();
 
   constructor(private readonly source: Source) {}
 
-  /** @returns stops listening */
+  /** @returns a function that stops listening */
   add(listener: () => void): () => void {
-    // A function of its own for each call, because one listener may be added twice.
+    // A function of its own for each call, because the same listener may be added twice.
     const own = (): void => listener();
     if (this.listeners.size === 0) this.source.on(this.tell);
     this.listeners.add(own);
@@ -24,7 +27,7 @@ class SharedListener {
   };
 }
 
-/** Starts to listen, and stops. */
+/** How to start and stop listening to the source. */
 interface Source {
   on(tell: () => void): void;
   off(tell: () => void): void;
@@ -38,10 +41,11 @@ export interface Emitter {
 const byEmitter = new WeakMap<Emitter, SharedListener>();
 
 /**
- * Calls `listener` at the first of these events. One GraphQL query runs many locked fields for one response.
+ * Calls `listener` at the first of these events. All listeners of an emitter share one, because one GraphQL query may run many locked
+ * fields for one response.
  *
  * @param events the same ones for all listeners of an emitter
- * @returns stops listening
+ * @returns a function that stops listening
  */
 export function onEndOf(emitter: Emitter, events: readonly string[], listener: () => void): () => void {
   let shared = byEmitter.get(emitter);
@@ -55,14 +59,14 @@ export function onEndOf(emitter: Emitter, events: readonly string[], listener: (
   return shared.add(listener);
 }
 
-/** Stands in for an AbortSignal in `onAbort`, and tells its listeners itself. Implemented by `WaitCancellation`. */
+/** Replaces an AbortSignal for `onAbort` and notifies its listeners itself, which takes less memory. Implemented by `WaitCancellation`. */
 interface Lean {
   onAbort(listener: () => void): () => void;
 }
 
 const bySignal = new WeakMap<AbortSignal, SharedListener>();
 
-/** Calls `listener` when `signal` aborts. @returns stops listening */
+/** Calls `listener` when `signal` aborts. @returns a function that stops listening */
 export function onAbort(signal: AbortSignal | Lean, listener: () => void): () => void {
   if ('onAbort' in signal) return signal.onAbort(listener);
   let shared = bySignal.get(signal);
@@ -76,7 +80,7 @@ export function onAbort(signal: AbortSignal | Lean, listener: () => void): () =>
   return shared.add(listener);
 }
 
-/** Settles as `work` does, or rejects with the signal's reason as soon as the signal aborts. `work` may reject after that. */
+/** Settles as `work` does, but rejects with the signal's reason as soon as the signal aborts. A later rejection of `work` is ignored. */
 export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   let stopListening = (): void => undefined;
   const aborted = new Promise<never>((_, reject) => {
@@ -92,11 +96,11 @@ type Bound = (event: Event) => void;
 type Change = (type: string, listener: Listener, options?: object | boolean) => void;
 
 /**
- * Makes each listener of `signal` run in the async context in which it is added. An EventTarget runs listeners in the
- * context of the dispatch.
+ * Makes each listener of `signal` run in the async context in which it was added. An EventTarget would run it in the context of whoever
+ * dispatches the event.
  */
 export function bindListeners(signal: AbortSignal): AbortSignal {
-  /** The bound listeners by listener, then by type and phase, because an EventTarget tells registrations apart by these. */
+  /** The bound functions by listener, then by event type and phase, because an EventTarget tells registrations apart by these. */
   const bound = new WeakMap<object, Map<string, Bound>>();
   const add = signal.addEventListener.bind(signal) as Change;
   const remove = signal.removeEventListener.bind(signal) as Change;
@@ -112,7 +116,7 @@ export function bindListeners(signal: AbortSignal): AbortSignal {
     const registrations = listener && bound.get(listener);
     const name = registration(type, options);
     remove(type, registrations?.get(name) ?? listener, options);
-    // The caller may add the listener again in another context.
+    // Forget it, because the caller may add the listener again in another context.
     registrations?.delete(name);
   };
   return Object.defineProperties(signal, {
@@ -132,7 +136,7 @@ function bind(listener: NonNullable<Listener>, signal: AbortSignal): Bound {
   );
 }
 
-/** The events of a source. Each subscriber gets them in the async context in which it has subscribed. */
+/** The same events, but each subscriber gets them in the async context in which it subscribed. */
 export function bindEvents<T>(source: Observable<T>): Observable<T> {
   return new Observable((out) => {
     const context = new AsyncResource('nestjs-distributed-lock.events');

@@ -3,17 +3,20 @@ import { AsyncResource } from 'node:async_hooks';
 /**
  * A value, or the promise of one.
  *
- * A request whose key needs nothing asynchronous reaches its lock in the turn in which it came: each promise on that way
- * would cost every request some 0.2 µs, more with an AsyncLocalStorage.
+ * If the key of a request needs nothing asynchronous, the request asks for its lock in the turn in which it came. Each promise on the
+ * way would cost every request some 0.2 µs, and more with an AsyncLocalStorage.
  */
 export type MaybePromise<T> = T | PromiseLike<T>;
 
-/** Calls `work` with the value: at once if it is there, otherwise when it is. */
+/** Calls `work` with the value: now if it is there, otherwise as soon as its promise resolves. */
 export function andThen<T, R>(value: MaybePromise<T>, work: (value: T) => MaybePromise<R>): MaybePromise<R> {
   return isPromiseLike(value) ? Promise.resolve(value).then(work) : work(value);
 }
 
-/** Reads all of `items`, which may wait side by side. An error of one does not leave the promises of the others alone. */
+/**
+ * Reads all of `items` at the same time. If `read` throws for one of them, the promises of the others are still awaited, so no
+ * rejection goes unhandled.
+ */
 export function readAll<I, T>(
   items: readonly I[],
   read: (item: I) => MaybePromise<T>,
@@ -33,9 +36,9 @@ export function isPromiseLike<T>(value: MaybePromise<T>): value is PromiseLike<T
 }
 
 /**
- * As `Promise.try`, which Node 20 does not have: what `work` throws is what the promise rejects with.
+ * Does what `Promise.try` does, which Node 20 lacks: if `work` throws, the promise rejects.
  *
- * For the functions that every call runs. They are not `async`, because an async function makes two more promises.
+ * For functions that every call runs. They are not `async`, because an async function makes two more promises.
  */
 export function promiseOf<T>(work: () => PromiseLike<T> | T): Promise<T> {
   try {
@@ -48,8 +51,8 @@ export function promiseOf<T>(work: () => PromiseLike<T> | T): Promise<T> {
 declare const OWNED: unique symbol;
 
 /**
- * Goes on without waiting for `work`. This is the only way to do so in this library, because Node ends the process when a
- * promise without a handler rejects.
+ * Goes on without waiting for `work`. Nothing else in this library may do so, because Node ends the process when a promise without a
+ * handler rejects.
  */
 export function inBackground(work: NeverRejects<unknown>): void;
 export function inBackground(work: Promise<unknown>, onFailed: (error: unknown) => void): void;
@@ -57,17 +60,17 @@ export function inBackground(work: Promise<unknown>, onFailed?: (error: unknown)
   if (onFailed) work.then(undefined, onFailed);
 }
 
-/** A promise that never rejects. Failures are values or events. */
+/** A promise that never rejects. Its failures are values or events. */
 export type NeverRejects<T> = Promise<T> & { readonly [OWNED]: true };
 
-/** The async context in which this file is loaded, before any request. */
+/** The async context in which this file was loaded, before any request. */
 const nowhere = new AsyncResource('nestjs-distributed-lock');
 
 /**
  * Runs `work` outside of every async context, the application's and ours.
  *
- * For timers, sockets and commands, which outlive a call or serve many. A timer keeps the content of every
- * AsyncLocalStorage where it is made, and runs its task with that content.
+ * For timers, sockets and commands, which outlive a call or serve many calls. A timer keeps everything alive that the
+ * AsyncLocalStorages contain where it is made, and runs its task with that content.
  */
 export function detached<T>(work: () => T): T {
   return nowhere.runInAsyncScope(work);

@@ -18,7 +18,7 @@ export abstract class LockError extends Error {
 
   constructor(
     message: string,
-    /** The key that the error is about; `undefined` for an error about no single key. */
+    /** The key that the error is about; `undefined` if it is not about one key. */
     readonly key: string | undefined,
     options?: ErrorOptions,
   ) {
@@ -28,23 +28,23 @@ export abstract class LockError extends Error {
 }
 
 /**
- * Another owner holds the lock or is ahead in the queue, and `waitMs` is over or `maxWaiting` others wait already. The caller
- * is not in the queue. On HTTP 423.
+ * Another owner holds the lock or is ahead in the queue, and `waitMs` is over, or `maxWaiting` others wait already. The caller is not
+ * in the queue any more. On HTTP 423.
  */
 export class LockWaitTimeoutError extends LockError {
   readonly code = 'LOCK_WAIT_TIMEOUT';
 
   constructor(
     key: string,
-    /** How long the call was allowed to wait, in ms; 0 for a call that asked once. */
+    /** How long the call was allowed to wait, in ms; 0 if it was not to wait. */
     readonly waitMs: number,
-    /** The holder that the store last named. */
+    /** The owner id of the holder that the store last named. */
     readonly holder?: string,
     /** The remaining lease of that holder, in ms; `Infinity` for a lease without an end. */
     readonly remainingMs?: number,
-    /** Who that holder is, as far as it is known. Not for clients of the application. */
+    /** Who that holder is, as far as it is known. Do not send it to clients of the application. */
     readonly heldBy?: LockHolder,
-    /** How many waited for the key, for a call that was refused by `maxWaiting`; otherwise `undefined`. */
+    /** How many waited for the key, if the call was refused by `maxWaiting`; otherwise `undefined`. */
     readonly waiting?: number,
   ) {
     const by =
@@ -68,7 +68,7 @@ function adviceFor({ site }: Partial<LockHolder> = {}): string {
     : 'Raise waitMs, or do less work under the lock.';
 }
 
-/** As in `shop on pod-7 (GoodsController.purchase) for 41 s`. */
+/** How messages name a holder: `shop on pod-7 (GoodsController.purchase) for 41 s`. `undefined` if its process is not known. */
 export function holderName({ client, site, heldMs }: Partial<LockHolder> = {}): string | undefined {
   if (!client) return undefined;
   const what = site === undefined ? '' : ` (${site})`;
@@ -77,20 +77,20 @@ export function holderName({ client, site, heldMs }: Partial<LockHolder> = {}): 
 }
 
 /**
- * The lease ended before the release. Another owner may hold the lock now; only the fencing token tells them apart. On HTTP
- * 503, without `Retry-After`, because the work may have been done.
+ * The lease ended before the release. Another owner may hold the lock now; only the fencing token tells them apart. On HTTP 503,
+ * without `Retry-After`, because the work may have been done.
  */
 export class LockLostError extends LockError {
   readonly code = 'LOCK_LOST';
 
   constructor(
     key: string,
-    /** From the acquisition to the loss, in ms. */
+    /** Time from the acquisition to the loss, in ms. */
     readonly heldMs: number,
     /**
-     * `expired`: not renewed in time. `taken`: the store says that this owner does not hold it. `takeover`: another call takes the
-     * lock over (`onBusy: 'takeover'`); in the reason of `lock.signal` the lock is still held for the grace that the message names.
-     * `shutdown`: the grace period is over.
+     * `expired`: the lease was not renewed in time. `taken`: the store says that this owner does not hold the lock. `takeover`: another
+     * call takes the lock over (`onBusy: 'takeover'`); if this is the reason of `lock.signal`, the lock is still held for the grace
+     * that the message names. `shutdown`: the application closes, and its grace period is over.
      */
     readonly reason: 'expired' | 'taken' | 'takeover' | 'shutdown',
     detail: string,
@@ -104,7 +104,7 @@ export class LockLostError extends LockError {
   }
 }
 
-/** Code that relies on being called under a lock was called without it, or a lock was used after its release. */
+/** Code that must run under a lock was called without it, or a lock was used after its release. */
 export class LockNotHeldError extends LockError {
   readonly code = 'LOCK_NOT_HELD';
 }
@@ -117,8 +117,8 @@ export class LockStoreError extends LockError {
     message: string,
     key: string | undefined,
     /**
-     * `unreachable`: the request was not sent. `unknown`: the store did not answer, so it may or may not have acted.
-     * `unready`: the store cannot act now, and may later. `refused`: the store refuses this request, and will again.
+     * `unreachable`: the request was not sent. `unknown`: the store did not reply, so it may or may not have executed the request.
+     * `unready`: the store cannot execute it now, but may later. `refused`: the store rejects this request, and will again.
      */
     readonly reason: 'unreachable' | 'unknown' | 'unready' | 'refused',
     options?: ErrorOptions,
@@ -127,14 +127,14 @@ export class LockStoreError extends LockError {
   }
 }
 
-/** The values that the caller gave make no valid key: one is missing, empty or an object. On HTTP 400. */
+/** The values from which a key was to be made are not usable: one is missing, empty or an object. On HTTP 400. */
 export class LockKeyError extends LockError {
   readonly code = 'LOCK_KEY';
 
   constructor(
     message: string,
     key: string | undefined,
-    /** The part of the request that its client has left out or sent wrong, as in `header x-tenant` and `body.sku`. */
+    /** The part of the request that the client has left out or sent wrong: `header x-tenant`, `body.sku`. */
     readonly part?: string,
   ) {
     super(message, key);
@@ -142,7 +142,7 @@ export class LockKeyError extends LockError {
 }
 
 /**
- * The call would wait for itself: its own flow holds the key, in another mode or with `reentrant: false`, or the holder waits for a key
+ * The call would wait for itself. Its own flow holds the key, in another mode or with `reentrant: false`; or the holder waits for a key
  * that this flow holds. On HTTP 500.
  */
 export class LockDeadlockError extends LockError {
@@ -151,14 +151,14 @@ export class LockDeadlockError extends LockError {
   constructor(
     message: string,
     key: string,
-    /** The cycle, from the requested key. The holder of each key waits for the next one. The caller holds the last one. */
+    /** The cycle, beginning with the requested key. The holder of each key waits for the next one, and the caller holds the last one. */
     readonly path: readonly string[],
   ) {
     super(message, key);
   }
 }
 
-/** The application is closing, so the service acquires no lock any more. On HTTP 503. */
+/** The application is closing, so the service acquires no more locks. On HTTP 503. */
 export class LockShutdownError extends LockError {
   readonly code = 'LOCK_SHUTDOWN';
 }
@@ -172,7 +172,7 @@ export class LockConfigurationError extends LockError {
   }
 }
 
-/** True for errors of this package, also of another copy or build of it. */
+/** True for errors of this package, including those of another copy or build of it. */
 export function isLockError(error: unknown): error is LockError {
   return (
     error instanceof Error && 'code' in error && String(error.code).startsWith('LOCK_') && 'key' in error

@@ -5,11 +5,11 @@ import { LockConfigurationError } from './lock.errors.js';
 export type OptionNames<T> = Readonly<Record<keyof T, true>>;
 
 /**
- * Refuses options that are no object, and unknown names, which a configuration without types lets through. An option
- * that is `undefined` counts as left out, whatever its name.
+ * Refuses options that are not an object, and unknown names, which TypeScript does not see in an untyped configuration. An option that
+ * is `undefined` counts as left out, whatever its name.
  *
- * @param of the function, class or option that these options are for, for the message
- * @throws LockConfigurationError with the nearest known name, without values, which may be secret
+ * @param of the function, class or option that these options are for, as it appears in the message
+ * @throws LockConfigurationError with the nearest known name, and without values, which may be secret
  */
 export function checkOptionNames(
   of: string,
@@ -31,10 +31,10 @@ export function checkOptionNames(
   }
 }
 
-/** What the value of an option must be; `true` for an option whose value is checked elsewhere. */
+/** For each option the rule for its value; `true` if another check covers the value. */
 export type OptionRules<T> = Readonly<Record<keyof T, true | OptionRule>>;
 
-/** A test of the value, and how the message ends that begins with `… must be`. */
+/** A test of the value, the end of the message `… must be`, and how to describe a wrong value (default: without repeating it). */
 export type OptionRule = readonly [
   isRight: (value: unknown) => boolean,
   words: string,
@@ -48,7 +48,10 @@ export const REGISTRATION_NAME: OptionRule = [
   'the name of a registration',
 ];
 
-/** The values are no secrets, and neither is a misspelt one. */
+/**
+ * A rule for an option that takes one of these strings. The message repeats a wrong string, because neither these values nor a
+ * misspelling of one is secret.
+ */
 export function oneOf(...values: readonly string[]): OptionRule {
   const words = values.map((value) => `'${value}'`).join(', ');
   return [
@@ -58,7 +61,7 @@ export function oneOf(...values: readonly string[]): OptionRule {
   ];
 }
 
-/** Checks the names as `checkOptionNames` does, and the values that are given. @throws LockConfigurationError */
+/** Checks the names, as `checkOptionNames` does, and the values that were given. @throws LockConfigurationError */
 export function checkOptions<T extends object>(of: string, options: T, rules: OptionRules<T>): void {
   checkOptionNames(of, options, rules);
   for (const [name, rule] of Object.entries<true | OptionRule>(rules)) {
@@ -71,6 +74,8 @@ export function checkOptions<T extends object>(of: string, options: T, rules: Op
 }
 
 /**
+ * Checks one option.
+ *
  * @param must what the option must be, for the message: `a whole number from 1 to 1000`
  * @param describe describes the wrong value without repeating what may be secret
  * @throws LockConfigurationError unless `isRight`
@@ -85,13 +90,13 @@ export function checkOption<T>(
   if (!isRight) throw new LockConfigurationError(`${name} must be ${must}; it is ${describe(value)}.`);
 }
 
-/** `options` over `defaults`. An option that is `undefined` counts as left out. */
+/** Returns `defaults`, overridden by `options`. An option that is `undefined` counts as left out. */
 export function overlay<D extends object, O extends object>(defaults: D, options: O): D & O {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   return { ...defaults, ...(Object.fromEntries(given) as O) };
 }
 
-/** The names of our options in other libraries. If a name stands for several, the first one that exists is suggested. */
+/** What other libraries call our options. If a name stands for several options, the first one that exists is suggested. */
 const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   leaseMs: ['ttl', 'duration', 'expire', 'expires', 'expiry', 'expiration', 'leaseTime'],
   watchdogTimeoutMs: ['ttl', 'lockTtl', 'leaseMs', 'leaseTime'],
@@ -110,7 +115,10 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   store: ['redis', 'client', 'driver', 'connection'],
 };
 
-/** The name that `written` is probably a misspelling of, or another word for; `undefined` if there is none. */
+/**
+ * The option whose name is probably meant: `written` is a misspelling of it, or the word of another library for it. `undefined` if none
+ * is.
+ */
 export function nearestName(written: string, names: readonly string[]): string | undefined {
   const word = written.toLowerCase().replace(/ms$/, '');
   const meant = names.find((name) =>
@@ -125,7 +133,7 @@ export function nearestName(written: string, names: readonly string[]): string |
     : undefined;
 }
 
-/** The number of letters to add, leave out or replace; 1 if one name begins with the other. */
+/** The edit distance: how many letters to add, remove or replace; 1 if one name begins with the other. */
 function distanceOf(a: string, b: string): number {
   if (a.length >= 3 && (a.startsWith(b) || b.startsWith(a))) return a === b ? 0 : 1;
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
@@ -140,7 +148,7 @@ function distanceOf(a: string, b: string): number {
   return row[b.length] ?? 0;
 }
 
-/** Describes what stands where a number should. A number is no secret; a text may be one. */
+/** Describes a value that should have been a number. A number is no secret and is repeated; a text may be one and is not. */
 export function describeNumber(value: unknown): string {
   if (typeof value === 'number') return String(value);
   const isNumeric = typeof value === 'string' && value.trim() !== '' && !Number.isNaN(Number(value));
@@ -149,7 +157,7 @@ export function describeNumber(value: unknown): string {
 
 const MS_PER = { ms: 1, s: 1000, sec: 1000, m: 60_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Describes what stands where a number of ms should. Other libraries write `'10s'`, which is no secret. */
+/** Describes a value that should have been a number of ms. `'10s'`, as other libraries write it, is repeated: it is no secret. */
 export function describeMs(value: unknown): string {
   const [, amount, unit] =
     (typeof value === 'string' && /^\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*$/i.exec(value)) || [];
@@ -168,7 +176,7 @@ export function describeGiven(value: unknown): string {
   return name === '' || name === 'Object' ? 'an object' : `an object of class ${name}`;
 }
 
-/** Describes what stands where the address of a server should, for the stores. */
+/** Describes a value that should have been the address of a server. */
 export function describeServer(value: unknown): string {
   const isMissing = value === undefined || value === '';
   return `${describeGiven(value)}${isMissing ? ': is its environment variable set?' : '.'}`;

@@ -1,59 +1,60 @@
 import type { LockSnapshot, LockStore, UnreadableKey } from './lock-store.js';
 import { LockStoreError } from './lock.errors.js';
 
-/** Two clocks may differ in speed by 1 %; a timer may be late by 20 ms. */
+/** We assume that two clocks differ in speed by at most 1 %, and that a timer fires at most 20 ms late. */
 const DRIFT = 0.01;
 const TIMER_SLACK_MS = 20;
 /** Long leases need no larger margin: 1 s per hour is 280 ppm, and quartz clocks drift less than that. */
 const LARGEST_MARGIN_MS = 1000;
 
 /**
- * Until when a holder may believe in its lease, on the clock that `startedAt` was read from.
+ * Until when a holder may believe that it has its lock, on the clock that `startedAt` was read from.
  *
- * @param startedAt when the request was sent: the store started the lease at that moment or later, so the holder gives
- * up no later than the store does
+ * @param startedAt when the request was sent: the store started the lease at that moment or later, so the holder gives up no later than
+ * the store does
  */
 export function leaseValidity(startedAt: number, leaseMs: number): number {
   return startedAt + leaseMs - leaseMargin(leaseMs);
 }
 
-/** The margin in ms that a holder takes off its lease, to give up before the store does. At most a fifth of the lease. */
+/** The margin in ms that a holder takes off its lease, so that it gives up before the store does. At most a fifth of the lease. */
 export function leaseMargin(leaseMs: number): number {
   return Math.min(leaseMs / 5, TIMER_SLACK_MS + leaseMs * DRIFT, LARGEST_MARGIN_MS);
 }
 
-/** How far two clocks may have run apart within `ms`. */
+/** How far two clocks may drift apart within `ms`. */
 export function driftWithin(ms: number): number {
   return ms * DRIFT;
 }
 
-/** Where no notification comes from the back end, a store reads the state of what its client holds this often. */
+/** If the back end sends no notifications, a store reads the state of the keys that its client holds this often. */
 export const HELD_POLL_MS = 250;
 
 /**
- * The longest time from when the back end has a notice for a holder until the holder's process has it, if that process reaches
- * the back end: a reading that was executed just before may be under way, then the store pauses, then it reads again.
+ * The longest time from when the back end has a notice for a holder until the holder's process has read it, provided that the process
+ * reaches the back end. In the worst case a read was executed just before the notice and is still under way; then the store pauses,
+ * then it reads again.
  *
- * @param commandTimeoutMs of the holder's store: a reading that takes longer has failed. One longer request, or a message that is
- * lost or that the back end brings later, is a fault.
+ * @param commandTimeoutMs of the holder's store: a read that takes longer has failed. A request that takes longer still, or a message
+ * that the back end loses or delays, counts as a fault.
  */
 export function maxNoticeMs(commandTimeoutMs: number): number {
   return HELD_POLL_MS + 2 * commandTimeoutMs;
 }
 
-/** A waiter rechecks at least this often, whatever notifications it gets. */
+/** A waiter rechecks at least this often, even if notifications come. */
 export const RECHECK_MS = 1000;
 /** The store drops the ticket of a waiter that has not rechecked for this long, because it has left or crashed. */
 export const SILENT_WAITER_MS = 3 * RECHECK_MS;
-/** A recheck is sent this long after the end of the holder's lease, so that it finds the lease expired. */
+/** A recheck is sent this long after the holder's lease should have ended, so that it finds the lease expired. */
 const PAST_EXPIRY_MS = 5;
 
-/** When a waiter rechecks: as soon as the holder's lease has expired, and at the latest after `everyMs`. */
+/** After how many ms a waiter rechecks: as soon as the holder's lease has expired, and at the latest after `everyMs`. */
 export function recheckAfter(remainingMs: number, everyMs = RECHECK_MS): number {
   return Math.min(remainingMs + PAST_EXPIRY_MS, everyMs);
 }
 
-/** What a store may have beside locks, with the methods that it has for it. Another store refuses such calls. */
+/** The optional abilities of a store: the methods that each needs, and the text of the error when a call needs one that the store lacks. */
 export const CAPABILITIES = {
   force: {
     methods: ['forceRelease'],
@@ -74,7 +75,7 @@ export const CAPABILITIES = {
   },
 } as const;
 
-/** Groups of methods that a store may leave out. A service refuses each call that needs a group its store lacks. */
+/** The name of a group of methods that a store may lack. */
 export type StoreCapability = keyof typeof CAPABILITIES;
 
 /** A store that has the methods of a capability. */
@@ -88,7 +89,7 @@ export function canStore<C extends StoreCapability>(
   return CAPABILITIES[capability].methods.every((method) => typeof store[method] === 'function');
 }
 
-/** @throws LockStoreError for a store that lacks the capability */
+/** Narrows a store to one with the capability. @throws LockStoreError if the store lacks it */
 export function storeThatCan<C extends StoreCapability>(store: LockStore, capability: C): StoreThatCan<C> {
   if (canStore(store, capability)) return store;
   throw cannotError(store.name, capability);
@@ -103,8 +104,8 @@ export function cannotError(storeName: string, capability: StoreCapability): Loc
 }
 
 /**
- * Inspects the keys of a page of `list`. A key that the store refuses to read, as one in the format of another release, does not
- * hide the others: the page names it in `unreadable`.
+ * Inspects the keys of one page of `list`. If the store refuses to read a key, because another release has written it, that does not
+ * fail the page: the key is listed in `unreadable`.
  *
  * @throws whatever else `inspect` rejects with
  */
