@@ -55,27 +55,27 @@ import {
 import { runUnder, type Work } from './run-under.js';
 
 const ONCE: CallOptions = { waitMs: 0 };
-/** Owners that a `forced` event names. */
+/** How many owners the `forced` event names. */
 const MAX_NAMED = 3;
 
 /**
  * Acquires and releases locks. Each registration of the module has one service, which is one client of its store.
  *
- * Calls of one async flow are re-entrant by key: a nested call for a key that the flow holds shares the lock and makes
- * no store call, unless one of the two has `reentrant: false`. Two flows exclude each other, in one process and across processes.
+ * Calls of one async flow are re-entrant by key: a nested call for a key that the flow holds shares the lock without a request to the
+ * store, unless one of the two has `reentrant: false`. Two flows exclude each other, in one process and across processes.
  */
 export class LockService {
   /**
-   * The events of all locks of this service. Listeners run during hand-offs, so they must be quick. Each listener runs in
-   * the async context in which it has subscribed, whichever call an event is about. A listener that throws harms neither a
-   * lock nor the process. Its error becomes an `error` event. Completes when the service is closed.
+   * The events of all locks of this service. Listeners run during hand-offs, so they must be quick. Each listener runs in the async
+   * context in which it subscribed, whichever call an event is about. If a listener throws, no lock is harmed and the process goes on:
+   * the error becomes an `error` event. Completes when the service is closed.
    */
   readonly events$: Observable<LockEvent>;
   /** The options in force, defaults included. */
   readonly options: Readonly<ResolvedLockOptions>;
-  /** Which process this service is in, as it is told to the store unless `application` is `false`. */
+  /** Names the process of this service. The store is told so, unless `application` is `false`. */
   readonly client: LockClient;
-  /** Identifies the holds of this service, also behind a Proxy that Nest has put around it. */
+  /** Identifies the holds of this service. A symbol and not `this`, because Nest may put a Proxy around the service. */
   private readonly scope = Symbol('LockService');
   private readonly events = new EventHub();
   private readonly lifecycle: RuntimeLifecycle;
@@ -86,7 +86,7 @@ export class LockService {
   private closing: Promise<void> | undefined;
 
   /**
-   * Makes a service without a module, as for a script. It opens its store at the first call. Call `close()` at the end.
+   * Creates a service without a module, for example in a script. It opens its store at the first call. Call `close()` at the end.
    *
    * @throws LockConfigurationError when options are wrong or contradict each other
    */
@@ -189,16 +189,16 @@ export class LockService {
     }
   }
 
-  /** The innermost lock of this async flow that is still held: of `key`, or any. `undefined` if there is none. Asks no store. */
+  /** The innermost lock of this async flow that is still held: of `key`, or of any key. `undefined` if there is none. Sends no request. */
   current(key?: string): Lock | undefined {
     return findLock(this.scope, key);
   }
 
   /**
-   * The lock of `key`, for code that must be called under it. Asks no store.
+   * Returns the lock of `key`, for code that must be called under it. Sends no request to the store.
    *
    * @throws LockNotHeldError when this async flow does not hold `key`
-   * @throws LockLostError while it cannot be known whether the lock is still held
+   * @throws LockLostError while it is not known whether the lock is still held
    */
   assertHeld(key: string): Lock {
     const lock = this.current(key);
@@ -209,15 +209,15 @@ export class LockService {
   }
 
   /**
-   * Lists the locks that this service holds, one entry for each caller that has a lock, in the order in which their owners began
-   * to ask. It shows an operator what a process is working on. Asks no store.
+   * Lists the locks that this service holds, one entry for each caller that has a lock, in the order in which their owners began to
+   * ask. It shows an operator what a process is working on. Sends no request to the store.
    */
   held(): readonly HoldSnapshot[] {
     return this.lifecycle.runtime?.owners.describeHolds() ?? [];
   }
 
   /**
-   * Asks the store which owners hold `key`, who these are, and which wait for it; `null` if there are none.
+   * Asks the store which owners hold `key`, who these are, and who waits for it; `null` if nobody does.
    *
    * @throws LockStoreError when the store cannot be reached, does not answer or refuses
    * @throws LockShutdownError when the application closes
@@ -228,11 +228,11 @@ export class LockService {
   }
 
   /**
-   * Asks the store which keys are held or waited for, a page at a time: for an operator who looks for a lock that does not come
-   * free. A key that is acquired or released meanwhile may be missing, or be there still. On Redis and in a quorum a key may be
-   * on several pages. A key that cannot be read is in `unreadable`, and does not fail the page.
+   * Asks the store which keys are held or waited for, a page at a time. It helps an operator to find a lock that is not released. A key
+   * that is acquired or released meanwhile may or may not be listed. On Redis and in a quorum a key may be on several pages. A key that
+   * cannot be read is in `unreadable`, and does not fail the page.
    *
-   * @throws LockStoreError when the store cannot be reached, does not answer or refuses, as each store does that cannot list
+   * @throws LockStoreError when the store cannot be reached, does not answer or refuses; always for a store that cannot list its keys
    * @throws LockShutdownError when the application closes
    * @throws LockConfigurationError for wrong options
    */
@@ -262,7 +262,7 @@ export class LockService {
   async forceRelease(key: string, options: ForceReleaseOptions = {}): Promise<ForceReply> {
     const { owners, by = callSite('forceRelease').line ?? 'forceRelease()' } = forceRequest(options);
     const { application } = this.options;
-    // A nameless process tells others no line of its code either.
+    // A process that does not want to be named does not reveal a line of its code either.
     const told = application === false ? options.by : `${by} (${holderName({ client: this.client })})`;
     const force = { ...(owners && { owners }), ...(told !== undefined && { by: told }) };
     const reply = await this.send(key, (store) => store.forceRelease(key, force));
@@ -272,7 +272,7 @@ export class LockService {
     return reply;
   }
 
-  /** Opens the store unless it is open or closed, and emits one `opened` event. Does not wait for a connection. */
+  /** Opens the store, unless it is open or closed, and emits one `opened` event. Does not wait for a connection. */
   open(): void {
     if (this.closing || this.isOpen) return;
     const internals = internalsOf(this);
@@ -287,13 +287,14 @@ export class LockService {
   }
 
   /**
-   * Refuses new calls, rejects callers that wait with `LockShutdownError`, leaves holders `shutdownGraceMs` to finish, and
-   * then takes their locks from them. Until then an async flow that holds a lock may acquire others, so that its work can
-   * end. Takes `shutdownGraceMs` plus the time of two commands at most.
+   * Refuses new calls, rejects callers that wait with `LockShutdownError`, gives holders `shutdownGraceMs` to finish, and then takes
+   * their locks from them. Until then an async flow that holds a lock may acquire others, so that its work can end. Takes at most
+   * `shutdownGraceMs` plus the time of two commands.
    */
   drain(): Promise<void> {
     this.acquirer.close();
-    // In a turn of its own: a listener of `shutdownSignal` that acquires is refused, and one that closes shares this drain.
+    // In a turn of its own, so that `closing` is set before any listener of `shutdownSignal` runs: one that acquires is then refused,
+    // and one that closes shares this drain.
     return (this.closing ??= Promise.resolve().then(() => this.drainNow()));
   }
 
@@ -304,7 +305,7 @@ export class LockService {
     this.events.complete();
   }
 
-  /** For logs. Leaves out the options of the store and the keys that are held. */
+  /** What a log shows of this service. Leaves out the options of the store and the keys that are held. */
   protected toJSON(): object {
     const { keyPrefix } = this.options;
     const store = this.lifecycle.runtime?.store;
@@ -329,19 +330,19 @@ export class LockService {
   }
 
   private async send<T>(key: string | undefined, command: (store: GuardedStore) => Promise<T>): Promise<T> {
-    // A store that is opened now would never be closed.
+    // If the store were opened now, nothing would close it.
     if (this.closing && !this.lifecycle.runtime)
       throw new LockShutdownError('The store was not asked: the application is closing.', key);
     return this.lifecycle.send(command);
   }
 
-  /** @throws LockStoreError at once, as a takeover by a store that has none would wait for nothing */
+  /** @throws LockStoreError if the store cannot notify a holder: the call would wait for its takeover in vain */
   private checkTakeover(): void {
     const { store } = this.lifecycle.open();
     if (!store.can('takeover')) throw cannotError(store.name, 'takeover');
   }
 
-  /** Not async for one key, by far the most common case: a caller that waits is kept small. */
+  /** Not async, which saves memory for each caller that waits. One key is by far the most common case. */
   private lockFor(
     keys: Keys,
     options: CallOptions,
@@ -365,7 +366,7 @@ export class LockService {
 
 inspectByJson(LockService, 'LockService');
 
-/** A key may have thousands of readers. */
+/** The first owners, and how many more there are. A key may have thousands of readers. */
 function listed(owners: readonly string[]): string {
   const more = owners.length > MAX_NAMED ? ` and ${owners.length - MAX_NAMED} more` : '';
   return owners.slice(0, MAX_NAMED).join(', ') + more;

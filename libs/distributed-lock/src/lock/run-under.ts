@@ -11,7 +11,7 @@ export type Work<T> = (lock: Lock) => T | Promise<T>;
 /**
  * Runs `work` in a flow that has `lock`, and releases the lock when the work has ended. Settles as `work` does.
  *
- * Not async: synchronous work then needs no promise of ours, and other work one.
+ * Not async: so synchronous work needs no promise of ours, and other work only one.
  *
  * @throws LockLostError if the work has succeeded and the lock was lost, unless `onLost` is `'ignore'`
  */
@@ -31,20 +31,24 @@ export function runUnder<T>(lock: HeldLock, { onLost }: WithLockOptions, work: W
   return end(lock, onLost, result);
 }
 
-/** The work has failed. Its error is the caller's, whatever becomes of the release. */
+/** Releases after the work has failed. The caller gets the work's error, whatever happens to the release. */
 function fail(lock: HeldLock, error: unknown): never {
   lock.releaseInBackground();
   throw error;
 }
 
-/** The work has ended with `result`. Asks the store first if it is in doubt whether the lock was lost by now. */
+/** Called when the work has ended with `result`. If it is in doubt whether the lock was lost by then, asks the store first. */
 function end<T>(lock: HeldLock, onLost: WithLockOptions['onLost'], result: T): T | PromiseLike<T> {
   const endedAt = lock.readClocks();
   if (!lock.isInDoubt(endedAt)) return conclude(lock, onLost, result, endedAt);
   return lock.whenSure().then(() => conclude(lock, onLost, result));
 }
 
-/** @throws LockLostError if the lock was lost before `endedAt`, or by now */
+/**
+ * Returns the result and releases, or lets a result that is a stream keep the lock until it ends.
+ *
+ * @throws LockLostError if the lock was lost before `endedAt`; without `endedAt`, if it is lost now
+ */
 function conclude<T>(
   lock: HeldLock,
   onLost: WithLockOptions['onLost'],
@@ -68,7 +72,7 @@ function conclude<T>(
     isKept = held !== undefined;
     return held ? (held.value as T) : result;
   } finally {
-    // Not awaited: its outcome must not replace the work's. Failures are events.
+    // Not awaited, because the outcome of the release must not replace that of the work. Failures are events.
     if (!isKept) lock.releaseInBackground(endedAt);
   }
 }

@@ -211,7 +211,7 @@ export interface Grant {
   readonly validUntil: number;
   /** How many owners wait in the queue behind this one. */
   readonly waiting: number;
-  /** True for a grant by reply. A grant by notification has only an initial lease until a renewal confirms it. */
+  /** False for a grant by notification, which has only an initial lease until a renewal confirms it. */
   readonly confirmed: boolean;
 }
 

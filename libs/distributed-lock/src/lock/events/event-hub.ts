@@ -2,33 +2,33 @@ import { Observable, type Observer, type Operator, Subject, Subscriber, type Sub
 import { bindEvents } from '../../common/listeners.js';
 import type { LockEvent } from './lock.events.js';
 
-/** Writes events for people. It is called by the hub and does not subscribe, because a subscriber would hear every event. */
+/** Writes events to a log for people. The hub calls it directly: with a subscriber, every event would have to be made and passed on. */
 export interface EventLog {
-  /** Whether an event of this type would be written, or counts for what is written. */
+  /** Whether an event of this type would be written, or counts for something that is written. */
   wants(type: LockEvent['type']): boolean;
   write(event: LockEvent): void;
   stop(): void;
 }
 
-/** Names of calls may be computed, so that there is no end of them. */
+/** The longest list of warnings already given. Names of calls may be computed, so the list could grow without end. */
 const MAX_WARNINGS = 100;
 
 /**
  * Passes the events of one service to its log and then to its listeners.
  *
- * Each lock has an `asked`, an `acquired` and a `released` event, and mostly nobody hears them. Code that emits one of these
- * checks `hears` first, so that a lock without listeners makes no event object.
+ * Each lock has an `asked`, an `acquired` and a `released` event, and mostly nobody listens. Code that emits one of these checks
+ * `hears` first, so that no event object is made for nothing.
  */
 export class EventHub {
-  /** Each subscriber gets the events in the async context in which it has subscribed. */
+  /** The events for applications. Each subscriber gets them in the async context in which it subscribed. */
   readonly bound: Observable<LockEvent>;
-  /** The events in the async context that causes them. */
+  /** The events for this package. A subscriber gets them in the async context of the code that emits. */
   readonly inPlace: Observable<LockEvent>;
-  /** Set once, before the first call. */
+  /** Set one time, before the first call. */
   log: EventLog | undefined;
   private readonly listeners = new Subject<LockEvent>();
   private isReportingListener = false;
-  /** The subjects of the warnings that are given once. */
+  /** What `warnOnce` has warned about. */
   private readonly warned = new Set<string>();
   private calls = 0;
 
@@ -47,17 +47,17 @@ export class EventHub {
     this.listeners.next(event);
   };
 
-  /** A number for the events of one call. */
+  /** A new number, for the events of one call. */
   nextCall(): number {
     return (this.calls += 1);
   }
 
-  /** Emits a `warning` event, which the logger writes: the configuration works, and is probably not meant. */
+  /** Emits a `warning` event, which the logger writes, about a configuration that works but is probably a mistake. */
   warn(message: string): void {
     this.emit({ type: 'warning', key: undefined, message });
   }
 
-  /** Warns of a probable mistake in the program, once for all warnings that are `about` the same. Not in production. */
+  /** Warns of a probable mistake in the program, one time for all warnings with the same `about`. Does nothing in production. */
   warnOnce(about: string, message: string): void {
     const { warned } = this;
     if (process.env['NODE_ENV'] === 'production' || warned.has(about) || warned.size >= MAX_WARNINGS) return;
@@ -65,14 +65,14 @@ export class EventHub {
     this.warn(message);
   }
 
-  /** No event is passed on after it: a late one would begin a timer of the log. */
+  /** Ends the events. Later ones are not passed on: one that came late would start a timer of the log. */
   complete(): void {
     this.listeners.complete();
     this.log?.stop();
     this.log = undefined;
   }
 
-  /** Whatever the log throws, as for an error that has no text, the code that emits goes on. */
+  /** Whatever the log throws, the code that emits goes on. It may throw for an error that cannot be turned into a text. */
   private write(log: EventLog, event: LockEvent): void {
     try {
       log.write(event);
@@ -81,7 +81,7 @@ export class EventHub {
     }
   }
 
-  /** Emits one `error` event. A listener that also throws at this event causes no further one. */
+  /** Emits one `error` event. If a listener throws at this event, too, no further one follows. */
   private onListenerFailed(error: unknown): void {
     if (this.isReportingListener) return;
     this.isReportingListener = true;
@@ -93,7 +93,7 @@ export class EventHub {
 /**
  * An Observable whose listeners may throw without ending the process. Operators work as usual.
  *
- * RxJS throws an error of a listener again from a timer, where it would end the application. Here `tell` gets it.
+ * If a listener throws, RxJS throws the error again from a timer, where it would end the application. Here `tell` gets it.
  */
 export class GuardedEvents<T> extends Observable<T> {
   constructor(
@@ -104,7 +104,7 @@ export class GuardedEvents<T> extends Observable<T> {
     this.source = source;
   }
 
-  /** For `pipe`, whose result is guarded, too. */
+  /** RxJS calls this for `pipe`. The result is guarded, too. */
   override lift<R>(operator?: Operator<T, R>): Observable<R> {
     const lifted = new GuardedEvents<R>(undefined, this.tell);
     lifted.source = this;
@@ -117,7 +117,7 @@ export class GuardedEvents<T> extends Observable<T> {
     error?: ((error: unknown) => void) | null,
     complete?: (() => void) | null,
   ): Subscription {
-    // An operator. Its errors reach the listener behind it.
+    // This subscriber is an operator. Its errors reach the listener behind it.
     if (first instanceof Subscriber) return super.subscribe(first);
     const given: Partial<Observer<T>> =
       typeof first === 'object' && first !== null

@@ -1,18 +1,21 @@
 import type { EventHub } from './event-hub.js';
 
-/** The members of a `LockService` for the rest of this package, which applications do not see. */
+/** Members of a `LockService` for the rest of this package, which applications do not see. */
 interface ServiceInternals {
-  /** The name of these internals. A mock answers any name with something of its own. */
+  /** Identifies real internals. A mock of a service returns something of its own for any property. */
   readonly brand: typeof INTERNALS;
-  /** True in an application that boots, until `open()`. */
+  /** True while the application boots, until `open()`. */
   isBooting: boolean;
-  /** True in an application whose boot is over. */
+  /** True as soon as the boot of the application is over. */
   hasBooted: boolean;
-  /** For the log, for tracing, and for parts of this package beside the service that emit, such as the election of a leader. */
+  /** For the log, for tracing, and for other parts of this package that emit events, such as the election of a leader. */
   readonly events: EventHub;
 }
 
-/** No member of the class, so that no editor offers it. A property, so that it is found behind a Proxy of Nest, too. */
+/**
+ * A symbol and no member of the class, so that no editor offers it. A property of the object and no WeakMap, so that it is found
+ * through a Proxy of Nest, too.
+ */
 const INTERNALS = Symbol.for('nestjs-distributed-lock/service-internals');
 
 export function putInternals(service: object, internals: Omit<ServiceInternals, 'brand'>): ServiceInternals {
@@ -21,7 +24,7 @@ export function putInternals(service: object, internals: Omit<ServiceInternals, 
   return value;
 }
 
-/** True for a service of this package, also behind a Proxy or of another copy. False for a mock of one. */
+/** Whether this is a service of this package, possibly behind a Proxy or from another copy of the package. False for a mock. */
 export function isLockService(service: unknown): boolean {
   return (
     (service as { readonly [INTERNALS]?: Partial<ServiceInternals> } | undefined)?.[INTERNALS]?.brand ===
@@ -33,12 +36,12 @@ export function internalsOf(service: object): ServiceInternals {
   return (service as { readonly [INTERNALS]: ServiceInternals })[INTERNALS];
 }
 
-/** As `EventHub.warnOnce`. */
+/** Warns through the events of a service, as `EventHub.warnOnce` does. */
 export function warnOnce(service: object, about: string, message: string): void {
   internalsOf(service).events.warnOnce(about, message);
 }
 
-/** As `EventHub.warn`. */
+/** Warns through the events of a service, as `EventHub.warn` does. */
 export function warn(service: object, message: string): void {
   internalsOf(service).events.warn(message);
 }

@@ -1,14 +1,14 @@
 import type { Clock } from '../../common/clock.js';
 import { MAX_TEXT } from './lock-options.js';
 
-/** `callSite` itself, the method that calls it, and the line that has called that method. */
+/** How many lines of the stack to record: `callSite` itself, the method that calls it, and the line that called that method. */
 const FRAMES = 3;
 const FRAME = /^\s*at (?:async )?(?:(?<caller>[^(]+) \()?(?:.*[\\/])?(?<file>[^\\/]+:\d+):\d+\)?$/;
 const NAMELESS = /^(Object\.|Module\.)?<anonymous>$/;
 
 /**
- * Notes the line of code that has called `method`, for people who look for a lock that is never released, or for who has
- * released it. To be called by that method itself.
+ * Records the line of code that called `method`. For people who look for a lock that is never released, or for who has released it.
+ * Call this from the method itself.
  */
 export function callSite(method: 'acquire' | 'forceRelease' = 'acquire'): CallSite {
   const { stackTraceLimit } = Error;
@@ -18,11 +18,11 @@ export function callSite(method: 'acquire' | 'forceRelease' = 'acquire'): CallSi
   return new CallSite(trace, method);
 }
 
-/** A call that has no `site`. */
+/** Where a call without the option `site` comes from. */
 export class CallSite {
   private text: string | undefined;
 
-  /** @param trace absent where the line is not noted */
+  /** @param trace a stack trace whose last line is the call; absent if the line was not noted */
   constructor(
     private readonly trace: Error | undefined,
     private readonly method: string,
@@ -33,22 +33,22 @@ export class CallSite {
   }
 
   /**
-   * As in `acquire() in GoodsService.buy, goods.service.ts:42`; `acquire()` where Node tells no stack; `undefined` where the line was
-   * not noted. Node makes the stack when it is read.
+   * The line as people read it: `acquire() in GoodsService.buy, goods.service.ts:42`; `acquire()` if Node gives no stack; `undefined`
+   * if the line was not noted. Node builds the text of the stack only when it is read.
    */
   get line(): string | undefined {
     return this.trace && (this.text ??= lineOf(this.method, stackOf(this.trace)));
   }
 }
 
-/** The call of an `acquire` whose line is not noted. */
+/** The site of an `acquire` whose line was not noted. */
 export const UNNOTED = new CallSite(undefined, 'acquire');
 
-/** A note takes about 2 µs, so this many in each window take 0.2 % of a core. */
+/** Noting a line takes about 2 µs, so this many in each window take 0.2 % of a core. */
 const MAX_NOTES = 100;
 const WINDOW_MS = 100;
 
-/** Which calls of `acquire` note their line: the first ones of each window, and all where there are few. */
+/** Decides which calls of `acquire` note their line: the first `MAX_NOTES` of each window. */
 export class CallSiteBudget {
   private notes = 0;
   private windowEnd = 0;
@@ -64,12 +64,12 @@ export class CallSiteBudget {
   }
 }
 
-/** A site as people read it. */
+/** A site as people read it: the text of the caller, or the noted line. */
 export function siteText(site: string | CallSite | undefined): string | undefined {
   return typeof site === 'object' ? site.line : site;
 }
 
-/** Empty where an `Error.prepareStackTrace` of the application makes something else of it, or throws. */
+/** The stack as a text; empty if an `Error.prepareStackTrace` of the application turns it into something else, or throws. */
 function stackOf(trace: Error): string {
   try {
     const stack: unknown = trace.stack;

@@ -15,27 +15,27 @@ import {
 } from '../../port/option-checks.js';
 import type { CallOptions, WithLockOptions } from '../lock.js';
 
-/** Options of one registration, and of a `LockService` that is made by `new`. All times in ms. */
+/** Options of one registration, and of a `LockService` that is created by `new`. All times in ms. */
 export interface LockServiceOptions {
-  /** Where the locks live: `memoryStore()` (this thread only), `redisStore(…)` or another store. */
+  /** Where the locks are kept: `memoryStore()` (this thread only), `redisStore(…)` or another store. */
   readonly store: LockStoreFactory;
   /** Text before every key in the store; default: none. Services that share locks need the same. */
   readonly keyPrefix?: string;
   /**
-   * The name of this application, by which people find the holder of a lock; default: the name in the nearest
-   * `package.json`, or the title of the process. `false`: the store is told nothing about this process.
+   * The name of this application, by which people find the holder of a lock; default: the name in the nearest `package.json`, or the
+   * title of the process. `false`: the store learns nothing about this process.
    */
   readonly application?: string | false;
-  /** Longest time that a call waits in the queue; default 10 000. With 0 calls ask once, as `tryAcquire` does by default. */
+  /** The longest time that a call waits in the queue; default 10 000. With 0, calls do not wait, as `tryAcquire` by default. */
   readonly waitMs?: number;
   /**
-   * Lease of locks without `leaseMs`; default 30 000. The watchdog renews it after each third of that time, while the
-   * holder works. After a crash of the holder its keys stay taken that long at most.
+   * The lease of locks without `leaseMs`; default 30 000. While the holder works, the watchdog renews it whenever a third of it has
+   * passed. If the holder crashes, its keys stay taken at most this long.
    */
   readonly watchdogTimeoutMs?: number;
-  /** Time for holders to finish at shutdown, before the service takes their locks; default 10 000. */
+  /** How long holders may still work at shutdown before the service takes their locks; default 10 000. */
   readonly shutdownGraceMs?: number;
-  /** Options of every call that does not give them itself; default: none. A takeover is for single calls, and is refused here. */
+  /** Options for every call that does not give them itself; default: none. Refuses a takeover, which only single calls may ask for. */
   readonly defaults?: CallOptions;
   /** The source of time, such as a `ManualClock` in tests; default: the clock of the machine. */
   readonly clock?: Clock;
@@ -73,16 +73,16 @@ export const CALL_NAMES: OptionNames<CallOptions> = {
 };
 export const WITH_LOCK_NAMES: OptionNames<WithLockOptions> = { ...CALL_NAMES, onLost: true };
 
-/** The options of a call that gives none, and the defaults of a service that has none. Frozen, because all services share it. */
+/** Stands for no options, of a call or of a service. All services share this object, so it is frozen, and code compares with it. */
 export const NO_OPTIONS: CallOptions = Object.freeze({});
 
 const MAX_PERMITS = 1_000_000;
-/** Each permit is an entry of its own in the store. */
+/** Each permit that is held is an entry of its own in the store. */
 const MAX_WEIGHT = 1000;
 const MIN_LEASE_MS = 10;
-/** How long the work of a holder may take to end when its lock is taken over. */
+/** Default of `graceMs`: how long the work of a holder may still take when its lock is taken over. */
 export const GRACE_MS = 1000;
-/** Stores keep leases as integers of ms. */
+/** Stores keep leases as whole ms. */
 export const MAX_LEASE_MS = 366 * 24 * 3_600_000;
 
 export function resolveLockOptions(options: LockServiceOptions | undefined): ResolvedLockOptions {
@@ -111,7 +111,10 @@ export function resolveLockOptions(options: LockServiceOptions | undefined): Res
   return { store, keyPrefix, ...times, defaults, clock, chance, application };
 }
 
-/** A default holds for calls that never meant it, too: for `tryAcquire`, readers, permits and the candidates for a leader. */
+/**
+ * A default also applies to calls whose author did not think of it: `tryAcquire`, readers, permits and the candidates for a leader. So
+ * some options are refused here.
+ */
 function checkDefaults(defaults: CallOptions): void {
   if (defaults.onBusy === 'takeover' || defaults.graceMs !== undefined) {
     throw new LockConfigurationError(
@@ -128,7 +131,7 @@ function howToGive(store: unknown): string {
     : 'Write redisStore(…) around a URL or a client.';
 }
 
-/** @param waitMs its own, or that of the service */
+/** @param waitMs the one of this call, or that of the service */
 export function checkCallOptions(options: CallOptions, waitMs = options.waitMs): void {
   const { maxWaiting, leaseMs, holdAtLeastMs, fair, reentrant, signal, site } = options;
   checkClaim(options);
@@ -155,7 +158,7 @@ export function checkCallOptions(options: CallOptions, waitMs = options.waitMs):
   }
 }
 
-/** A request of Node has `aborted`, too, and no abort event. */
+/** Checks for more than `aborted`, because a request of Node has that, too, but emits no abort event. */
 function isAbortSignal(given: Partial<AbortSignal> | null): boolean {
   if (typeof given?.aborted !== 'boolean') return false;
   return typeof given.addEventListener === 'function' || 'onAbort' in given;
@@ -190,7 +193,7 @@ function checkTakeover(options: CallOptions, waitMs: number | undefined): void {
   }
 }
 
-/** A takeover goes ahead of all that wait, and takes the lock from one holder. */
+/** The option that contradicts a takeover, if one is given: a takeover goes ahead of all that wait, and takes the lock from one holder. */
 function refusedBeside({ fair, maxWaiting, permits, mode }: CallOptions): string | undefined {
   if (fair) return 'fair';
   if (maxWaiting !== undefined && maxWaiting !== Infinity) return `maxWaiting (${maxWaiting})`;
@@ -248,12 +251,12 @@ export function checkLease(name: string, ms: number): void {
   checkOption(isRight, name, `a whole number of ms from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}`, ms, describeMs);
 }
 
-/** Longer names of an application or of a place in it would fill a line of a log. */
+/** Longer names of an application, or of a place in it, would fill a line of a log. */
 export const MAX_TEXT = 100;
 const DEPENDENCIES = /[\\/]node_modules[\\/]/;
 let defaultName: string | undefined;
 
-/** The name of an application whose options name none: that of the nearest package.json, or of the process. Read once. */
+/** The name of an application that has no option `application`: that of the nearest package.json, or of the process. Read one time. */
 export function defaultApplication(): string {
   return (defaultName ??= (nearestPackage(startFolder()) ?? process.title).slice(0, MAX_TEXT) || 'node');
 }
@@ -263,13 +266,13 @@ export function thisProcess(application: string, since: number): LockClient {
   return Object.freeze({ application, host: hostname(), process: process.pid, since: new Date(since) });
 }
 
-/** The folder of the script that Node was started with, or the working folder where a tool of a package runs the script. */
+/** The folder of the script that Node was started with. If a tool from `node_modules` runs the script, it is the working folder. */
 function startFolder(): string {
   const script = process.argv[1];
   return script === undefined || DEPENDENCIES.test(script) ? process.cwd() : dirname(script);
 }
 
-/** The name in the first `package.json` that has one, from `folder` upwards. */
+/** The name in the first `package.json` that has one, looking in `folder` and then in each folder above it. */
 export function nearestPackage(folder: string): string | undefined {
   const name = packageName(join(folder, 'package.json'));
   const parent = dirname(folder);

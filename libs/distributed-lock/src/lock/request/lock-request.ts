@@ -26,7 +26,7 @@ import {
 export interface LockRequest {
   readonly key: string;
   readonly terms: Terms;
-  /** The method that asks, the name that its caller gives, or the call of `acquire`, for people to read. */
+  /** Names the caller, for people to read: the method with `@Locked`, the option `site`, or the line that called `acquire`. */
   readonly site: string | CallSite | undefined;
   readonly signal: AbortSignal | undefined;
 }
@@ -37,23 +37,23 @@ export interface Terms {
   readonly waitMs: number;
   /** `Infinity` without a limit. */
   readonly maxWaiting: number;
-  /** The grace of a call that takes the lock over; `undefined` for one that waits for its turn. */
+  /** The grace of a call that takes the lock over; `undefined` for a call that waits for its turn. */
   readonly graceMs: number | undefined;
   readonly leaseMs: number;
-  /** The watchdog renews the lease until the release; otherwise the lease is fixed. */
+  /** Whether the watchdog renews the lease until the release. Otherwise the lease is fixed. */
   readonly watched: boolean;
   readonly fair: boolean;
-  /** Calls of one async flow may share the lock of this call. */
+  /** Whether nested calls of the same async flow may share the lock of this call. */
   readonly reentrant: boolean;
   readonly holdAtLeastMs: number;
 }
 
 /** Redis allows 512 MB, but a longer key is always a mistake. */
 const MAX_KEY_LENGTH = 1024;
-/** Each key is a lock of its own. A client of the application may choose their number, and must not choose thousands. */
+/** Each key is a lock of its own. A client of the application may be able to choose their number, and must not choose thousands. */
 const MAX_KEYS = 100;
 
-/** Makes the requests of one service. */
+/** Turns the keys and options of calls into requests, for one service. */
 export class LockRequests {
   /** The terms of a call without options, in a service without defaults. */
   private readonly plain: Terms;
@@ -63,7 +63,7 @@ export class LockRequests {
   }
 
   /**
-   * @param site for a call that has no `site` among its options
+   * @param site used if the call has no option `site`
    * @throws LockConfigurationError for wrong options
    */
   of(key: string, call: CallOptions, site?: CallSite): LockRequest {
@@ -93,7 +93,10 @@ function termsOf(given: CallOptions, { waitMs, watchdogTimeoutMs }: ResolvedLock
   };
 }
 
-/** A call that names a claim has none of the default claim. A takeover goes ahead of all that wait, so no limit refuses it. */
+/**
+ * Adds the defaults to the options of a call. If the call gives a claim (`mode` or `permits`), the default claim does not apply. A
+ * takeover goes ahead of all that wait, so a default `maxWaiting` does not apply to it.
+ */
 function withDefaults(call: CallOptions, defaults: CallOptions): CallOptions {
   if (call === NO_OPTIONS) return defaults;
   const { mode, permits, weight, maxWaiting } = call;
@@ -105,7 +108,7 @@ function withDefaults(call: CallOptions, defaults: CallOptions): CallOptions {
   };
 }
 
-/** @throws LockConfigurationError for a takeover that would give up after some of its holders have lost their locks */
+/** @throws LockConfigurationError for a takeover of several keys whose `waitMs` could end after some holders have lost their locks */
 export function checkGraces(requests: readonly [LockRequest, ...LockRequest[]]): void {
   const [{ terms }] = requests;
   const { graceMs, waitMs } = terms;
@@ -116,7 +119,7 @@ export function checkGraces(requests: readonly [LockRequest, ...LockRequest[]]):
   );
 }
 
-/** The same for all calls with the same claim and the same lease of the same key. */
+/** Names the local queue of a request: the same text for all calls with the same key, claim and lease. */
 export function kindName(key: string, { claim, watched, leaseMs }: Terms): string {
   const kind = claim.kind === 'permits' ? `permits ${claim.permits} ${claim.weight}` : claim.kind;
   return `${kind} ${watched ? '' : leaseMs} ${key}`;
@@ -127,7 +130,7 @@ function claimOf({ mode, permits, weight = 1 }: CallOptions): Claim {
   return mode === undefined ? LOCK : { kind: mode };
 }
 
-/** The distinct keys, or the only one. @throws LockKeyError, LockConfigurationError when there is none */
+/** Checks the keys and drops duplicates. @returns a single key as a text @throws LockKeyError; LockConfigurationError when there is none */
 export function checkKeys(keys: Keys): string | readonly string[] {
   if (typeof keys === 'string') return checkKey(keys);
   const list = Array.isArray(keys) ? [...new Set(keys as readonly string[])] : [keys as unknown as string];
@@ -161,23 +164,25 @@ function checkKey(key: string): string {
   return key;
 }
 
-/** Node 20 has the method. The types of ES2023 do not. */
+/** Node 20 has the method, but the types of ES2023 do not. */
 function isWellFormed(text: string & { isWellFormed?: () => boolean }): boolean {
   return text.isWellFormed?.() ?? true;
 }
 
 const FORCE_NAMES: OptionNames<ForceReleaseOptions> = { owner: true, by: true };
 
-/** The options of a forced release as the store takes them. `owners` is absent only where the caller has left `owner` out. */
+/** The options of a forced release as the store takes them. `owners` is absent only if the caller has left `owner` out. */
 interface ForceRequest {
   readonly owners?: readonly string[];
-  /** `undefined`: the line that has called is told in its place. */
+  /** `undefined`: the line that called is named instead. */
   readonly by: string | undefined;
 }
 
 /**
- * @throws LockConfigurationError for wrong options. An `owner` that is `undefined` is one of them: it may come from a key that
- * nobody held, and the lock of the next holder would be taken.
+ * Checks the options of a forced release.
+ *
+ * @throws LockConfigurationError for wrong options, also for an `owner` that is `undefined`: it may come from a key that nobody held,
+ * and then the next holder would lose its lock
  */
 export function forceRequest(options: ForceReleaseOptions): ForceRequest {
   checkOptionNames('forceRelease', options, FORCE_NAMES);

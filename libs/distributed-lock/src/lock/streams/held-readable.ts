@@ -2,7 +2,7 @@ import { errorMonitor } from 'node:events';
 import type { Readable } from 'node:stream';
 import type { HeldStream, StreamHold } from './held-source.js';
 
-/** Lets a stream of Node produce and end in the context of its lock, however it is read. */
+/** Makes a Node stream produce its data under its lock and release the lock at its end, whichever way it is read. */
 export function heldReadable(stream: Readable, hold: StreamHold): HeldStream {
   const { _read, _destroy } = stream as Own;
   const end = endOf(hold);
@@ -11,14 +11,14 @@ export function heldReadable(stream: Readable, hold: StreamHold): HeldStream {
     _destroy: (error, done) => {
       const destroyed = (failure?: Error | null): void => {
         done(failure);
-        // A stream that was made with `emitClose: false` emits no 'close'.
+        // A stream that was created with `emitClose: false` emits no 'close'.
         end();
       };
       hold.enter(() => Reflect.apply(_destroy, stream, [error, destroyed]));
     },
   } satisfies Own);
   stream.once('close', end);
-  // A stream that was made with `autoDestroy: false` emits no 'close' after its end or its failure.
+  // A stream that was created with `autoDestroy: false` emits no 'close' after it has ended or failed.
   const endUnlessDestroyed = (): void => {
     setImmediate(() => stream.destroyed || end());
   };
@@ -34,7 +34,7 @@ export function heldReadable(stream: Readable, hold: StreamHold): HeldStream {
 
 type Own = Pick<Readable, '_read' | '_destroy'>;
 
-// These two are functions of their own: a closure made beside a use of the stream would keep the stream in memory.
+// These two are functions of their own, because a closure that is made beside a use of the stream would keep the stream in memory.
 
 function endOf(hold: StreamHold): () => void {
   return () => hold.end();
@@ -43,7 +43,7 @@ function endOf(hold: StreamHold): () => void {
 function destroyerOf(ref: WeakRef<Readable>): (error: unknown) => void {
   return (error) => {
     const stream = ref.deref();
-    // A reader that begins after the loss gets the error, too. Without any listener its event would end the process.
+    // If a reader begins after the loss, it gets the error, too. Without any listener for it, the 'error' event would end the process.
     stream?.once('error', () => undefined).destroy(error as Error);
   };
 }

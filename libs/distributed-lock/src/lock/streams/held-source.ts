@@ -2,19 +2,19 @@ import { inBackground } from '../../common/promises.js';
 import { runHolding } from '../core/async-context.js';
 import type { HeldLock } from '../core/held-lock.js';
 
-/** Drops an error of closing a stream, which has no reader that could be told. */
+/** Ignores an error of closing a stream, because there is no reader to report it to. */
 const ignore = (): void => undefined;
 
 /**
- * The steps of a stream under its lock. The stream is over after a `done`, an error or a loss, and its share in the lock
- * ends when no other step runs any more. Later steps return `done`.
+ * Runs the steps (`next`, `return`, `throw`) of a stream under its lock. The stream is over after a `done`, an error or a loss. As soon
+ * as no step runs any more, its share in the lock ends. Later steps return `done`.
  *
- * Must not lead to its reader: the garbage collector ends the stream of a reader that is dropped.
+ * Must hold no reference to its reader: if the reader is dropped, the garbage collector has to find that out and end the stream.
  */
 export class HeldSource {
   private isOver = false;
   private running = 0;
-  /** A loss between two steps, which the next step throws. */
+  /** A loss that came between two steps. The next step throws it. */
   private failure: { readonly error: unknown } | undefined;
   private readonly waiting = new Set<(error: unknown) => void>();
 
@@ -44,7 +44,7 @@ export class HeldSource {
     return this.step(async () => (await this.source.throw?.(error)) ?? fail(), fail);
   }
 
-  /** Ends the stream for a reader that does not read on, once the steps that run have ended by themselves. */
+  /** Ends the stream if its reader does not read on, after the steps that are running have ended by themselves. */
   stop(): void {
     inBackground(this.return(), ignore);
   }
@@ -92,7 +92,7 @@ export class HeldSource {
     this.closeSource();
   }
 
-  /** Lets the stream close what it has open, because no step reads on. */
+  /** Lets the stream close what it has open, because nobody reads on. */
   private closeSource(): void {
     if (this.isOver) return;
     this.isOver = true;
@@ -150,14 +150,14 @@ class HeldIterator implements AsyncIterableIterator<unknown, unknown> {
   }
 }
 
-/** An iterable object with all its members. The lock is held for one iteration. */
+/** Wraps an iterable object: the same members, but it is iterated under the lock. The lock is held for one iteration. */
 export function heldIterable<T extends AsyncIterable<unknown>>(iterable: T, hold: StreamHold): HeldStream<T> {
   const reader = new HeldIterator(stepsOf(iterable), hold);
   const value = new Proxy(iterable, {
     get(target, name) {
       if (name === Symbol.asyncIterator) return () => reader;
       const member: unknown = Reflect.get(target, name, target);
-      // Private fields are on the object itself, not on the Proxy.
+      // Methods are bound to the object itself, because a Proxy has no private fields.
       return typeof member === 'function' ? (member.bind(target) as unknown) : member;
     },
   });
@@ -169,7 +169,7 @@ export function heldIterator(iterator: AsyncIterator<unknown>, hold: StreamHold)
   return { value, stop: () => value.stop() };
 }
 
-/** Opens the iterator at the first step, because to open one may cost something. */
+/** The steps of an iterable. Opens its iterator at the first step, because opening may be costly. */
 function stepsOf(iterable: AsyncIterable<unknown>): StepSource {
   let opened: AsyncIterator<unknown> | undefined;
   return {
@@ -178,10 +178,13 @@ function stepsOf(iterable: AsyncIterable<unknown>): StepSource {
   };
 }
 
-/** Stops the source of a reader that was dropped before the end. Nothing else could end such a stream. */
+/** Stops the source if its reader was garbage-collected before the end. Nothing else could end such a stream. */
 const dropped = new FinalizationRegistry<{ stop(): void }>((source) => source.stop());
 
-/** The share of one stream in a lock: the stream runs in the context of the lock, and learns of a loss, until it ends. */
+/**
+ * The share of one stream in a lock. Until it ends, the steps of the stream run in a flow that has the lock, and the stream is notified
+ * of a loss.
+ */
 export class StreamHold {
   private hasEnded = false;
   private stopListening: (() => void) | undefined;
@@ -191,18 +194,18 @@ export class StreamHold {
     private readonly options: StreamHoldOptions,
   ) {}
 
-  /** Runs one step of the stream in a flow that has the lock, whatever flow asks for the step. */
+  /** Runs one step of the stream in a flow that has the lock, in whichever flow the reader asks for it. */
   enter<T>(work: () => T): T {
     return runHolding(this.lock, work);
   }
 
-  /** @param listener gets the error for the reader when the lock is lost */
+  /** Calls `listener` when the lock is lost. @param listener gets the error to pass to the reader */
   onLoss(listener: (error: unknown) => void): void {
     if (this.options.onLost === 'ignore') return;
     this.stopListening = this.lock.onLoss((loss) => listener(this.errorFor(loss)));
   }
 
-  /** @throws the error for the reader if the lock is lost, also by a loss that was not noticed before */
+  /** @throws the error for the reader if the lock is lost. Checks the lease, so it finds a loss that nobody has noticed yet. */
   async assertNotLost(): Promise<void> {
     if (this.options.onLost === 'ignore') return;
     if (this.lock.isInDoubt()) await this.lock.whenSure();
@@ -210,7 +213,7 @@ export class StreamHold {
     if (loss) throw this.errorFor(loss);
   }
 
-  /** @param source must not lead to `reader`: the garbage collector has to find the reader dropped */
+  /** Stops the source when `reader` is garbage-collected. @param source must hold no reference to `reader`, which would keep it alive */
   stopWithReader(reader: object, source: { stop(): void }): void {
     dropped.register(reader, source, this);
   }
@@ -230,14 +233,14 @@ export class StreamHold {
 
 export interface StreamHoldOptions {
   readonly onLost: 'throw' | 'ignore' | undefined;
-  /** The error that the reader of the stream gets for a loss; default: the loss itself. */
+  /** Turns a loss into the error that the reader of the stream gets; default: the loss itself. */
   readonly lossFor?: (loss: unknown) => unknown;
-  /** Called once, when nothing of the stream runs any more. */
+  /** Called one time, when nothing of the stream runs any more. */
   readonly onEnd: () => void;
 }
 
 export interface HeldStream<T = unknown> {
-  /** The caller reads it in place of the stream. It is the same object where that is possible. */
+  /** What the caller reads instead of the stream. The same object if that is possible. */
   readonly value: T;
   /** Ends the stream for a reader that does not read on. */
   stop(): void;

@@ -14,20 +14,20 @@ import {
   type StreamHoldOptions,
 } from './held-source.js';
 
-/** Nest reads a stream in one way only, or over some transports not at all. Callers may read it in any way. */
+/** Who reads a stream. Nest reads it in one way only, and over some transports not at all. Callers may read it in any way. */
 type StreamReader = 'caller' | 'nest' | 'nobody';
 
 export interface StreamOrigin {
-  /** The method that has returned the stream, for messages: `Orders.rows`. */
+  /** The method that returned the stream, for messages: `Orders.rows`. */
   readonly where: string;
   readonly readBy: StreamReader;
 }
 
 /**
- * Lets a result that goes on producing hold the lock until it has ended, failed, or was returned or cancelled early. The
- * garbage collector ends a stream whose reader was dropped.
+ * If the result is a stream, makes it hold the lock until it has ended or failed, or its reader has returned or cancelled it early. If
+ * the reader was dropped, the garbage collector ends the stream.
  *
- * @returns `undefined` for a result that is complete, which holds nothing
+ * @returns `undefined` for a result that is complete, which needs no lock any more
  * @throws LockConfigurationError for a stream whose end cannot be followed
  */
 export function holdStream(
@@ -50,13 +50,13 @@ export function assertHoldable(value: unknown, { where, readBy }: StreamOrigin):
   throw new LockConfigurationError(`${where} ${refusal}`);
 }
 
-/** `undefined` for a result that is complete, or a stream that is over. */
+/** The kind of a stream that still produces; `undefined` for a complete result, and for a stream that is over. */
 function liveKindOf(value: unknown): StreamKind | undefined {
   const kind = streamKindOf(value);
   return kind && !adapterOf(kind).isOver?.(value) ? kind : undefined;
 }
 
-/** What we do with a stream of each kind. One without `hold` is refused before. */
+/** What we do with each kind of stream. Streams of a kind without `hold` are refused before it is needed. */
 const ADAPTERS: { readonly [K in StreamKind]: Adapter<Streams[K]> } = {
   readable: { isOver: isRead, close: (stream) => stream.destroy(), hold: heldReadable },
   file: {
@@ -77,7 +77,7 @@ const ADAPTERS: { readonly [K in StreamKind]: Adapter<Streams[K]> } = {
 };
 
 interface Adapter<S> {
-  /** True for a stream that has ended, or that the method itself has read. */
+  /** Whether the stream has ended, or the method has read it itself. */
   isOver?(stream: S): boolean;
   close?(stream: S): unknown;
   hold?(stream: S, hold: StreamHold): HeldStream;
@@ -93,7 +93,7 @@ function isRead(stream: Streams['readable']): boolean {
 
 /** Closes a stream that nobody is going to read. Does nothing with other results. */
 export function discardStream(value: unknown): void {
-  // An error of closing would be for the reader, and there is none.
+  // An error of closing would be for the reader, but there is none.
   inBackground(close(value), () => undefined);
 }
 
@@ -102,7 +102,7 @@ async function close(value: unknown): Promise<void> {
   if (kind) await adapterOf(kind).close?.(value);
 }
 
-/** The reason why the lock cannot be held for this stream; `undefined` if it can. */
+/** Why the lock cannot be held for this stream; `undefined` if it can. */
 function refusalOf(value: unknown, kind: StreamKind, readBy: StreamReader): string | undefined {
   const source = kind === 'response' ? (value as Streams['response']).body : value;
   if ((source as Partial<ReadableStream>).locked === true) {
@@ -127,26 +127,26 @@ function nameOf(value: unknown): string {
   return (value as Partial<object>).constructor?.name ?? 'Object';
 }
 
-/** The members of each kind of stream that we use. */
+/** The members that we use of each kind of stream. */
 interface Streams {
   readonly readable: Readable;
   /** `StreamableFile` of any copy of Nest. */
   readonly file: { getStream(): Readable };
   readonly 'web stream': ReadableStream<unknown>;
   readonly response: Response;
-  /** An iterator whose `Symbol.asyncIterator` returns itself, so that it can be read by its own methods only. */
+  /** An iterator whose `Symbol.asyncIterator` returns itself, so that all of its readers go through its own methods. */
   readonly iterator: AsyncIterator<unknown>;
   readonly iterable: AsyncIterable<unknown>;
   readonly generator: Iterator<unknown>;
   readonly observable: Observable<unknown>;
 }
 
-/** The kinds of results that go on producing after they were returned, by the way in which they are read. */
+/** The kinds of results that go on producing after they were returned. Each kind is read in another way. */
 type StreamKind = keyof Streams;
 
 type Members = Readonly<Record<string | symbol, unknown>>;
 
-/** `undefined` for a result that is complete. */
+/** The kind of a stream; `undefined` for a result that is complete. */
 export function streamKindOf(value: unknown): StreamKind | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const it = value as Members;
@@ -165,7 +165,7 @@ export function streamKindOf(value: unknown): StreamKind | undefined {
 }
 
 function iterableKindOf(it: Members): StreamKind | undefined {
-  // A call awaits an object with `then`, such as a lazy query.
+  // If a method returns an object with `then`, such as a lazy query, its caller awaits it and gets no stream.
   if (has(it, 'then')) return undefined;
   if (has(it, 'getReader')) return 'web stream';
   if (has(it, 'on') && has(it, '_read')) return 'readable';
@@ -179,7 +179,7 @@ function has(it: Members, name: string | symbol): boolean {
   return typeof it[name] === 'function';
 }
 
-/** A stream of the same chunks and the same type that is read under the lock. */
+/** Wraps a web stream: the same chunks and the same type, but each chunk is read under the lock. */
 function heldWebStream<T>(stream: ReadableStream<T>, hold: StreamHold): HeldStream<ReadableStream<T>> {
   const type = isOfBytes(stream) ? 'bytes' : undefined;
   const reader = stream.getReader();
@@ -196,7 +196,7 @@ function heldWebStream<T>(stream: ReadableStream<T>, hold: StreamHold): HeldStre
     controller.byobRequest?.respond(0);
   };
   const cancel = (reason: unknown): Promise<unknown> => source.return(reason);
-  // Reads nothing ahead, so that the lock is held for what the reader asks for.
+  // Read nothing ahead, so that the lock is held only for what the reader asks for.
   const held = new ReadableStream({ type, pull, cancel } as unknown as UnderlyingByteSource, {
     highWaterMark: 0,
   });
@@ -204,7 +204,7 @@ function heldWebStream<T>(stream: ReadableStream<T>, hold: StreamHold): HeldStre
   return { value: held as unknown as ReadableStream<T>, stop: () => source.stop() };
 }
 
-/** A web `Response`. The `Response` of node-fetch has a stream of Node as its body, and reads it itself. */
+/** Wraps a web `Response`. The one of node-fetch has a Node stream as its body and reads it itself, so its body is wrapped in place. */
 function heldResponse(response: Response, hold: StreamHold): HeldStream {
   const body = response.body as ReadableStream<Uint8Array> | Readable;
   if (!('getReader' in body)) return { ...heldReadable(body, hold), value: response };
@@ -221,7 +221,7 @@ function isOfBytes(stream: ReadableStream<unknown>): boolean {
   }
 }
 
-/** The same response with another body, which its clones have, too. */
+/** The same response with another body. Its clones get that body, too. */
 function withBody(original: Response, body: ReadableStream | null): Response {
   const held = new Response(body, original);
   const clone = held.clone.bind(held);
