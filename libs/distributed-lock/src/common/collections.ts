@@ -34,7 +34,6 @@ export class RebuiltMap<K, V> {
     this.map.set(key, value);
   }
 
-  /** @returns true if it was there */
   delete(key: K): boolean {
     return this.map.delete(key);
   }
@@ -81,7 +80,6 @@ export class SmallSet<T extends object> implements Iterable<T> {
     }
   }
 
-  /** @returns true if it was a member */
   delete(item: T): boolean {
     if (this.several) return this.several.delete(item);
     if (this.one !== item) return false;
@@ -152,7 +150,6 @@ export class LinkedQueue<T extends Linked> implements Iterable<T> {
     return head;
   }
 
-  /** @returns true if it was in this queue */
   remove(item: T): boolean {
     if (item.queue !== this) return false;
     const after = item.after as T | undefined;

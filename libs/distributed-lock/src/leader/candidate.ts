@@ -12,22 +12,22 @@ import type { LockService } from '../lock/lock.service.js';
 import { isLockError, LockNotHeldError, LockShutdownError } from '../port/lock.errors.js';
 import type { Leader, Term } from './leader.js';
 
-/** A pause after an error. It doubles with each error in a row, up to the longest one. */
+/** The pause after an error. It doubles with each error in a row, up to `MAX_PAUSE_MS`. */
 export const FIRST_PAUSE_MS = 1000;
 export const MAX_PAUSE_MS = 30_000;
 
-/** Waits for the lock of a name, leads for as long as it has it, and waits again. */
+/** Waits for the lock of a name, leads for as long as it holds the lock, and waits again. */
 export class Candidate implements Leader {
   readonly leader$: Observable<LeaderTerm | undefined>;
   private readonly terms = new BehaviorSubject<LeaderTerm | undefined>(undefined);
-  /** Aborts when this instance stands no longer. */
+  /** Aborts when this instance no longer stands for election. */
   private readonly standing = new AbortController();
   private locks: LockService | undefined;
   private delays: Delays | undefined;
   private failures = 0;
-  /** Resolves when the work of the present term has ended, or its grace, and the release has begun. */
+  /** Resolves when the work of the present term has ended, or its grace is over, and the release of the lock has begun. */
   private stepDown: Promise<void> | undefined;
-  /** The release of the last term that has ended. Defined before `stepDown` resolves. */
+  /** The release of the last term that has ended. Set before `stepDown` resolves. */
   private release: Promise<unknown> | undefined;
 
   constructor(
@@ -50,7 +50,7 @@ export class Candidate implements Leader {
     const { key, name } = this;
     const message = `"${key}" is not held any more: this instance has resigned as the leader "${name}".`;
     const hasEnded = this.terms.value?.end('resigned', new LockNotHeldError(message, key));
-    // The work of the term would wait for itself.
+    // If the work of the term calls this, waiting for that work would never end.
     const isWork = this.locks?.current(key) !== undefined;
     if (!hasEnded || isWork) return;
     await this.stepDown;
@@ -63,7 +63,7 @@ export class Candidate implements Leader {
     return term?.run(() => work(term));
   }
 
-  /** Stands for election until `close()`. Never waits for the store. */
+  /** Stands for election until `close()`. Returns at once, without waiting for the store. */
   stand(locks: LockService, handlers: TermHandlers): void {
     if (this.standing.signal.aborted) return;
     this.locks = locks;
@@ -76,8 +76,8 @@ export class Candidate implements Leader {
   }
 
   /**
-   * Steps down, and stands no longer. Waits for the work of the term, for `shutdownGraceMs` at most. Does not wait for the
-   * release: the service waits for it when it closes, and for no longer than two commands.
+   * Steps down and no longer stands for election. Waits for the work of the term, for at most `shutdownGraceMs`. Does not wait for the
+   * release: the service does so when it closes, for at most two commands.
    */
   async close(): Promise<void> {
     const { key, name } = this;
@@ -103,11 +103,11 @@ export class Candidate implements Leader {
     }
   }
 
-  /** @returns false after an error, which has been reported */
+  /** Waits for the lock and leads one term. @returns false after an error, which has been reported */
   private async standOnce(locks: LockService, handlers: TermHandlers): Promise<boolean> {
     const { signal } = this.standing;
     try {
-      // No default of the registration may keep a candidate out.
+      // Set every option, so that no default of the registration keeps a candidate out.
       const options = { waitMs: Infinity, maxWaiting: Infinity, fair: false, holdAtLeastMs: 0, signal };
       const lock = await locks.acquire(this.key, options);
       if (!signal.aborted) return await this.lead(locks, lock, handlers);
@@ -121,7 +121,10 @@ export class Candidate implements Leader {
     return true;
   }
 
-  /** @returns false if an `@OnElected` method has failed, and this instance has not led for long */
+  /**
+   * Leads one term: until it is over, and then until its work has ended. @returns false if an `@OnElected` method failed and the term
+   * was short, so that the candidate pauses
+   */
   private async lead(locks: LockService, lock: Lock, handlers: TermHandlers): Promise<boolean> {
     const { clock } = locks.options;
     const { key, name } = this;
@@ -130,7 +133,7 @@ export class Candidate implements Leader {
     const { fencingToken, since } = term;
     let onReleasing = (): void => undefined;
     this.stepDown = new Promise((resolve) => (onReleasing = resolve));
-    // Before the event, whose listener may resign.
+    // Before the event, because its listener may resign.
     this.terms.next(term);
     internalsOf(locks).events.emit({ type: 'elected', key, name, fencingToken, since });
     for (const handler of handlers.elected) this.start(term, handler);
@@ -168,7 +171,7 @@ export class Candidate implements Leader {
     );
   }
 
-  /** Waits for the work of a term that is over, and warns of work that goes on. */
+  /** Waits for the work of a term that is over, and warns if that takes longer than the grace. */
   private async finishWithin(locks: LockService, term: LeaderTerm, reason: Demotion): Promise<void> {
     const { clock, shutdownGraceMs } = locks.options;
     if ((await within(clock, shutdownGraceMs, term.settled(), 'late')) !== 'late') return;
@@ -199,7 +202,7 @@ type TermHandler = (term: LeaderTerm) => unknown;
 
 inspectByJson(Candidate, 'Leader');
 
-/** True for an error with which work answers that its signal has aborted. */
+/** Whether this is the error with which work usually rejects because its signal has aborted. */
 function isAbort(error: unknown, { aborted, reason }: AbortSignal): boolean {
   if (!aborted) return false;
   const { name, cause } = Object(error) as { readonly name?: unknown; readonly cause?: unknown };
@@ -208,7 +211,7 @@ function isAbort(error: unknown, { aborted, reason }: AbortSignal): boolean {
 
 /** The term of a candidate that has its lock, and the work that is done in it. */
 export class LeaderTerm implements Term {
-  /** Resolves when the term is over. Its work may still run. */
+  /** Resolves when the term is over. The work of the term may go on. */
   readonly over: Promise<Demotion>;
   private readonly controller = new LossController();
   private isOver = false;
@@ -235,7 +238,7 @@ export class LeaderTerm implements Term {
   }
 
   get signal(): AbortSignal {
-    // Reading the lock shows a loss that no timer has noticed, and that aborts the signal of this term.
+    // Reading the lock's signal checks the lease, so it finds a loss that no timer has noticed yet.
     if (!this.isOver && this.lock.signal.aborted) this.end('lost', this.lock.signal.reason as Error);
     return this.controller.signal;
   }
@@ -245,7 +248,7 @@ export class LeaderTerm implements Term {
     return !this.isOver && this.lock.validForMs > 0 && !this.isOver;
   }
 
-  /** @param cause the reason of `signal` @returns false from the second time on, when it does nothing */
+  /** Ends the term. @param cause the reason with which `signal` aborts @returns false if the term had already ended */
   end(reason: Demotion, cause: Error): boolean {
     if (this.isOver) return false;
     this.isOver = true;
@@ -257,7 +260,7 @@ export class LeaderTerm implements Term {
   /**
    * Runs `work` in an async flow that holds the lock. Settles as `work` does.
    *
-   * @returns `undefined`, without running it, if the term is over
+   * @returns `undefined`, without running `work`, if the term is over
    */
   async run<T>(work: () => T | Promise<T>): Promise<T | undefined> {
     let hasBegun = false;
@@ -285,12 +288,12 @@ export class LeaderTerm implements Term {
     }
   }
 
-  /** Resolves when no work of this term runs any more. */
+  /** Resolves when all work of this term has settled. */
   async settled(): Promise<void> {
     if (this.underWay > 0) await new Promise<void>((resolve) => this.waiting.push(resolve));
   }
 
-  /** For logs. Leaves out the lock. */
+  /** What a log shows of this term. Leaves out the lock. */
   toJSON(): object {
     const { name, key, fencingToken, since } = this;
     return { name, key, fencingToken, since };

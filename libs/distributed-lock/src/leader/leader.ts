@@ -15,36 +15,37 @@ export interface Leader {
   /** The name given to `LeaderModule.forFeature`. */
   readonly name: string;
   /**
-   * True while this instance leads and the lease of its lock is valid. Compares the lease with the clock at each use, and
-   * asks no store. A frozen process that goes on reads `false`.
+   * True while this instance leads and the lease of its lock is valid. Each use compares the lease with the clock and sends no request
+   * to the store. So a process that was frozen reads `false` as soon as it continues.
    */
   readonly isLeader: boolean;
   /** The term of this instance; `undefined` while `isLeader` is false. */
   readonly term: Term | undefined;
   /**
-   * The term of this instance, or `undefined`. A subscriber gets the present one at once, and each change. Completes when
-   * the application closes. A listener that throws harms nobody. Its error becomes an `error` event of the `LockService`.
+   * Emits the term of this instance when it is elected, and `undefined` when the term is over. A subscriber gets the present value at
+   * once. Completes when the application closes. If a listener throws, nobody else is harmed: the error becomes an `error` event of the
+   * `LockService`.
    */
   readonly leader$: Observable<Term | undefined>;
   /**
-   * Gives the lead to the next instance in the queue. `term.signal` aborts at once. This instance then waits in the queue
-   * again, and is elected again if no other instance waits.
+   * Gives the lead to the next instance in the queue. `term.signal` aborts at once. This instance then waits in the queue again, and is
+   * elected again if no other instance waits.
    *
-   * Waits for the work of the term, for `shutdownGraceMs` of the registration at most. Then releases the lock, and resolves
-   * as soon as the store has confirmed the release, or can no longer do so because the lease is over. Called by that work
-   * itself, it waits for neither. Never rejects. Does nothing while this instance does not lead.
+   * Waits for the work of the term, for at most `shutdownGraceMs` of the registration. Then releases the lock, and resolves as soon as
+   * the store has confirmed the release, or can no longer do so because the lease is over. If the work of the term itself calls this,
+   * it waits for neither. Never rejects. Does nothing while this instance does not lead.
    */
   resign(): Promise<void>;
 }
 
 /**
- * One stay of this instance in the lead, from its election to its demotion. It has a key and a fencing token, so it is a
- * `Fence` for `fencedRedis`.
+ * One stay of this instance in the lead, from its election to its demotion. It has a key and a fencing token, so it can be the `Fence`
+ * of `fencedRedis`.
  */
 export interface Term {
   /** The name given to `LeaderModule.forFeature`. */
   readonly name: string;
-  /** The key of the lock: the prefix and the name. */
+  /** The key of the lock: the option `keyPrefix` and the name. */
   readonly key: string;
   /**
    * Larger than the token of each earlier term of this name, on any instance. Pass it to the resource that you write to,
@@ -54,22 +55,25 @@ export interface Term {
   /** When this instance was elected, by the time of day of its machine. */
   readonly since: Date;
   /**
-   * Aborts when the term is over, no later than the lease of its lock, unless the event loop is blocked. Then it aborts
-   * at the first use. Its reason is a `LockLostError`, a `LockShutdownError`, or a `LockNotHeldError` after `resign()` and
-   * after an error of an `@OnElected` method. Each listener runs in the async context in which it was added.
+   * Aborts when the term is over, no later than the lease of its lock ends. If the event loop is blocked then, it aborts at the first
+   * use. Its reason is a `LockLostError`, a `LockShutdownError`, or, after `resign()` and after an error of an `@OnElected` method, a
+   * `LockNotHeldError`. Each listener runs in the async context in which it was added.
    */
   readonly signal: AbortSignal;
 }
 
-/** The token of a `Leader`, for `inject` of a factory and for `app.get(…)`. @throws LockConfigurationError for a wrong name */
+/**
+ * The injection token of the `Leader` of this name, for `inject` of a factory and for `app.get(…)`. @throws LockConfigurationError for
+ * a wrong name
+ */
 export function getLeaderToken(name: string): symbol {
   checkLeaderName('getLeaderToken', name);
-  // By Symbol.for, so that both builds of this package have the same tokens.
+  // By `Symbol.for`, so that both builds of this package have the same tokens.
   return Symbol.for(`nestjs-distributed-lock/leader/${name}`);
 }
 
 /**
- * Injects the `Leader` of a name. Nest stops the boot if no `LeaderModule.forFeature` has it.
+ * Injects the `Leader` of this name. Nest stops the boot if no `LeaderModule.forFeature` has the name.
  *
  * @throws LockConfigurationError for a name that is no text, when the class is loaded
  */
@@ -82,10 +86,13 @@ export function InjectLeader(name: string): ParameterDecorator & PropertyDecorat
   };
 }
 
-/** The token of all leaders of an application, and the property of objects that have methods only for leaders. */
+/**
+ * The injection token of all leaders of an application. Also the property under which Nest sets them on objects with `@OnlyLeader`
+ * methods.
+ */
 export const LEADERS = Symbol.for('nestjs-distributed-lock/leaders');
 
-/** Makes Nest set that property on all objects of a class. Optional, because the module may be missing. */
+/** Makes Nest set the property `LEADERS` on all objects of a class. Optional, because the module may be missing. */
 export function injectLeaders(prototype: object): void {
   Inject(LEADERS)(prototype, LEADERS);
   Optional()(prototype, LEADERS);
@@ -102,11 +109,11 @@ export function checkLeaderName(of: string, name: unknown): void {
 /** Options of `LeaderModule.forFeature`. */
 export interface LeaderOptions {
   /**
-   * The registration of `DistributedLockModule` to use; default: the one without a name. Its `watchdogTimeoutMs` says how
-   * soon another instance leads after a crash, and its `shutdownGraceMs` how long the work of a term may take to end.
+   * The registration of `DistributedLockModule` to use; default: the one without a name. Its `watchdogTimeoutMs` bounds how long it
+   * takes until another instance leads after a crash, and its `shutdownGraceMs` how long the work of a term may still take.
    */
   readonly service?: string;
-  /** Text before the name in the key of the lock; default `leader:`. All instances need the same. */
+  /** Text before the name in the key of the lock; default `leader:`. It must be the same on all instances. */
   readonly keyPrefix?: string;
 }
 

@@ -22,8 +22,8 @@ import { LEADERS } from './leader.js';
 import { findHandlers, findOnlyLeader, findUnlistedClasses } from './on-elected.decorator.js';
 
 /**
- * The leaders of one application: its candidates stand after all other hooks of the boot, and step down before all other
- * hooks of the shutdown.
+ * The leaders of one application. Its candidates stand for election after all other hooks of the boot have run, and step down before
+ * all other hooks of the shutdown.
  */
 @Injectable()
 export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
@@ -35,7 +35,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
   ) {}
 
-  /** Several modules may register one name, with the same options. */
+  /** Returns the candidate of this name. Several modules may register one name, if their options are the same. */
   add(name: string, { service, keyPrefix = 'leader:' }: LeaderOptions): Candidate {
     const key = keyPrefix + name;
     const entry = this.entries.get(name);
@@ -55,7 +55,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
     return candidate;
   }
 
-  /** @throws LockConfigurationError that begins with `where` for an unknown name; without a name, unless exactly one exists */
+  /** @throws LockConfigurationError that begins with `where`, for an unknown name, and without a name unless exactly one leader exists */
   of(name: string | undefined, where: string): Candidate {
     return this.entryOf(name, where).candidate;
   }
@@ -78,7 +78,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
     }
   }
 
-  /** True after the boot of the application. Nest calls no hook of this object, if a lazy module has brought it. */
+  /** Whether the application has already booted. If a lazy module creates this object then, Nest calls none of its hooks. */
   private isBooted(service: string | undefined): boolean {
     const locks = findProvider<LockService>(this.moduleRef, getLockServiceToken(service));
     return locks !== undefined && isLockService(locks) && internalsOf(locks).hasBooted;
@@ -88,7 +88,10 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
     await Promise.all([...this.entries.values()].map(({ candidate }) => candidate.close()));
   }
 
-  /** Each copy of this package would elect leaders of its own, and inject those of one into all. */
+  /**
+   * Refuses a second copy of this package. Each copy would elect leaders of its own, but Nest would inject those of one copy
+   * everywhere.
+   */
   private refuseOtherLeaders(): void {
     const count = this.discovery.getProviders().filter(({ token }) => token === LEADERS).length;
     if (count < 2) return;
@@ -141,7 +144,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
   }
 }
 
-/** The part that `LeaderModule.forFeature` has registered under one name. */
+/** What `LeaderModule.forFeature` has registered under one name. */
 interface Entry {
   readonly candidate: Candidate;
   readonly service: string | undefined;

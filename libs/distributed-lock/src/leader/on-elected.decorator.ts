@@ -7,7 +7,7 @@ import type { Candidate, LeaderTerm } from './candidate.js';
 import type { Term } from './leader.js';
 import { checkLeaderName, injectLeaders, LEADERS } from './leader.js';
 
-/** One `@OnElected` or `@OnDemoted` of a method. */
+/** One `@OnElected` or `@OnDemoted` on a method. */
 interface TermMark {
   readonly decorator: '@OnElected' | '@OnDemoted';
   /** `undefined`: the only leader of the application. */
@@ -22,21 +22,23 @@ type TermDecorator = <M extends (term: Term) => unknown>(
 
 const MARKS = Symbol.for('nestjs-distributed-lock/leader-marks');
 
-/** Classes with such methods, also of another build of this package. By `WeakRef`, because tests load classes again and again. */
+/**
+ * Classes with `@OnElected` or `@OnDemoted` methods, including those of another build of this package. Held by `WeakRef`, because test
+ * runners load the same classes again and again.
+ */
 const CLASSES = Symbol.for('nestjs-distributed-lock/leader-classes');
 const shared = globalThis as { [CLASSES]?: Set<WeakRef<AnyClass>> };
 const classes = (shared[CLASSES] ??= new Set<WeakRef<AnyClass>>());
 
 /**
- * Calls the method of a provider with the `Term` when this instance is elected. The method may return at once, and may as well
- * work until `term.signal` aborts. It runs in an async flow that holds the lock of the leader.
+ * Calls the method of a provider with the `Term` when this instance is elected. The method may return at once, or work until
+ * `term.signal` aborts. It runs in an async flow that holds the lock of the leader.
  *
- * When the term is over, the lock is given back once the method has ended, after `shutdownGraceMs` of the registration at
- * the latest. This instance is not elected again before the method has ended.
+ * When the term is over, the lock is released as soon as the method has ended, and after `shutdownGraceMs` of the registration at the
+ * latest. This instance is not elected again before the method has ended.
  *
- * A method that fails makes this instance step down. Its error becomes an `error` event, which is logged, and this instance
- * stands again after a pause, 1 s at first and 30 s at most. An error with which a method answers that `term.signal` has
- * aborted is no failure.
+ * If the method fails, this instance steps down. The error becomes an `error` event, which is logged, and this instance stands again
+ * after a pause, 1 s at first and 30 s at most. It is no failure if the method rejects because `term.signal` has aborted.
  *
  * @param name the name of the leader; default: the only one of the application
  * @throws LockConfigurationError for a wrong name; at boot for a class that is request-scoped or transient
@@ -52,7 +54,7 @@ export function OnElected(name?: string): TermDecorator {
 }
 
 /**
- * Calls the method of a provider with the `Term` at once when that is over. `term.signal.reason` says why. If the lock is not lost,
+ * Calls the method of a provider with the `Term` as soon as the term is over. `term.signal.reason` says why. Unless the lock was lost,
  * the next leader is elected after the method has ended, or after `shutdownGraceMs` of the registration.
  *
  * An error of the method becomes an `error` event, which is logged.
@@ -89,7 +91,7 @@ function marksOf(fn: unknown): readonly TermMark[] {
     : [];
 }
 
-/** All classes of the process that have such methods, providers or not. */
+/** All classes of the process that have such methods, whether or not they are providers. */
 function markedClasses(): readonly AnyClass[] {
   return [...new Set([...classes].flatMap((ref) => ref.deref() ?? []))];
 }
@@ -100,9 +102,12 @@ interface FoundHandler extends TermMark {
   readonly call: (term: LeaderTerm) => unknown;
 }
 
-/** @throws LockConfigurationError for a class of which there is no single object */
+/**
+ * Finds the `@OnElected` and `@OnDemoted` methods of all providers. @throws LockConfigurationError for a request-scoped or transient
+ * class, of which there is no single object
+ */
 export function findHandlers(discovery: DiscoveryService): readonly FoundHandler[] {
-  /** An alias has the object of another provider. */
+  /** Objects that were visited, because an alias is a provider with the object of another provider. */
   const seen = new Set<unknown>();
   return discoveredClasses(discovery).flatMap(({ cls, wrapper }) => {
     const instance = wrapper.instance as Record<string | symbol, (term: LeaderTerm) => unknown>;
@@ -124,7 +129,10 @@ export function findHandlers(discovery: DiscoveryService): readonly FoundHandler
   });
 }
 
-/** @throws LockConfigurationError for a method with `@CurrentTerm` that nothing gives a term */
+/**
+ * Finds the `@OnlyLeader` methods of all providers. @throws LockConfigurationError for a method that has `@CurrentTerm` without
+ * `@OnlyLeader`
+ */
 export function findOnlyLeader(discovery: DiscoveryService): readonly OnlyLeaderSite[] {
   const sites = discoveredClasses(discovery).flatMap(({ cls }) =>
     methodsOf(cls).flatMap(([method, fn]) => {
@@ -135,7 +143,7 @@ export function findOnlyLeader(discovery: DiscoveryService): readonly OnlyLeader
   return [...new Set(sites)];
 }
 
-/** Classes with `@OnElected` or `@OnDemoted` that are no providers of this application, with the marks of their methods. */
+/** Classes with `@OnElected` or `@OnDemoted` that are not providers of this application, with the marks of their methods. */
 export function findUnlistedClasses(
   discovery: DiscoveryService,
 ): readonly { readonly cls: AnyClass; readonly marks: readonly TermMark[] }[] {
@@ -145,7 +153,7 @@ export function findUnlistedClasses(
     .map((cls) => ({ cls, marks: methodsOf(cls).flatMap(([, fn]) => marksOf(fn)) }));
 }
 
-/** @throws LockConfigurationError if a parameter of the method waits for a term, and nothing passes one */
+/** @throws LockConfigurationError if a parameter of the method has `@CurrentTerm`, but nothing passes a term */
 function checkTerm(
   { name, prototype }: AnyClass & { readonly prototype: object },
   method: string | symbol,
@@ -158,21 +166,20 @@ function checkTerm(
   );
 }
 
-/** The parameters that get the term. */
+/** Knows which parameters have `@CurrentTerm`. */
 const TERM_SLOTS = new ParameterSlots<Term>(Symbol.for('nestjs-distributed-lock/term-slots'));
 
 /**
- * The `Term` in which this call of an `@OnlyLeader` method runs. Callers leave the argument out, so write `term?: Term` on
+ * Passes an `@OnlyLeader` method the `Term` in which this call of it runs. Callers leave the argument out, so write `term?: Term` on
  * methods that other code calls.
  *
- * @throws LockConfigurationError on a parameter of a constructor, when the class is loaded; at boot on a method without
- * `@OnlyLeader`
+ * @throws LockConfigurationError on a parameter of a constructor, when the class is loaded; at boot on a method without `@OnlyLeader`
  */
 export function CurrentTerm(): ParameterDecorator {
   return TERM_SLOTS.decorator('@CurrentTerm', (term) => term);
 }
 
-/** The decorator of a method whose call on another instance gives `undefined`. */
+/** Accepts only methods whose result may be `undefined`, because a call on an instance that does not lead returns that. */
 type OnlyLeaderDecorator = <M extends (...args: never[]) => Promise<unknown>>(
   target: object,
   method: string | symbol,
@@ -189,9 +196,9 @@ interface OnlyLeaderSite {
   readonly where: string;
 }
 
-/** All leaders of the application, which Nest injects into objects with such methods. Implemented by `Leaders`. */
+/** All leaders of the application, which Nest injects into objects with `@OnlyLeader` methods. Implemented by `Leaders`. */
 interface AllLeaders {
-  /** `LEADERS`. A mock answers any name with something of its own. */
+  /** `LEADERS`. Tells a real object from a mock, which returns something of its own for any property. */
   readonly brand: symbol;
   of(name: string | undefined, where: string): Candidate;
 }
@@ -199,12 +206,12 @@ interface AllLeaders {
 const SITE = Symbol.for('nestjs-distributed-lock/only-leader');
 
 /**
- * Runs the method on the instance that leads. On the others a call does nothing, and resolves with `undefined`. For methods
- * that run by a timer on all instances: `@Cron` or `@Interval` of `@nestjs/schedule` may stand above or below.
+ * Runs the method only on the instance that leads. On the others a call does nothing, and resolves with `undefined`. For methods that a
+ * timer calls on all instances: `@Cron` or `@Interval` of `@nestjs/schedule` may be above or below.
  *
- * The method runs in an async flow that holds the lock of the leader, and a parameter with `@CurrentTerm()` gets the term. A
- * call settles as the method does, also when the term ends meanwhile. A leader that steps down waits for running calls, for
- * `shutdownGraceMs` of the registration at most.
+ * The method runs in an async flow that holds the lock of the leader, and a parameter with `@CurrentTerm()` gets the term. A call
+ * settles as the method does, even if the term ends meanwhile. A leader that steps down waits for running calls, for at most
+ * `shutdownGraceMs` of the registration.
  *
  * A call on an object that is no provider rejects with `LockConfigurationError`.
  *
@@ -249,7 +256,10 @@ function onlyLeaderSiteOf(fn: unknown): OnlyLeaderSite | undefined {
     : undefined;
 }
 
-/** @param prototype the object that declares the method, which other decorators may have replaced */
+/**
+ * Whether the method has `@OnlyLeader`. @param prototype the object that declares the method: another decorator may have replaced the
+ * function, so the mark is on the object
+ */
 function isOnlyLeader(prototype: object, method: string | symbol): boolean {
   return Reflect.hasOwnMetadata(SITE, prototype, method);
 }

@@ -144,9 +144,7 @@ export interface LockStoreContext {
 
 /** Whether a back end can be reached. A store that is reachable from the start reports nothing. */
 export type StoreState =
-  /** It cannot be reached. */
   | { readonly isUp: false; readonly error: LockStoreError; readonly node?: number }
-  /** It can be reached again. */
   | {
       readonly isUp: true;
       /** How long the back end could not be reached, in ms. */

@@ -19,16 +19,15 @@ import type {
 import { LockStoreError } from '../port/lock.errors.js';
 import { SILENT_WAITER_MS, storeThatCan } from '../port/timing.js';
 
-/** A command without a reply for this long is rejected as `unknown`. */
+/** A command that has no reply after this long is rejected as `unknown`. */
 const COMMAND_TIMEOUT_MS = 100;
 const RETRY_MS = 50;
 
 /**
- * Puts a bad network before a store, for tests of what happens to locks when replies and notifications are late, lost or
- * doubled.
+ * Puts a bad network in front of a store, to test what happens to locks when replies and notifications are late, lost or duplicated.
  *
- * It keeps the promises of the port as a remote store does. It executes no acquire request after its not-after, it ends no
- * release before that moment, and validity counts from the call.
+ * It keeps the promises of the port as a remote store does: it does not execute an acquire request after its deadline (not-after), it
+ * does not settle a release before the deadlines of the owner's acquire requests, and validity counts from the call.
  */
 export class FaultyStore implements LockStoreFactory {
   constructor(
@@ -47,18 +46,21 @@ export type StoreCommand =
   | { readonly kind: 'renew'; readonly renewal: Renewal }
   | { readonly kind: 'release'; readonly request: ReleaseRequest };
 
-/** The fate of one command. */
+/** What the network does with one command. */
 export interface Fate {
-  /** When the back end executes it, in ms from now, once for each entry: `[]` is never, `[0, 30]` twice. Default `[0]`. */
+  /**
+   * When the back end executes the command, in ms from now, one entry for each execution: `[]` is never, `[0, 30]` is twice. Default
+   * `[0]`.
+   */
   readonly executedAfterMs?: readonly number[];
-  /** How long the reply to the first execution is under way, in ms; default 0. */
+  /** How long the reply to the first execution takes to arrive, in ms; default 0. */
   readonly repliedAfterMs?: number | 'never';
 }
 
-/** Decides over each command and each notification; `undefined` lets it pass at once. May be changed at any time. */
+/** Chooses the fate of each command and each notification; `undefined` lets it pass at once. A test may change these at any time. */
 export interface Faults {
   command?: (command: StoreCommand) => Fate | undefined;
-  /** When a notification is delivered, in ms from now, once for each entry: `[]` is lost. */
+  /** When the notification is delivered, in ms from now, one entry for each delivery: `[]` loses it. */
   notification?: (notification: Notification) => readonly number[] | undefined;
 }
 
@@ -67,13 +69,13 @@ class FaultyClient implements LockStore {
   readonly clientId: string;
   readonly commandTimeoutMs = COMMAND_TIMEOUT_MS;
   readonly notifications$ = new Subject<Notification>();
-  /** By owner: until when an acquire of it without a reply may be executed. */
+  /** By owner: until when an acquire request that has no reply may still be executed. */
   private readonly lateNotAfter = new Map<string, number>();
-  /** By owner: the number of the execution that was its last acquire, among all executions of this client. */
+  /** By owner: the number of the last execution of an acquire request. All executions of this client are numbered together. */
   private readonly acquires = new Map<string, number>();
   private executions = 0;
   private readonly cancels = new Set<() => void>();
-  /** Each lets a call in flight, or one that waits to be repeated, go on when the store closes. */
+  /** Called when the store closes: each entry ends a call in flight, or the pause before a repetition. */
   private readonly onClosed = new Set<() => void>();
   private isClosed = false;
 
@@ -87,7 +89,10 @@ class FaultyClient implements LockStore {
     inner.notifications$.subscribe((notification) => this.deliver(notification));
   }
 
-  /** Executes no acquire request after its not-after. Until then an acquire without a reply may be executed. */
+  /**
+   * Does not execute an acquire request after its deadline. Remembers the deadline until there is a reply, because the request may
+   * still be executed.
+   */
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const sentAt = this.clock.now();
     const notAfter = sentAt + this.commandTimeoutMs;
@@ -175,7 +180,7 @@ class FaultyClient implements LockStore {
   private send<T>(command: StoreCommand, execute: () => Promise<T>): Promise<T> {
     const { executedAfterMs = [0], repliedAfterMs = 0 } = this.faults.command?.(command) ?? {};
     return new Promise<T>((resolve, reject) => {
-      // A command that has its reply leaves no copy to be executed later, because the connection carried it once.
+      // After a reply no copy of the command may be executed: a connection delivers what it carries in order.
       let hasReply = false;
       const fail = (): void => {
         this.onClosed.delete(fail);
@@ -205,7 +210,7 @@ class FaultyClient implements LockStore {
     });
   }
 
-  /** Ends when the store closes. */
+  /** Waits `ms`, or until the store closes. */
   private pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const goOn = (): void => {
@@ -217,7 +222,7 @@ class FaultyClient implements LockStore {
     });
   }
 
-  /** Delivers as a remote store does: a grant by notification must be confirmed, and its owner does not believe in a late one. */
+  /** Delivers a notification as a remote store does: a grant must be confirmed by a renewal, and a late one has no validity. */
   private deliver(notification: Notification): void {
     for (const ms of this.faults.notification?.(notification) ?? [0]) {
       const late = ms > 0 ? { validUntil: -Infinity } : {};
@@ -227,7 +232,7 @@ class FaultyClient implements LockStore {
     }
   }
 
-  /** Runs `task` at once if there is nothing to wait for, as without this class. */
+  /** Runs `task` after `ms`. If there is nothing to wait for, runs it now, so that a command without faults takes no extra turn. */
   private after(ms: number, task: () => void): () => void {
     if (ms <= 0) {
       task();

@@ -35,8 +35,8 @@ type Groups = typeof groups;
 export type ContractCaseName = { [Group in keyof Groups]: keyof Groups[Group] }[keyof Groups];
 
 /**
- * The promises of the port that a store does not keep, each with the reason. A capability stands for all cases that need it:
- * `{ list: 'the back end cannot search' }`.
+ * The promises of the port that a store does not keep, each with the reason. A capability stands for all cases that need it: `{ list:
+ * 'the back end cannot search' }`.
  */
 export type ContractDeviations = Readonly<Partial<Record<ContractCaseName | StoreCapability, string>>>;
 
@@ -51,12 +51,13 @@ interface TestFramework {
 }
 
 /**
- * Checks that a store keeps what the port promises: the whole contract, less the deviations, which show up as skipped.
+ * Checks that a store keeps what the port promises: all cases of the contract. Cases that are declared as deviations are skipped, and
+ * the test report shows them with their reasons.
  *
- * Uses the global `describe` and `it` of the test framework. Every case has a key of its own and closes its clients;
- * nothing is flushed, so that the back end may be shared.
+ * Uses the global `describe` and `it` of the test framework. Every case has a key of its own and closes its clients. Nothing is
+ * flushed, so that the back end may be shared.
  *
- * @param makeStore called once per case; what it returns may be the same back end each time
+ * @param makeStore called one time for each case; may return the same back end each time
  */
 export function describeLockStoreContract(
   name: string,
@@ -69,7 +70,7 @@ export function describeLockStoreContract(
 /**
  * Describes only some cases of the contract.
  *
- * @param isWanted decides by the name of a case
+ * @param isWanted chooses cases by their names
  */
 export function describeCases(
   title: string,
@@ -105,7 +106,7 @@ async function withStage(backEnd: StoreUnderTest, check: (stage: Stage) => Promi
   }
 }
 
-/** A deviation whose name is no case, or no case any more, would seem to be declared although the case runs. */
+/** Refuses a deviation whose name is not that of a case: it would look as if it were declared, while the case runs. */
 export function checkClaims(deviations: ContractDeviations): void {
   const claims = Object.values<ContractGroup>(groups).flatMap((cases) => Object.keys(cases));
   const known = [...Object.keys(CAPABILITIES), ...claims];

@@ -6,26 +6,26 @@ import { timerDelay } from '../common/clock.js';
 /**
  * A clock that stands still until a test moves it.
  *
- * Give it to the module or to a `LockService` as `clock`, together with `memoryStore()`: leases, waits and renewals then
- * happen when the test says so, at once and in the same order each time.
+ * Pass it as `clock` to the module or to a `LockService`, together with `memoryStore()`. Leases, waits and renewals then happen when
+ * the test says so, without real waiting and in the same order each time.
  */
 export class ManualClock implements Clock {
   private time = 0;
   private sleptMs = 0;
-  /** The timers in the order in which they are due. The older one of two that are due together is first. */
+  /** The timers, in the order in which they are due. Of two that are due together the older one is first. */
   private readonly timers: Timer[] = [];
 
-  /** The time in ms, 0 at first. */
+  /** The time in ms, beginning with 0. */
   now(): number {
     return this.time;
   }
 
-  /** As `now()`, plus what `suspend` has added. */
+  /** Returns `now()` plus what `suspend` has added. */
   timeOfDay(): number {
     return this.time + this.sleptMs;
   }
 
-  /** Runs `task` once, when the test has let `ms` pass; the returned function cancels it. */
+  /** Runs `task` one time, when the test has let `ms` pass. The returned function cancels it. */
   after(ms: number, task: () => void): () => void {
     const timer: Timer = { dueAt: this.time + Math.max(0, ms), task };
     const behind = this.timers.findIndex(({ dueAt }) => dueAt > timer.dueAt);
@@ -36,7 +36,7 @@ export class ManualClock implements Clock {
     };
   }
 
-  /** Emits each time that the test has let `ms` pass, until unsubscribed. */
+  /** Emits each time that the test has let another `ms` pass, until unsubscribed. */
   interval(ms: number): Observable<number> {
     return new Observable((subscriber) => {
       let count = 0;
@@ -49,12 +49,12 @@ export class ManualClock implements Clock {
     });
   }
 
-  /** Timers that wait for their time, intervals included: 0 when whatever used this clock has let go of it. */
+  /** How many timers are set, intervals included: 0 when whatever used this clock has cleaned up. */
   get pendingTimers(): number {
     return this.timers.length;
   }
 
-  /** Lets `ms` pass: fires each timer at its time, and what follows from it before the next one. */
+  /** Lets `ms` pass. Fires each timer at its time, and runs what follows from it before the next timer. */
   async advance(ms: number): Promise<void> {
     const end = this.time + ms;
     await this.settle();
@@ -67,17 +67,17 @@ export class ManualClock implements Clock {
     this.time = Math.max(this.time, end);
   }
 
-  /** Lets `ms` pass without firing anything, as for a process whose event loop is stuck. */
+  /** Lets `ms` pass without firing any timer, as in a process whose event loop is blocked. */
   stall(ms: number): void {
     this.time += ms;
   }
 
-  /** Lets the time of day jump, back if negative: as after the machine was suspended for `ms`, or somebody has set its clock. */
+  /** Moves only the time of day by `ms`, as if the machine had been suspended, or somebody had set its clock. Back if negative. */
   suspend(ms: number): void {
     this.sleptMs += ms;
   }
 
-  /** Runs what is ready to run, without any time passing. */
+  /** Runs what is ready to run, without letting time pass. */
   async settle(): Promise<void> {
     await turn();
   }
@@ -91,9 +91,9 @@ interface Timer {
 /**
  * The clock of `TestLocks`: that of the process, or that of the test runner's fake timers while they are installed.
  *
- * It never goes back, although `performance.now()` jumps when fake timers are installed or removed. A timer that fires
- * moves it on to the timer's end, because some fake timers leave `performance.now()` as it is. It has no `timeOfDay()`,
- * because tests set that as they like. It has no intervals, because `runAllTimers()` would run them for ever.
+ * It never goes back, although `performance.now()` jumps when fake timers are installed or removed. When a timer fires, the clock moves
+ * on to the end of that timer, because some fake timers do not move `performance.now()`. It has no `timeOfDay()`, because tests set the
+ * time of day as they like. It has no intervals, because `runAllTimers()` would run them for ever.
  */
 export class RunnerClock implements Clock {
   /** How many ms this clock is ahead of `performance.now()`. */

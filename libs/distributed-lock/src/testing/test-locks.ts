@@ -7,17 +7,17 @@ import { conceal } from '../common/redaction.js';
 import { memoryStore } from '../memory/store.js';
 import { RunnerClock } from './manual-clock.js';
 
-/** Less than the time that Jest and Vitest give to a test, so that the error says which key was not free. */
+/** Less than the time limit that Jest and Vitest give a test, so that the error says which key was not free. */
 const WAIT_MS = 1000;
 
 /**
- * Locks in memory for a unit test without a module: the `LockService` of the objects that the test makes by `new`.
+ * Locks in memory for a unit test without a module: the `LockService` for objects that the test creates by `new`.
  *
- * Make one for each test. Each has locks of its own, so tests may run at the same time, in Jest, in Vitest or in any other
- * runner. Fake timers may be on: a call for a free key needs no timer, and a wait ends when `waitMs` have passed on them.
- * Locks without `leaseMs` last until their release, however far a test moves the time.
+ * Create one for each test. Each has locks of its own, so tests may run at the same time, in Jest, in Vitest or in any other runner.
+ * Fake timers may be on: a call for a free key needs no timer, and a wait ends when `waitMs` have passed on the fake timers. Locks
+ * without `leaseMs` last until their release, however far a test moves the time.
  *
- * Differs from the module's service in its defaults: `memoryStore()`, and a `waitMs` of 1000.
+ * Its defaults differ from those of the module's service: `memoryStore()`, and a `waitMs` of 1000.
  *
  * @example
  * ```ts
@@ -44,7 +44,7 @@ export class TestLocks extends LockService implements AsyncDisposable {
     conceal(this, 'targets', 'keys');
   }
 
-  /** The keys that were acquired until now, in their order, without `keyPrefix`. Nested calls for a held key do not count. */
+  /** The keys acquired until now, in order and without `keyPrefix`. Nested calls for a key that is held do not count. */
   get acquired(): readonly string[] {
     return [...this.keys];
   }
@@ -52,8 +52,8 @@ export class TestLocks extends LockService implements AsyncDisposable {
   /**
    * Makes the `@Locked` methods of `target` run under these locks until `close()`.
    *
-   * @param target an object; a class for its static methods; the `prototype` of a class for all its objects that have no
-   * service of their own. A provider of an application with a `DistributedLockModule` keeps the service of the module.
+   * @param target an object; a class for its static methods; the `prototype` of a class for all its objects that have no service of
+   * their own. A provider of an application with a `DistributedLockModule` keeps the service of the module.
    * @returns the target
    * @throws LockConfigurationError for a provider that has the service of a module
    */
@@ -71,8 +71,8 @@ export class TestLocks extends LockService implements AsyncDisposable {
   }
 
   /**
-   * Takes itself out of all targets, refuses new calls, and waits `shutdownGraceMs` at most for locks that are held.
-   * `await using locks = new TestLocks()` does so at the end of the block.
+   * Removes itself from all targets, refuses new calls, and waits at most `shutdownGraceMs` for locks that are held. `await using locks
+   * = new TestLocks()` does this at the end of the block.
    */
   override async close(): Promise<void> {
     const property = injectedProperty(this.name);
@@ -90,6 +90,6 @@ export class TestLocks extends LockService implements AsyncDisposable {
 
 /** Options of `TestLocks`. */
 export interface TestLocksOptions extends Partial<Omit<LockServiceOptions, 'watchdogTimeoutMs'>> {
-  /** The registration in whose place it stands; default: the one without a name. */
+  /** The name of the registration that these locks replace; default: the one without a name. */
   readonly name?: string;
 }

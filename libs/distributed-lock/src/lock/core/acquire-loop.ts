@@ -60,7 +60,6 @@ export class AcquireLoop implements Replies<AcquireReply> {
   private mayComeLate = false;
   /** Both clocks, read when the last request was sent. The validity of its grant counts from here. */
   asked: ClockReading = NEVER;
-  /** How long the store took to answer the last request, in ms. */
   roundTripMs = 0;
   /** Until when the callers wait, as far as the last request told the store. The store drops an owner that has not rechecked by then. */
   private waitsUntil = Infinity;

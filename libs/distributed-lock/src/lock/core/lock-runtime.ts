@@ -133,7 +133,6 @@ interface Service {
   /** Tells the holds of this service from those of another service in the same async flow. */
   readonly scope: symbol;
   readonly options: ResolvedLockOptions;
-  /** As `LockRuntime.client`. */
   readonly client: LockClient | undefined;
   readonly events: EventHub;
 }

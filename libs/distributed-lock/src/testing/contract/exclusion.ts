@@ -35,7 +35,7 @@ export const exclusion = {
     const again = await holder.acquire({ tokens: 5 });
     assert.deepEqual([again.token, again.lastToken], [first.token, first.lastToken]);
     assert.equal(await holder.release(), 'released');
-    // One release is enough for two answers.
+    // The owner may have had two grants for its two requests, but one release must free the key.
     await stage.owner().acquire();
   },
 
@@ -51,7 +51,7 @@ export const exclusion = {
   'a grant is valid no longer than its lease, counted from the call': async (stage) => {
     const client = stage.client();
     let calls = 0;
-    // A busy process may send a request late, and the store counts from the sending.
+    // On a busy machine the client may send the request some time after the call, and it counts from the sending. Then try again.
     await stage.eventually('a grant ends before its lease, counted from the call', async () => {
       const holder = stage.owner({ client, key: `${stage.key}:${++calls}` });
       const before = stage.clock.now();

@@ -53,7 +53,7 @@ export const fencing = {
     await first.release(used);
     await second.acquire({ tokens: 5 });
     assert.ok(second.grant.token > used);
-    // A repeated release, with tokens that may end at the same number, must not take back tokens that are in use by now.
+    // Repeat the release. The store must not take back tokens that the next holder uses by now, even if the last numbers are equal.
     await first.release(used);
     await second.release();
     await third.acquire();

@@ -32,7 +32,7 @@ export const release = {
 
   'a minimum hold outlives the lease': async (stage) => {
     const holder = stage.owner();
-    // A busy process may send the release after the lease.
+    // On a busy machine the release may be sent after the lease has ended. Then try again.
     await stage.eventually('a release within the lease succeeds', async () => {
       await holder.acquire({ leaseMs: stage.shortLeaseMs });
       return (await holder.release(undefined, stage.clock.now() + 20_000)) === 'released';

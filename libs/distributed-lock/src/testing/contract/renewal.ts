@@ -5,7 +5,7 @@ import type { ContractGroup } from './stage.js';
 export const renewal = {
   'a renewed lock outlives its first lease': async (stage) => {
     const holder = stage.owner();
-    // A busy process may send the renewal after the first lease.
+    // On a busy machine the renewal may be sent after the first lease has ended. Then try again.
     await stage.eventually('a renewal within the first lease succeeds', async () => {
       const grant = await holder.acquire({ leaseMs: stage.shortLeaseMs });
       const before = stage.clock.now();

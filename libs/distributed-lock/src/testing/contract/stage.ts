@@ -9,11 +9,11 @@ const SHORT_LEASE_MS = 150;
 const STEP_MS = 10;
 const PATIENCE_MS = 8000;
 
-/** The stage of one case: a key of its own, and as many clients and owners as the case asks for. */
+/** What one case of the contract works with: a key of its own, and as many clients and owners as it creates. */
 export class Stage {
   readonly key = `contract:${randomUUID()}`;
   readonly clock: Clock;
-  /** For leases that a case lets expire. */
+  /** The lease for holders that are to expire, scaled by `timeScale`. */
   readonly shortLeaseMs: number;
   private readonly clients: LockStore[] = [];
   private readonly scale: number;
@@ -31,36 +31,36 @@ export class Stage {
     return client;
   }
 
-  /** A new owner, at a client of its own unless one is given. */
+  /** Creates an owner, on a client of its own unless one is given. */
   owner({ client = this.client(), key = this.key } = {}): TestOwner {
     return this.ownerNamed(client, String(++this.ownerCount), key);
   }
 
-  /** `count` new owners, each at a client of its own. */
+  /** Creates `count` owners, each on a client of its own. */
   owners<Count extends number>(count: Count): Owners<Count> {
     return Array.from({ length: count }, () => this.owner()) as Owners<Count>;
   }
 
-  /** As `owners`. The first of them holds the key. */
+  /** Creates owners as `owners` does, and lets the first of them acquire the key. */
   async held<Count extends number>(count: Count, options?: AcquireOptions): Promise<Owners<Count>> {
     const owners = this.owners(count);
     await (owners as readonly TestOwner[])[0]?.acquire(options);
     return owners;
   }
 
-  /** As `owners`. All of them hold the key together. */
+  /** Creates owners as `owners` does, and lets all of them acquire the key together. */
   async holders<Count extends number>(count: Count, options: AcquireOptions): Promise<Owners<Count>> {
     const owners = this.owners(count);
     for (const owner of owners as readonly TestOwner[]) await owner.acquire(options);
     return owners;
   }
 
-  /** An owner with this number, which must be new to its client. */
+  /** Creates an owner with this number, which the client must not have used before. */
   ownerNamed(client: LockStore, number: string, key = this.key): TestOwner {
     return new TestOwner(this, client, `${client.clientId}:${number}`, key);
   }
 
-  /** A new owner whose client is known to be subscribed, so that a case can rely on notifications. */
+  /** Creates an owner whose client is certain to receive notifications, so that a case can rely on them. */
   async subscribedOwner(): Promise<TestOwner> {
     const client = this.client();
     const other = this.client();
@@ -82,7 +82,7 @@ export class Stage {
     await new Promise<void>((resolve) => this.clock.after(ms, resolve));
   }
 
-  /** Lets time pass until it is so. */
+  /** Lets time pass until the condition is true. Fails after `PATIENCE_MS`. */
   async eventually(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
     const deadline = this.clock.now() + PATIENCE_MS * this.scale;
     while (!(await isSo())) {
@@ -96,28 +96,31 @@ export class Stage {
   }
 }
 
-/** A back end, and how a case lets time pass for it. */
+/** A back end to test, and how time passes for it. */
 export interface StoreUnderTest {
-  /** Each `create` makes one more client of the back end. */
+  /** Each `create` opens another client of the back end. */
   readonly store: LockStoreFactory;
-  /** Default: the system's clock. */
+  /** Default: the clock of the machine. */
   readonly clock?: Clock;
-  /** Lets this many ms pass for the back end and for `clock`. Default: waits that long. */
+  /** Lets this many ms pass for the back end and for `clock`. Default: waits for that time. */
   pass?(ms: number): Promise<void>;
   /** Multiplies all times of the suite, for slow machines or back ends. Default: 1. */
   readonly timeScale?: number;
 }
 
-/** A check of a store, which may need what not every store can do. */
+/** One test of a store. `needs` names the optional ability without which it cannot run. */
 interface ContractCase {
   (stage: Stage): Promise<void>;
   readonly needs?: StoreCapability;
 }
 
-/** Cases by their names: each is a sentence that is true of a correct store, and the name of a deviation. */
+/**
+ * Cases by name. The name is a sentence that is true of a correct store. A store that deviates from the case declares that by this
+ * name.
+ */
 export type ContractGroup = Readonly<Record<string, ContractCase>>;
 
-/** The same cases, for stores that have the capability. */
+/** Marks the cases as ones for stores that have the capability. */
 export function needing<Cases extends ContractGroup>(needs: StoreCapability, cases: Cases): Cases {
   for (const check of Object.values(cases)) Object.assign(check, { needs });
   return cases;

@@ -16,7 +16,7 @@ import type {
 /** Longer than any case takes. */
 const LONG_LEASE_MS = 30_000;
 
-/** One owner at one client, for one key. It keeps the rules that the port sets for the core. */
+/** One owner of one client, for one key. It obeys the rules that the port sets for the core. */
 export class TestOwner {
   readonly notifications: Notification[] = [];
   private claim: Claim = LOCK;
@@ -37,13 +37,13 @@ export class TestOwner {
     });
   }
 
-  /** The grant that this owner was told of first. */
+  /** The first grant that this owner got, by a reply or by a notification. */
   get grant(): Grant {
     assert.ok(this.granted, `${this.owner} was never granted "${this.key}"`);
     return this.granted;
   }
 
-  /** The next acquire request. Claim, ticket and lease are those of the one before unless they are given. */
+  /** Builds the next acquire request. Claim, ticket and lease are those of the previous one unless they are given. */
   request(options: AcquireOptions = {}): AcquireRequest {
     const { key, owner, claim, leaseMs, ticket } = this;
     const request = { key, owner, claim, leaseMs, ticket, waitMs: 0, tokens: 1, ...options };
@@ -52,7 +52,7 @@ export class TestOwner {
     return request;
   }
 
-  /** Acquires, or rechecks. */
+  /** Sends an acquire request, the first one or a recheck. */
   async tryAcquire(options: AcquireOptions = {}): Promise<AcquireReply> {
     const reply = await this.send(this.request(options));
     if (reply.kind === 'granted') this.granted ??= reply;
@@ -60,7 +60,10 @@ export class TestOwner {
     return reply;
   }
 
-  /** A new client may take longer to connect than its requests wait. The core sends such a request again. */
+  /**
+   * Sends the request again while the store is unreachable, as the core does: a new client may take longer to connect than its requests
+   * wait.
+   */
   private async send(request: AcquireRequest): Promise<AcquireReply> {
     let reply: AcquireReply | undefined;
     await this.stage.eventually('the back end can be reached', async () => {
@@ -88,7 +91,7 @@ export class TestOwner {
     return reply as Busy;
   }
 
-  /** Rechecks until it is granted, with or without a notification. */
+  /** Rechecks until the owner is granted the lock, whether or not a notification comes. */
   async waitForGrant(options: AcquireOptions = {}): Promise<Grant> {
     let reply: AcquireReply | undefined;
     await this.stage.eventually(`${this.owner} is granted "${this.key}"`, async () => {
@@ -116,18 +119,18 @@ export class TestOwner {
     assert.equal((await this.renew(options)).kind, 'lost');
   }
 
-  /** Gives this holder a short lease, which it does not renew. A case queues its waiters before. */
+  /** Gives this holder a short lease, which nothing renews. Waiters must be in the queue before. */
   async stopsRenewing(): Promise<void> {
     await this.expectRenewed({ leaseMs: this.stage.shortLeaseMs });
   }
 
-  /** Lets the lease of this holder run out. */
+  /** Waits until the lease of this holder has run out. */
   async expires(): Promise<void> {
     await this.stage.eventually('the lease is over', async () => !(await this.isHolder()));
   }
 
   /**
-   * @param usedUpTo the last token that was used; without it nothing is given back
+   * @param usedUpTo the last fencing token that was used; without it the store takes none back
    * @param holdUntil the end of a minimum hold
    */
   release(usedUpTo?: number, holdUntil?: number): Promise<ReleaseReply> {
@@ -155,7 +158,7 @@ export class TestOwner {
 
 interface Patience {
   readonly shortLeaseMs: number;
-  /** Lets time pass until `isSo` holds. */
+  /** Lets time pass until `isSo` is true. */
   eventually(what: string, isSo: () => boolean | Promise<boolean>): Promise<void>;
 }
 
@@ -167,7 +170,7 @@ interface RenewOptions {
   readonly grant?: Grant;
 }
 
-/** @throws the error of a request that may have been sent, or that was refused */
+/** Ignores the error of a request that was not sent. @throws any other error */
 function ifUnreachable(error: unknown): undefined {
   if (!(error instanceof LockStoreError) || error.reason !== 'unreachable') throw error;
 }
