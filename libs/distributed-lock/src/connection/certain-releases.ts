@@ -8,10 +8,10 @@ import { SILENT_WAITER_MS } from '../port/timing.js';
 export const RELEASE_RETRY_MS = { least: 100, spread: 400 };
 
 /**
- * Releases that are executed for certain.
+ * Sends releases so that each of them certainly takes effect.
  *
- * An acquire that was never answered may lie in a socket and be executed after the release that follows it. The back end
- * refuses an acquire after its not-after, so its release is repeated until one was executed later than that
+ * An acquire that was never answered may lie in a socket, and be executed after the release that follows it. The back end refuses
+ * an acquire after its not-after. So a release is repeated until one copy of it was executed later than that
  * (docs/decisions/0003).
  */
 export class ReliableRelease {
@@ -26,10 +26,11 @@ export class ReliableRelease {
   }
 
   /**
-   * Mostly the first copy settles the release, and takes one promise and no reading of the clock then (docs/decisions/0012).
+   * Sends the release, and repeats it as long as an unanswered acquire of the owner may still be executed. Mostly one copy is
+   * enough, and then this makes one promise and does not read the clock (docs/decisions/0012).
    *
    * @param copyFor makes the function that sends one copy of the release
-   * @throws LockStoreError when the back end refuses, or does not answer, until the lease and the ticket have run out
+   * @throws LockStoreError when the back end goes on refusing or not answering until the lease and the ticket have run out
    */
   run(
     { owner, leaseMs }: ReleaseRequest,
@@ -41,7 +42,7 @@ export class ReliableRelease {
     requests.isReleasing = true;
     const sendCopy = copyFor(requests);
     let wasHolder = false;
-    /** A copy had no answer, and may have been executed. */
+    /** A copy has failed, and may have been executed all the same. */
     let isUnsure = false;
     let giveUpAt: number | undefined;
     const isLate = (): boolean => {
@@ -52,13 +53,13 @@ export class ReliableRelease {
     return new Promise((resolve, reject) => {
       const onReply = (reply: ExecutedRelease): void => {
         wasHolder ||= reply.wasHolder;
-        // The clock of this client decides at the end, because the back end's clock may have been set back by any time.
+        // Our clock ends the repetition in any case, because the back end's clock may have been set back by any time.
         const isOver = reply.executedAt > requests.lateNotAfter || isLate();
         if (!isOver) return sendAgain();
         owners.endRequest(owner);
         resolve(wasHolder ? 'released' : isUnsure ? 'unknown' : 'not held');
       };
-      /** A refused release is repeated, too: a right that is missing for a moment must not leave the lock behind. */
+      /** Repeats the release after any error, even a refusal: a right that is missing for a moment must not leave the lock behind. */
       const onError = (error: unknown): void => {
         isUnsure = true;
         if (!this.isClosed && !isLate()) return sendAgain();
@@ -91,50 +92,62 @@ interface ReleaseOptions {
   readonly commandTimeoutMs: number;
 }
 
-/** Sends one copy of a release. One of the functions is called with what comes of it. */
+/** Sends one copy of a release, and calls one of the two functions with the outcome. */
 export type SendCopy = (onReply: (reply: ExecutedRelease) => void, onError: (error: unknown) => void) => void;
 
-/** The back end has executed one copy of a release. */
+/** The reply of the back end to one copy of a release. */
 export interface ExecutedRelease {
   readonly wasHolder: boolean;
-  /** The store's time, in ms; 0 if the reply did not tell it. A reply need not, unless an acquire is unanswered. */
+  /**
+   * When the store executed the copy, by its own clock, in ms. 0 if the reply does not say so, which is enough unless an acquire
+   * is unanswered.
+   */
   readonly executedAt: number;
 }
 
-/** The requests of one owner that have no reply. The store may execute them after later requests of the owner. */
+/**
+ * The requests of one owner that have not been answered, in flight or given up. The store may execute them after later requests
+ * of the owner.
+ */
 export class OwnerRequests {
-  /** Requests that have begun and not ended. */
+  /** How many requests have begun and not ended (`RequestsByOwner`). */
   count = 0;
   isReleasing = false;
-  /** The last one under way: an earlier renewal that is sent again must not be executed after it. */
+  /** The renewal that began last. An earlier one must not be sent again, because it could be executed after this one. */
   latestRenewal: Renewal | undefined;
-  /** The latest not-after of the acquires that have no answer, given up or in flight, in server time. -1 without one. */
+  /**
+   * The latest not-after, in server time, of the acquires that are in flight or were given up without an answer; -1 if there are
+   * none.
+   */
   lateNotAfter = -1;
-  /** `lateNotAfter` without the acquire in flight. An owner has one acquire in flight at a time. */
+  /** `lateNotAfter` without the acquire that is in flight. An owner has at most one acquire in flight at a time. */
   private earlierNotAfter = -1;
   private acquireMs = Infinity;
   private renewalsInFlight: LeaseRequest[] | undefined;
-  /** The renewals that were given up: the shortest length and the latest not-after among them. */
+  /** All renewals that were given up without an answer, as one: the shortest lease and the latest not-after among them. */
   private lateRenewal: LeaseRequest | undefined;
 
   get hasUnanswered(): boolean {
     return this.lateNotAfter >= 0;
   }
 
-  /** The record must stay, because the store may still execute one of its requests late, and the owner is not released. */
+  /**
+   * Whether the record must be kept after its last request has ended: the store may still execute one late, and the owner is not
+   * being released.
+   */
   get isNeeded(): boolean {
     const mayRenewLate = this.lateRenewal !== undefined || Boolean(this.renewalsInFlight?.length);
     return (this.hasUnanswered || mayRenewLate) && !this.isReleasing;
   }
 
-  /** @param leaseMs Infinity where an acquire that is executed late does not shorten a lease */
+  /** @param leaseMs `Infinity` where an acquire that is executed late does not shorten a lease */
   onAcquireSent(notAfter: number, leaseMs = Infinity): void {
     this.acquireMs = leaseMs;
     this.earlierNotAfter = this.lateNotAfter;
     this.lateNotAfter = Math.max(this.lateNotAfter, notAfter);
   }
 
-  /** The acquire was executed, or never will be. */
+  /** Called when the acquire was executed or certainly never will be. */
   onAcquireAnswered(): void {
     this.lateNotAfter = this.earlierNotAfter;
   }
@@ -143,18 +156,21 @@ export class OwnerRequests {
     (this.renewalsInFlight ??= []).push(copy);
   }
 
-  /** The renewal was executed, or never will be. */
+  /** Called when the renewal was executed or certainly never will be. */
   onRenewalAnswered(copy: LeaseRequest): void {
     this.renewalsInFlight = this.renewalsInFlight?.filter((other) => other !== copy);
   }
 
-  /** The renewal may be executed until its not-after, after later requests. */
+  /** Called when a renewal was not answered in time. Until its not-after it may still be executed, even after later requests. */
   onRenewalGivenUp(copy: LeaseRequest): void {
     this.onRenewalAnswered(copy);
     this.lateRenewal = merged(copy, this.lateRenewal);
   }
 
-  /** @returns the earlier requests that the store may still execute after `executedAt`, and that would then shorten the lease */
+  /**
+   * @returns the earlier requests, merged into one, that the store may still execute after `executedAt` and that would then
+   * shorten a lease of `leaseMs`
+   */
   pendingRequestThatWouldShorten(leaseMs: number, executedAt: number): LeaseRequest | undefined {
     if (this.lateRenewal && this.lateRenewal.notAfter < executedAt) this.lateRenewal = undefined;
     const acquire = { leaseMs: this.acquireMs, notAfter: this.lateNotAfter };
@@ -172,7 +188,7 @@ function merged(late: LeaseRequest, other: LeaseRequest = late): LeaseRequest {
   };
 }
 
-/** The owners that have a request under way, or one that may be executed late. */
+/** The `OwnerRequests` of each owner that has a request in flight, or one that may still be executed late. */
 export class RequestsByOwner {
   private readonly owners = new RebuiltMap<string, OwnerRequests>();
 
@@ -180,7 +196,7 @@ export class RequestsByOwner {
     return this.owners.get(owner);
   }
 
-  /** A request of `owner` begins: its `endRequest` must follow. */
+  /** Records that a request of `owner` begins. `endRequest` must follow. */
   beginRequest(owner: string): OwnerRequests {
     let its = this.owners.get(owner);
     if (!its) this.owners.set(owner, (its = new OwnerRequests()));
@@ -200,7 +216,7 @@ export class RequestsByOwner {
   }
 }
 
-/** One copy of a request that restarts a lease: its length, and its not-after in server time. */
+/** One copy of a request that restarts a lease: the length of the lease, and the copy's not-after in server time. */
 export interface LeaseRequest {
   readonly leaseMs: number;
   readonly notAfter: number;

@@ -1,8 +1,8 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
 
 /**
- * Loads a client package, which is a CommonJS module. An import gives it as `default`, and the `require` of the CommonJS build
- * gives it directly.
+ * Loads a client package, which is a CommonJS module. `import` gives it as `default`. The CommonJS build of this library loads it
+ * by `require`, which gives it directly.
  *
  * @throws LockConfigurationError with the message `missing` if the package is not installed
  */

@@ -7,9 +7,9 @@ const OUTCOME = {
   unreachable: 'could not be reached',
 } as const;
 
-/** The errors of requests on a connection to one kind of server, and why there is no connection. */
+/** Makes the errors of requests to one back end, and remembers why there is no connection to it. */
 export class ConnectionErrors {
-  /** Why the last connection ended, or could not be opened. Absent while a connection is open. */
+  /** Why the last connection ended or could not be opened. Absent while a connection is open. */
   last: { readonly failure: StoreFailure; readonly error: unknown } | undefined;
 
   /**
@@ -26,7 +26,7 @@ export class ConnectionErrors {
     return storeError(this.server, failure, { key, cause });
   }
 
-  /** The error of a request that was never sent. */
+  /** The error of a request that was never sent. @param what is missing, and for how long, as the message says it: `no connection` */
   unsent(what: string, key: string | undefined): Error {
     const { last } = this;
     return last?.error instanceof LockConfigurationError ? last.error : this.noConnection(what, key);
@@ -60,21 +60,21 @@ export function storeError(
   return new LockStoreError(`${server} ${outcome}: ${detail}`, key, reason, { cause });
 }
 
-/** The same error with the reason `unknown`, for which the core releases the owner that asked. */
+/** The same error with the reason `unknown`. Because of that reason the core releases the owner, in case the request was executed. */
 export function asUnknownError(error: LockStoreError): LockStoreError {
   if (error.reason === 'unknown') return error;
   return new LockStoreError(error.message, error.key, 'unknown', { cause: error });
 }
 
-/** The errors of OpenSSL and Node for a server without TLS. */
+/** How OpenSSL and Node report a server that does not speak TLS. */
 const NO_TLS =
   /SSL routines:.*(wrong version number|packet length too long)|before secure TLS connection was established/;
-/** The errors of Node for a certificate that it does not trust. */
+/** How Node reports a certificate that it does not trust. */
 const UNTRUSTED = /self[- ]signed certificate|unable to (verify the first|get local issuer) certificate/;
 
 /**
- * The text of an error. Some errors of sockets have only a code. An error of another realm, as under Jest, is no `Error` of
- * this one.
+ * The text of an error, for messages. Some socket errors have a code and no message. The error may come from another realm, as
+ * under Jest, where `instanceof Error` is false.
  */
 export function textOf(error: unknown): string {
   if (typeof error !== 'object' || error === null || !('message' in error)) return String(error);
@@ -87,15 +87,15 @@ export function textOf(error: unknown): string {
   return text;
 }
 
-/** The meaning of an error of a server or of its client for the request that failed. */
+/** What an error of a server, or of its client library, means for the request that failed. */
 export interface StoreFailure {
   /**
-   * `unreachable`: it was not sent. `unready` and `refused`: it was not executed. `unknown`: it may have been, or may still
-   * be.
+   * `unreachable`: the request was not sent. `unready` and `refused`: it was not executed. `unknown`: it may have been executed,
+   * or may still be.
    */
   readonly reason: keyof typeof OUTCOME;
-  /** What happened and what to do, without values of the connection. */
+  /** What happened and what to do about it, without values of the connection, which may be secret. */
   readonly detail: string;
-  /** The server has answered an `unknown` request, so that it is not executed later. */
+  /** The server has answered a request whose reason is `unknown`, so it will not execute that request later. */
   readonly isAnswered?: boolean;
 }

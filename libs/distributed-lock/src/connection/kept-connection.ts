@@ -6,10 +6,10 @@ import type { StoreState } from '../port/lock-store.js';
 import type { LockStoreError } from '../port/lock.errors.js';
 import { reconnectDelay } from './timing.js';
 
-/** A connection that was open for longer than this ends the series of failures. */
+/** When a connection that stayed open for longer than this, in ms, is lost, the delays between attempts start again from the shortest. */
 const STABLE_MS = 1000;
 
-/** Opens a connection, and opens another one after a delay whenever it is lost. */
+/** Keeps a connection open: opens one, and another after a growing delay whenever it is lost or cannot be opened. */
 export class KeptConnection<Connection extends { destroy(): void }> {
   current: Connection | undefined;
   private readonly outage: Outage | undefined;
@@ -30,7 +30,7 @@ export class KeptConnection<Connection extends { destroy(): void }> {
     this.connect();
   }
 
-  /** The connection can send no more. One that was replaced is not lost again. */
+  /** Drops a connection that can send no more, and opens another. Does nothing for a connection that was already replaced. */
   lose(connection: Connection | undefined, error: unknown): void {
     if (!connection || this.current !== connection) return;
     this.current = undefined;
@@ -40,13 +40,13 @@ export class KeptConnection<Connection extends { destroy(): void }> {
     this.onDown(error);
   }
 
-  /** Loses the connection, or ends the attempt to open one: another one is wanted. */
+  /** Drops the connection, or aborts the attempt to open one, so that another is opened. */
   giveUp(error: unknown): void {
     if (this.current) this.lose(this.current, error);
     else this.opening?.abort(error);
   }
 
-  /** Leaves no socket and no timer, whatever the server does. */
+  /** Ends the connection or the attempt at once, and leaves no socket and no timer, whatever the server does. */
   close(): void {
     this.isClosed = true;
     this.outage?.stop();
@@ -71,7 +71,7 @@ export class KeptConnection<Connection extends { destroy(): void }> {
       this.opening = undefined;
       this.onDown(error);
     };
-    // The promise of an aborted attempt may never settle.
+    // Do not wait for the promise of `open`: after an abort it may never settle.
     signal.addEventListener('abort', () => {
       cancel();
       onNotOpen(signal.reason);
@@ -110,7 +110,7 @@ export interface Attempt<Connection> {
   readonly lateError: Error;
   /**
    * @param signal aborts when the connection is no longer wanted
-   * @param onLost is called when an open connection can send no more
+   * @param onLost must be called when the open connection can send no more
    */
   readonly open: (signal: AbortSignal, onLost: (error: unknown) => void) => Promise<Connection>;
 }
@@ -119,17 +119,17 @@ interface KeptOptions<Connection> extends OutageOptions {
   readonly clock: Clock;
   readonly chance: Chance;
   readonly attempt: () => Attempt<Connection>;
-  /** How many attempts after a failure are made without a delay; default 0. */
+  /** How many attempts follow a failure at once, before the first delay; default 0. */
   readonly quickAttempts?: number;
   readonly onOpen: (connection: Connection) => void;
-  /** A connection was lost, or could not be opened. The next attempt follows. */
+  /** Called when a connection was lost or could not be opened, before the next attempt. */
   readonly onDown: (error: unknown, failures: number) => void;
-  /** The error that `onState` gets with an outage. Absent: no outage is reported. */
+  /** Makes the error that `onState` gets when an outage is reported. Absent: outages are not reported. */
   readonly outageError?: () => LockStoreError;
 }
 
 /**
- * Reports when there is no connection, and when there is one again. A connection that is replaced within
+ * Reports through `onState` when there is no connection, and when there is one again. A connection that is replaced within
  * `commandTimeoutMs` is not reported, because no call has failed for it.
  */
 export class Outage {
@@ -172,31 +172,34 @@ export interface OutageOptions {
   readonly onState?: ((state: StoreState) => void) | undefined;
 }
 
-/** The protocol of a store, to tell its server from others by what they send first. */
+/** What the server of this store sends first on a connection, to tell it from other kinds of servers. */
 export interface OwnProtocol {
   /** The name of the server for messages: `PostgreSQL`. */
   readonly server: string;
-  /** How a reply of the server begins, as latin1. */
+  /** How its first reply begins, decoded as latin1. */
   readonly reply: RegExp;
-  /** How the target is written for a server with TLS. */
+  /** What to write for a server with TLS, for messages. */
   readonly tls: string;
 }
 
-/** How servers begin to speak, as latin1. A group is the version of the server. */
+/**
+ * How servers of several kinds begin to speak, decoded as latin1. The group of an expression, if it has one, is the version of
+ * the server.
+ */
 const STARTS: readonly (readonly [server: string, start: RegExp])[] = [
-  // The length of a packet in three bytes, its number, and the version of the protocol, or an error.
+  // Three bytes with the length of the packet, its number 0, and then the version of the protocol, or an error.
   ['MySQL', /^..\0\0(?:\n([^\0]*)|\xff)/s],
   ['HTTP', /^HTTP\//],
-  // The first frame has the settings (4): three bytes of length, and its type.
+  // The first frame is SETTINGS (type 4): three bytes with its length, then its type.
   // oxlint-disable-next-line no-control-regex -- bytes
   ['HTTP/2', /^\0\0.\x04/s],
-  // An alert (21) or a handshake (22), of TLS 1.
+  // A record of TLS 1: an alert (21) or a handshake (22).
   // oxlint-disable-next-line no-control-regex -- bytes
   ['TLS', /^[\x15\x16]\x03/],
   ['SSH', /^SSH-/],
   ['memcached', /^ERROR\r\n/],
   ['Redis', /^[-+][A-Z]{2}/],
-  // An error, in version 3 or 2 of the protocol.
+  // An error message, in version 3 or 2 of the protocol.
   ['PostgreSQL', /^E.{0,5}S?FATAL/s],
 ];
 
@@ -209,8 +212,9 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 
 /**
- * @returns what is wrong with the first bytes of a connection, for messages; `undefined` if a server of `own` may have sent
- * them
+ * Recognizes a server of another kind by the first bytes that it sends.
+ *
+ * @returns what is wrong, for messages; `undefined` if a server of `own` may have sent these bytes
  */
 export function strangeReply(first: Buffer, own: OwnProtocol): string | undefined {
   const text = first.toString('latin1');
@@ -228,8 +232,9 @@ export function closedUnanswered({ server, tls }: Omit<OwnProtocol, 'reply'>): s
 }
 
 /**
- * Watches a connection that is being opened. Calls `onStrange` at most once, before the listeners of the client library run: for
- * first bytes of another server, or if the connection is closed before any have come.
+ * Watches a connection that is being opened, in case another kind of server answers. Calls `onStrange` at most once, before the
+ * listeners of the client library run: when the first bytes are not from a server of `own`, or when the connection is closed
+ * before any byte has come.
  */
 export function watchFirstBytes(stream: Readable, own: OwnProtocol, onStrange: (error: Error) => void): void {
   let isConnected = false;
@@ -251,7 +256,7 @@ export function watchFirstBytes(stream: Readable, own: OwnProtocol, onStrange: (
   for (const event of ['error', 'end', 'close']) stream.prependListener(event, onClosed);
 }
 
-/** The callers that wait until a connection or a session is open. */
+/** Callers that wait until a connection or a session is open. */
 export class Openings<Opened> {
   private readonly waiting = new Set<Opening<Opened>>();
 
@@ -261,7 +266,7 @@ export class Openings<Opened> {
     return this.waiting.size;
   }
 
-  /** @throws the error of `refuse`, or of `lateError` when nothing was opened within `withinMs` */
+  /** @throws the error that `refuse` makes, or that of `lateError` when nothing was opened within `withinMs` */
   wait({ key, withinMs, lateError }: Wait): Promise<Opened> {
     return new Promise((resolve, reject) => {
       const cancel = giveUpAfter(this.clock, withinMs, () => {
@@ -290,7 +295,7 @@ export class Openings<Opened> {
 }
 
 interface Wait {
-  /** The key for errors. */
+  /** The key that errors name. */
   readonly key: string | undefined;
   readonly withinMs: number;
   readonly lateError: () => Error;

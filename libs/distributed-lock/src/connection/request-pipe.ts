@@ -2,8 +2,8 @@ import type { Clock } from '../common/clock.js';
 import { giveUpAfter } from '../common/clock.js';
 
 /**
- * The requests of one connection: one batch is in flight at a time, and the requests that come meanwhile go together in the
- * next one.
+ * Sends the requests of one connection in batches. One batch is in flight at a time, and requests that arrive meanwhile go
+ * together in the next one.
  */
 export class RequestPipe<Request extends PipedRequest> {
   private inFlight: readonly Request[] = [];
@@ -28,7 +28,7 @@ export class RequestPipe<Request extends PipedRequest> {
     this.deadline.start();
   }
 
-  /** Sends the next batch in a microtask: what is added before it runs goes together. */
+  /** Sends the next batch in a microtask, so that all requests that are added before it runs go together. */
   schedule(): void {
     if (this.isScheduled) return;
     this.isScheduled = true;
@@ -61,13 +61,16 @@ export class RequestPipe<Request extends PipedRequest> {
     this.deadline.start();
   }
 
-  /** A connection is open, so the server has just replied. The requests that waited for it have their whole time from now on. */
+  /**
+   * Called when a connection is open. The server has just replied, so the requests that waited for it have their whole time from
+   * now on.
+   */
   onOpen(): void {
     this.deadline.onReply();
     this.schedule();
   }
 
-  /** The server still replies. The batch in flight is in flight no more. */
+  /** Called when the server has replied. The batch that was in flight no longer is. */
   onAnswer(): void {
     this.deadline.onReply();
     this.inFlight = [];
@@ -79,7 +82,7 @@ export class RequestPipe<Request extends PipedRequest> {
     return inFlight;
   }
 
-  /** Rejects all requests, and those that follow. */
+  /** Rejects all requests, and those that are added later. */
   close(): void {
     const { waiting, closedError } = this.options;
     this.isClosed = true;
@@ -99,7 +102,7 @@ export class RequestPipe<Request extends PipedRequest> {
 export interface PipedRequest {
   /** The key for errors. */
   readonly key: string | undefined;
-  /** Our time when it came, in ms. */
+  /** When the request was added, by our clock, in ms. */
   readonly since: number;
   reject(error: unknown): void;
 }
@@ -110,21 +113,21 @@ interface PipeOptions<Request> {
   readonly waiting: WaitingRequests<Request>;
   /** Takes a batch out of `waiting` and sends it by `send`, if there is a connection. No other batch is in flight. */
   readonly sendBatch: () => void;
-  /** The batch in flight got no reply in time, so its requests and its connection must be given up. */
+  /** Called when the batch in flight got no reply in time. Its requests and its connection must be given up. */
   readonly onSilence: (error: Error) => void;
-  /** @param isBehind a batch before the request was in flight */
+  /** @param isBehind the request waited behind a batch that was in flight, and not for a connection */
   readonly lateError: (request: Request, isBehind: boolean) => unknown;
   readonly closedError: (key: string | undefined, reason: 'unreachable' | 'unknown') => unknown;
 }
 
-/** The handlers of one batch. They run only while it is in flight. */
+/** The handlers of one batch. They are called only while it is in flight. */
 interface Settle<Reply> {
   readonly onReply: (reply: Reply) => void;
-  /** Must take the batch out of flight. */
+  /** Must call `onAnswer` or `takeInFlight`, so that the batch is no longer in flight. */
   readonly onFailure: (error: unknown) => void;
 }
 
-/** Requests that wait for a connection, or for the reply to earlier ones, in the order in which they go. */
+/** Requests that wait for a connection, or for the reply to earlier ones, in the order in which they will be sent. */
 export class WaitingRequests<Request> {
   protected requests: Request[] = [];
 
@@ -141,7 +144,7 @@ export class WaitingRequests<Request> {
     this.requests = [...requests, ...this.requests];
   }
 
-  /** Removes and returns the requests that are wanted. */
+  /** Removes and returns the requests for which `isWanted` is true. */
   take(isWanted: (request: Request) => boolean = () => true): readonly Request[] {
     const taken: Request[] = [];
     const left: Request[] = [];
@@ -156,8 +159,8 @@ export class WaitingRequests<Request> {
 }
 
 /**
- * One timer for all requests of a connection. A deadline counts from the last reply, so that a request fails only when the
- * server has stopped replying.
+ * One timer for all requests of a connection. The time of a request counts from when it was added or from the last reply,
+ * whichever is later, so that a request fails only when the server has stopped replying.
  */
 export class ReplyDeadline<Request extends { readonly since: number }> {
   private repliedAt = -Infinity;
@@ -165,7 +168,7 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
 
   constructor(private readonly options: DeadlineOptions<Request>) {}
 
-  /** A request was added to those without a reply. */
+  /** Starts the timer, if it does not run. Called when a request was added. */
   start(): void {
     if (!this.cancel) this.fireIn(this.options.commandTimeoutMs);
   }
@@ -174,7 +177,7 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
     this.repliedAt = at;
   }
 
-  /** Replaces the moment of the next check. */
+  /** Sets the timer to fire in `ms`, in place of its last setting. */
   fireIn(ms: number): void {
     this.stop();
     this.cancel = giveUpAfter(this.options.clock, ms, (overAt) => this.onOver(overAt));
@@ -185,7 +188,10 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
     this.cancel = undefined;
   }
 
-  /** @param overAt when the timer was due. A request that was sent since then, in a long turn of the event loop, had no time for a reply */
+  /**
+   * @param overAt when the timer was due. A request that was sent after that, because the event loop was busy, had no time to get
+   * a reply
+   */
   private onOver(overAt: number): void {
     const { unanswered, onDue, clock } = this.options;
     this.cancel = undefined;

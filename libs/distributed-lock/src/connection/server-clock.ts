@@ -2,10 +2,10 @@ import { driftWithin, leaseMargin } from '../port/timing.js';
 import { readClocks, type Clock, type ClockReading } from '../common/clock.js';
 
 /**
- * Converts between the server's time and ours, by the last reply that told the server's time.
+ * Converts between the server's time and ours, from the last reply that told the server's time.
  *
- * A reply was made after its request was sent and before it was received. Each use takes the end of that span that is
- * safe for it.
+ * The server made that reply at some moment after we sent the request and before we received the reply. Each conversion assumes
+ * the end of that span that is safe for its purpose.
  */
 export class ServerClock {
   /** Time from request to reply at the last `TIME`, in ms. */
@@ -28,11 +28,11 @@ export class ServerClock {
   }
 
   /**
-   * Until when the owner of a grant may believe in it, if a notification or a document tells of the grant. It may have been
-   * under way for long: the lease began when the server wrote it, not now.
+   * Until when, by our clock, the owner may believe in a grant that it learns of from a notification or a document. The message
+   * may have been on its way for long, so the lease counts from when the server wrote the grant, and not from now.
    *
-   * With little of the lease left, or after the machine was suspended meanwhile, the answer is `-Infinity`: a renewal must
-   * confirm the grant before a caller enters.
+   * `-Infinity` if less than a third of the lease is left, or if the machine was suspended meanwhile: a renewal must then confirm
+   * the grant before a caller enters.
    */
   validityOf(grantedAt: number, leaseMs: number): number {
     const { now, wallClockOffset } = readClocks(this.clock);
@@ -43,8 +43,9 @@ export class ServerClock {
   }
 
   /**
-   * Our time at the server's `serverMs`, at the earliest, so that no holder believes in a lease for longer than it lasts. The clocks
-   * may have run apart since the server told its time, which may be long ago: a grant may overtake the reply that tells it.
+   * A lower bound of our time at the server's time `serverMs`, so that no holder believes in a lease for longer than it lasts.
+   * The clocks may have drifted apart since the server last told its time. That may be long ago, because the message with a grant
+   * may arrive before the reply with a newer time.
    */
   private toLocal(serverMs: number, now: number): number {
     return this.sent.now + (serverMs - this.serverMs) - driftWithin(now - this.sent.now);

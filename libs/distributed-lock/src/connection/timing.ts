@@ -2,7 +2,10 @@ import type { Chance, Clock } from '../common/clock.js';
 import { within } from '../common/clock.js';
 import type { LockClient } from '../port/lock-store.js';
 
-/** Load balancers forget a connection that is idle for some minutes; some firewalls after one. */
+/**
+ * How often idle connections are checked, in ms. Load balancers drop a connection that is idle for some minutes, some firewalls
+ * after one.
+ */
 export const KEEP_ALIVE_MS = 30_000;
 
 /**
@@ -30,14 +33,17 @@ export function connectWithinMs(commandTimeoutMs: number): number {
 
 const SLOWEST_RECONNECT_MS = 1000;
 
-/** Full jitter, so that the instances of a service do not come back all at once. */
+/**
+ * A random delay before the next attempt to connect, in ms, longer after more failures. Full jitter keeps the instances of a
+ * service from coming back all at once.
+ */
 export function reconnectDelay(chance: Chance, failures: number): number {
   return 20 + chance.random() * Math.min(25 * 2 ** failures, SLOWEST_RECONNECT_MS);
 }
 
-/** The name of a connection of a client that does not say who it is. */
+/** The name of a connection whose client does not say who it is. */
 const NAMELESS = 'nestjs-distributed-lock';
-/** PostgreSQL cuts names off after 63 bytes. */
+/** Longest parts of a connection's name, in characters. PostgreSQL cuts the whole name off after 63 bytes. */
 const MOST = { application: 18, host: 30 } as const;
 
 /**
@@ -48,7 +54,7 @@ const MOST = { application: 18, host: 30 } as const;
 export function connectionName(client: LockClient | undefined): string {
   if (!client) return NAMELESS;
   const application = safe(client.application).slice(0, MOST.application);
-  // The end of the name of a pod tells it from its neighbours.
+  // Keep the end of the host's name, which tells a pod from its neighbours.
   const host = safe(client.host).slice(-MOST.host);
   return `locks/${application}/${host}/${client.process}`;
 }
@@ -58,8 +64,8 @@ function safe(text: string): string {
 }
 
 /**
- * Ends a connection gracefully. Resolves when the server has replied, when the connection has closed, after which no reply can
- * come, or after `withinMs`.
+ * Ends a connection gracefully. Resolves as soon as the server has replied, the connection has closed (no reply can come after
+ * that), or `withinMs` have passed.
  */
 export async function quitWithin(
   client: { once(event: 'close', listener: () => void): unknown },

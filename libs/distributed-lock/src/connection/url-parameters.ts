@@ -1,12 +1,15 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { nearestName } from '../port/option-checks.js';
 
-/** What a store does with one parameter of a URL: it follows a value that `read` takes, or says what to write instead. */
+/**
+ * What a store does with one parameter of a URL. It takes the value, unless `read` returns `undefined` for it; or it refuses the
+ * parameter, and its error says what to write instead.
+ */
 export type UrlParameter =
   | { readonly takes: string; readonly read: (text: string) => unknown }
   | { readonly instead: string };
 
-/** All parameters that a store knows. It refuses every other one, because a parameter that does nothing misleads. */
+/** All parameters that a store knows. It refuses every other one, because a parameter that is ignored misleads. */
 export type UrlParameters = Readonly<Record<string, UrlParameter>>;
 
 export const ANY_TEXT: UrlParameter = { takes: 'a text', read: (text) => (text === '' ? undefined : text) };
@@ -16,18 +19,21 @@ export const WHOLE_NUMBER: UrlParameter = {
 };
 export const TRUE_OR_FALSE: UrlParameter = oneOfTexts({ true: true, 1: true, false: false, 0: false });
 
-/** @param values what each text stands for */
+/** @param values the value that each text stands for */
 export function oneOfTexts(values: Readonly<Record<string, unknown>>): UrlParameter {
   const read = (text: string): unknown => (Object.hasOwn(values, text) ? values[text] : undefined);
   return { takes: Object.keys(values).join(', '), read };
 }
 
-/** The same advice for each of these names. */
+/** Refuses each of these parameters, with the same advice. */
 export function refused(instead: string, ...names: readonly string[]): UrlParameters {
   return Object.fromEntries(names.map((name) => [name, { instead }]));
 }
 
-/** The names by which databases and their drivers ask for TLS. None of them may be ignored: the connection would be plain. */
+/**
+ * Names by which databases and their drivers ask for TLS. A store must not ignore any of them, because the connection would be in
+ * plain text.
+ */
 export const TLS_PARAMETERS = [
   'ssl',
   'tls',
@@ -71,10 +77,10 @@ export const TLS_PARAMETERS = [
 ] as const;
 
 /**
- * The values of the parameters of a URL, by name. Messages do not repeat values, which may be secret.
+ * Reads the parameters of a URL into their values, by name. Messages do not repeat values, because these may be secret.
  *
- * @param store the function of the store, as `redisStore`
- * @param query what stands behind the `?` of the URL
+ * @param store the name of the store function, such as `redisStore`
+ * @param query the part of the URL behind its `?`
  * @throws LockConfigurationError for a parameter that the store does not follow, with what to write instead
  */
 export function readParameters(
@@ -96,7 +102,7 @@ export function readParameters(
   return found;
 }
 
-/** For addresses that have no parameters: refuses the first one, by its name. */
+/** Refuses an address with parameters, where a store takes none there. The error names the first one. */
 export function refuseParameters(store: string, address: string, parameters: UrlParameters): void {
   const at = address.indexOf('?');
   if (at >= 0) readParameters(store, address.slice(at + 1), parameters);
@@ -118,9 +124,9 @@ export function decoded(store: string, text: string): string {
 }
 
 /**
- * Refuses options by which other libraries ask for TLS, and which this driver would ignore.
+ * Refuses options by which other libraries ask for TLS, because this driver would ignore them and connect in plain text.
  *
- * @param known names that the driver does read
+ * @param known the names that the driver does read
  * @throws LockConfigurationError
  */
 export function refuseOtherTlsNames(
@@ -155,8 +161,8 @@ function unknownAdvice(name: string, parameters: UrlParameters): string {
 }
 
 /**
- * All properties of options as they are now: hidden ones, too, as a pool of pg hides its password, and those that a class
- * defines by getters, as configuration objects do.
+ * The values that all properties of an options object have now. Includes properties that are not enumerable, as the password in a
+ * pool of pg, and getters of a class, as configuration objects have them.
  */
 export function readOptions(source: object): Readonly<Record<string, unknown>> {
   const values: Record<string, unknown> = {};
@@ -178,22 +184,22 @@ function parentOf(object: object): object | null {
 }
 
 interface LiveSource {
-  /** The options of the application, which it may write to at any time. */
+  /** Returns the options of the application, which may change them at any time. */
   readonly read: () => object | undefined;
-  /** What they were when `options` was made from them. */
+  /** The values of these options when `options` was made from them. */
   readonly first: Readonly<Record<string, unknown>>;
-  /** Options of the store's own, which stay as they are. */
+  /** Options that the store sets itself, and that do not follow the application. */
   readonly except: object;
-  /** A getter of the application has thrown. The last value goes on. */
+  /** Called when a getter of the application throws. The last value then stays. */
   readonly onError: (error: unknown) => void;
 }
 
-/** Options that an application may add later. */
+/** Options that an application may add after the store was made. */
 const LATER = ['username', 'password', 'sentinelUsername', 'sentinelPassword'];
 
 /**
- * Makes the options of a connection follow those of the application from now on: a value that changes there, such as a rotated
- * password, is the one of the next attempt to connect. A value that does not change stays as the library has read it.
+ * Makes the options of a connection follow those of the application from now on: the next attempt to connect uses a value that
+ * has changed there, such as a rotated password. A value that has not changed stays as the client library has read it.
  */
 export function keepLive(options: object, { read, first, except, onError }: LiveSource): void {
   const values = options as Record<string, unknown>;

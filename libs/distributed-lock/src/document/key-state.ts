@@ -32,28 +32,29 @@ import {
   type StoredWaiter,
 } from './document.js';
 
-/** With more notes than this beside a document, the next reader writes them into it. */
+/** If more notes than this lie beside a document, the next change of the key writes them into it, even if it changes nothing else. */
 const MAX_NOTES = 32;
 
 /**
- * The state of one key and each change of it: all rules about who holds and who is next, for every store that keeps a
- * document. A change waits for nothing and reads no clock. The register writes the outcome, unless another client was first.
+ * The state of one key, and every change to it. All rules about who holds and who is next are here, for every store that keeps a
+ * document. A change is made at once, on this copy: it waits for nothing and reads no clock. The register then writes the
+ * outcome, unless another client has written first.
  *
- * It has no timer. The first change after the end of a lease drops the holder and grants the lock to the next waiters.
+ * There is no timer. The first change after the end of a lease drops its holder and grants the lock to the next waiters.
  */
 export class KeyState {
   private holders: Holder[];
-  /** In order of ticket. */
+  /** Waiters, in order of their tickets. */
   private queue: StoredWaiter[];
   private lastTokenNow: number;
   private readonly toNotify: string[] = [];
-  /** An acquire has added its owner to the queue or the holders. Merged notes and hand-offs to other waiters do not count. */
+  /** An acquire has added its owner to the queue or to the holders. Merging notes and granting other waiters the lock do not count. */
   private hasAddedOwner = false;
-  /** The note of an owner that is released may be unread. */
+  /** An owner that was released may have left a note that this reading does not have. */
   private mayMissNote = false;
   private isChangedNow: boolean;
 
-  /** @param now the store's time in ms, at the earliest, so that no change drops a live holder */
+  /** @param now the store's time in ms. An estimate must be too early rather than too late, so that no change drops a live holder */
   constructor(
     private readonly reading: Reading,
     private readonly now: number,
@@ -76,20 +77,23 @@ export class KeyState {
     return this.lastTokenNow;
   }
 
-  /** A change was made that other clients must see. */
+  /** Whether a change was made that must be written for other clients to see. */
   get isChanged(): boolean {
     return this.isChangedNow;
   }
 
-  /** Other clients to notify: of a grant, a loss, a takeover, a minimum hold, or of waiters. */
+  /**
+   * Other clients to notify of the write: their owners were granted the lock, lost it, are to be taken over, have a new waiter
+   * behind them, or wait for a minimum hold to end.
+   */
   get notified(): readonly string[] {
     return [...new Set(this.toNotify)].filter((client) => client !== this.client.clientId);
   }
 
   /**
-   * The write must fail if there are notes that the reading did not have: it would overtake their owners, leave them
-   * waiting beside a free key, or leave the note of an owner that is released. A hand-off to the first waiter overtakes no
-   * owner.
+   * Whether the write must fail if a note lies beside the document that this reading does not have. The write would let its own
+   * owner overtake the owner of that note, leave the owner of that note waiting beside a free key, or leave behind the note of an
+   * owner that is released. Handing the lock to the first waiter overtakes nobody, so that write need not fail.
    */
   get failOnUnreadNotes(): boolean {
     return (
@@ -99,14 +103,14 @@ export class KeyState {
     );
   }
 
-  /** @throws LockStoreError when the key is in use as the other kind of lock */
+  /** @throws LockStoreError for permits of a key that is in use as a lock, and for a lock on a key that is in use as permits */
   acquire(request: AcquireRequest): AcquireOutcome {
     const { owner, leaseMs, waitMs, claim, tokens } = request;
     const mine = this.holderOf(owner);
     if (mine) return this.giveWholeLease(mine, leaseMs, Math.max(mine.lastToken, mine.token + tokens - 1));
     checkKind(request, this.usedAs);
     if (this.isOneTooMany(request)) return this.queuedOrBusy(request);
-    // For an owner that is in the queue already, for example by its note, this alone needs no write.
+    // An owner that is in the queue already, for example because its note was merged, causes no write by this alone.
     if (waitMs > 0) this.join(noteOf(request, this.client));
     this.grantNext(owner);
     if (waitMs <= 0 && this.queue.length === 0 && mayEnter(claim, this.holders)) this.enter(request);
@@ -118,7 +122,8 @@ export class KeyState {
   renew({ owner, claim, token, leaseMs }: Renewal): UntimedGrant | 'lost' {
     const mine = this.holderOf(owner);
     if (mine?.token !== token) return 'lost';
-    // A renewal that was sent before its owner downgraded does not undo that.
+    // An exclusive holder that renews with a shared claim downgrades its lock. A shared holder that renews with an exclusive
+    // claim sent that renewal before its downgrade, and stays shared.
     const isDowngraded = isExclusive(mine.claim) && claim.kind !== mine.claim.kind;
     const kept = isDowngraded ? { ...mine, claim } : mine;
     if (isDowngraded) {
@@ -129,16 +134,16 @@ export class KeyState {
     return this.giveWholeLease(kept, leaseMs);
   }
 
-  /** @returns whether the owner held */
+  /** @returns whether the owner held the lock */
   release(
     { owner, used }: Pick<ReleaseRequest, 'owner' | 'used'>,
     { holdMs = 0, mayHaveNote = false }: ReleaseOptions = {},
   ): boolean {
     if (mayHaveNote || this.reading.mayLackNotes) this.mayMissNote = true;
     const held = this.holderOf(owner);
-    // The document may still name an owner whose lease has expired. Clients with an older clock reading treat it as the holder
-    // until this write removes it. And an owner that was refused, because the key is in use as the other kind of lock, has left a
-    // note that mergeNote leaves out: the write deletes it, so that nobody merges it when the key is free.
+    // The document may still name an owner whose lease has expired. Clients with an earlier clock reading treat it as the holder
+    // until this write removes it. A note of this owner must go, too: if the key is in use as the other kind of lock, mergeNote
+    // has left the note out, and another client would merge it as soon as the key is free.
     const { document, notes } = this.reading;
     const written = [...document.holders, ...notes, ...this.holders, ...this.queue];
     if (written.some((entry) => entry.owner === owner)) this.isChangedNow = true;
@@ -150,7 +155,7 @@ export class KeyState {
     return held !== undefined;
   }
 
-  /** @param owners the only ones that lose the lock; default: all holders */
+  /** @param owners the ones that lose the lock, while other holders keep it; default: all holders */
   forceRelease(owners: readonly string[] = this.holders.map(({ owner }) => owner)): ForceReply {
     const named = new Set(owners);
     const losing = this.holders.filter(({ owner }) => named.has(owner));
@@ -164,10 +169,11 @@ export class KeyState {
   }
 
   /**
-   * Of several takeovers the shortest grace counts, and so does what is left of one that is announced again, for a client that
-   * reads it late.
+   * Writes into the document that another owner takes the lock over from this holder, and notifies the holder's client. The
+   * shortest grace counts: a longer one does not replace it. A takeover that is announced again carries only the grace that is
+   * left, so that a client that reads it late does not begin the whole grace anew.
    *
-   * @returns whether the owner holds, so that its client is told
+   * @returns whether the owner holds, so that there is a client to notify
    */
   announceTakeover({ owner, graceMs, by }: TakeoverNotice): boolean {
     const held = this.holderOf(owner);
@@ -179,7 +185,10 @@ export class KeyState {
     return true;
   }
 
-  /** Leaves out holders and waiters whose time is over. Grants nothing: a waiter that may enter is granted by its own recheck. */
+  /**
+   * The state of the key without holders and waiters whose time has run out. Grants nothing: a waiter that could be granted the
+   * lock gets it by its own recheck.
+   */
   snapshot(key: string): LockSnapshot | null {
     const [first] = this.holders;
     const waiting = this.queue.filter((waiter) => !this.isGone(waiter));
@@ -195,10 +204,10 @@ export class KeyState {
   }
 
   /**
-   * The owner of a grant that was not confirmed in time has crashed or is out of reach. So all waiters of its client are dropped
-   * from the queue, and the constructor merges no notes of this client.
+   * Drops from the queue all waiters of a client that let a grant run out unconfirmed, because that client has crashed or is out
+   * of reach.
    *
-   * @returns these clients
+   * @returns these clients. The constructor leaves out their notes as well
    */
   private dropUnreached(before: readonly Holder[]): ReadonlySet<string> {
     const unreached = before.filter((holder) => holder.isUnconfirmed && !this.holders.includes(holder));
@@ -208,8 +217,9 @@ export class KeyState {
   }
 
   /**
-   * Adds the owner of a note to the queue and grants nothing. A note is left out if its owner holds, or held when it left
-   * the note, because the note and the grant crossed on their way.
+   * Adds the owner of a note to the queue, and grants nothing. Leaves out a note of an owner that holds, or held when it left the
+   * note: the note and the grant crossed on their way. Leaves out a note for permits of a key in use as a lock, too, and the
+   * reverse.
    */
   private mergeNote(note: StoredNote): void {
     const at = note.at / 1000;
@@ -223,8 +233,8 @@ export class KeyState {
   private join(note: Note): void {
     const isNew = !this.queue.some((waiter) => waiter.owner === note.owner);
     const last = this.queue.at(-1)?.ticket ?? 0;
-    // The ticket may equal the last one, because owners with equal tickets stay in order of arrival. With a larger ticket a later
-    // note could overtake this owner.
+    // The ticket may equal the last one in the queue, because owners with equal tickets stay in order of arrival. With a larger
+    // ticket, a note that is merged later could overtake this owner.
     const ticket = note.ticket || Math.max(this.reading.nextTicket, last);
     this.put(note, ticket, { inMs: note.waitMs });
     if (!isNew) return;
@@ -232,7 +242,7 @@ export class KeyState {
     this.notifyClientsOf(this.holders);
   }
 
-  /** In order of ticket. An owner that waits already keeps its ticket. */
+  /** Puts a waiter into the queue in order of tickets. An owner that waits already keeps its ticket, and its entry is replaced. */
   private put(note: Omit<StoredWaiter, 'ticket' | 'until'>, newTicket: number, until: Moment): void {
     const { owner, claim, leaseMs, tokens, minToken, nonce, session } = note;
     const i = this.queue.findIndex((other) => other.owner === owner);
@@ -247,7 +257,12 @@ export class KeyState {
     this.queue.splice(behind < 0 ? this.queue.length : behind, 0, waiter);
   }
 
-  /** Grants to the first waiters that may enter. Owners of this client get their whole lease at once. */
+  /**
+   * Grants the lock to waiters from the head of the queue, as many as may hold it together, and drops those that are gone. An
+   * owner of this client gets its whole lease at once. One of another client gets an initial lease, which it must confirm.
+   *
+   * @param asker the owner that acquires, if an acquire calls this
+   */
   private grantNext(asker?: string): void {
     for (let next = this.queue[0]; next; next = this.queue[0]) {
       const { owner, claim, leaseMs, nonce, session } = next;
@@ -285,7 +300,10 @@ export class KeyState {
     this.isChangedNow = true;
   }
 
-  /** Starts the whole lease from this write on, for a renewal and for the grant to an owner that asks. */
+  /**
+   * Restarts the whole lease of a holder with this write, when it renews or asks again. Writes nothing where no end of a lease is
+   * stored and the entry already says the same.
+   */
   private giveWholeLease(mine: Holder, leaseMs: number, lastToken = mine.lastToken): UntimedGrant {
     const { owner, claim, token, takeover } = mine;
     const mailboxExists = mine.leaseMs === leaseMs && !mine.isUnconfirmed && lastToken === mine.lastToken;
@@ -303,8 +321,8 @@ export class KeyState {
   }
 
   /**
-   * Keeps the key for the rest of a minimum hold, in which nobody confirms anything. The first waiter rechecks when the minimum
-   * hold is over.
+   * Keeps the key for the rest of a minimum hold, under an owner id that nobody uses, so that no request renews or confirms it.
+   * Notifies the client of the first waiter, which rechecks when the minimum hold is over.
    */
   private leavePlaceholder(held: Holder, holdMs: number): void {
     const { claim, token, lastToken, leaseMs, session } = held;
@@ -320,7 +338,7 @@ export class KeyState {
     this.notifyClientsOf(this.queue.slice(0, 1));
   }
 
-  /** The owner must not enter the queue, because `maxWaiting` others or more wait there. */
+  /** Whether the owner must not enter the queue, because `maxWaiting` or more other owners wait there. */
   private isOneTooMany({ owner, waitMs, claim, maxWaiting = Infinity }: AcquireRequest): boolean {
     if (waitMs <= 0 || maxWaiting === Infinity || this.queue.some((waiter) => waiter.owner === owner))
       return false;
@@ -329,7 +347,7 @@ export class KeyState {
     return !isFree && this.countOthers(owner) >= maxWaiting;
   }
 
-  /** Counts the other waiters that are alive. A waiter whose client is gone leaves the queue when its turn comes. */
+  /** How many other owners wait, without those whose clients are gone. These stay in the queue until their turn comes. */
   private countOthers(asker: string): number {
     return this.queue.filter((waiter) => waiter.owner !== asker && !this.isGone(waiter)).length;
   }
@@ -368,33 +386,39 @@ export class KeyState {
     return minOf(this.holders.map((holder) => remainingOf(holder, this.now)));
   }
 
-  /** The claim that decides whether the key is in use as a lock or as permits. */
+  /** The claim that tells whether the key is in use as a lock or as permits: that of a holder, or else that of the first waiter. */
   private get usedAs(): Claim | undefined {
     return this.holders[0]?.claim ?? this.queue[0]?.claim;
   }
 }
 
-/** The client that makes the changes, and what it knows. */
+/** The client that makes the change, and what it knows. */
 export interface ActingClient {
   readonly clientId: string;
-  /** The largest fencing token that it has seen. A back end that lost its last writes must not give it out again. */
+  /** The largest fencing token that this client has seen. A new token is larger, even if the back end has lost its last writes. */
   readonly minToken: number;
-  /** A secret of the client, which each note of its waiters carries, and each grant to them repeats. */
+  /** A secret of this client. It is in the notes of its waiters, and each grant to one of them must repeat it. */
   readonly nonce: string;
-  /** The longest lease, in ms, of a grant to an owner of another client, which must be notified of it. */
+  /**
+   * The longest lease, in ms, of a grant that this client writes for an owner of another client. That owner must learn of the
+   * grant and confirm it within this time.
+   */
   readonly initialLeaseMs: number;
-  /** True if a renewal writes the new end of the lease; false if it only reads that its owner holds, as no end is written. */
+  /**
+   * Whether a renewal writes the new end of the lease. False where documents hold no ends of leases: a renewal then only reads
+   * whether its owner still holds.
+   */
   readonly areRenewalsWritten: boolean;
   isGone?(clientId: string): boolean;
 }
 
-/** A grant without the end of its validity, which depends on when the write was sent. */
+/** A grant without `validUntil`, which depends on when the write was sent. */
 type UntimedGrant = Omit<Grant, 'validUntil'>;
 export type AcquireOutcome = UntimedGrant | Exclude<AcquireReply, Grant>;
 
 interface ReleaseOptions {
-  /** How much of a minimum hold is left. */
+  /** How much of a minimum hold is left, in ms. */
   readonly holdMs?: number;
-  /** An acquire of the owner was not answered, so its note may lie beside the document unread. */
+  /** An acquire of this owner was never answered, so its note may lie beside the document without being in the reading. */
   readonly mayHaveNote?: boolean;
 }

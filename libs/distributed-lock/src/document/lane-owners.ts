@@ -5,7 +5,7 @@ import { type Holder, isOver, remainingOf, type StoredWaiter, type TimedReading 
 import type { ActingClient } from './key-state.js';
 import type { PollPriority, Leases } from './timed-register.js';
 
-/** The owners of one client on one key, as this client knows them. A newer document tells what others did to them. */
+/** The owners of one client on one key, as this client knows them. `compare` finds in a newer document what other clients did to them. */
 export class LaneOwners {
   private readonly owners = new Map<string, OwnerOnLane>();
 
@@ -30,7 +30,7 @@ export class LaneOwners {
     return this.owners.get(owner)?.token === token;
   }
 
-  /** A grant may have been notified before, and is not forgotten. */
+  /** Makes the owner a waiter when its note is stored. If the notification of its grant came first, it stays a holder. */
   onNoteLeft({ owner, leaseMs, waitMs }: AcquireRequest): void {
     if (!this.owners.has(owner)) this.onQueued(owner, leaseMs, waitMs);
   }
@@ -49,7 +49,7 @@ export class LaneOwners {
     if (this.owners.has(owner)) this.context.leases?.start(this.key, owner, leaseMs);
   }
 
-  /** Forgets the owner, unless it holds under another token or waits again by now. */
+  /** Forgets the owner, unless it holds under a newer token or waits again by now. */
   onLost(owner: string, token: number): void {
     if (this.owners.get(owner)?.token === token) this.onGone(owner);
   }
@@ -59,7 +59,7 @@ export class LaneOwners {
     this.context.leases?.end(owner);
   }
 
-  /** Owners that hold have lost the lock. Owners that wait must enter the queue again. */
+  /** Returns a `lost` notification for each holder. Owners that wait stay here, and must enter the queue again. */
   onSessionEnd(): readonly Notification[] {
     const holding = [...this.owners].filter(([, { token }]) => token !== undefined);
     return holding.map(([owner]) => {
@@ -69,8 +69,8 @@ export class LaneOwners {
   }
 
   /**
-   * How this client depends on the document. A register that polls reads it more often, the nearer one of these owners is to the
-   * head of the queue.
+   * How urgently this client needs changes of the document. A register that polls reads it more often, the nearer one of these
+   * owners is to the head of the queue.
    */
   interestIn(queue: readonly StoredWaiter[]): PollPriority | undefined {
     if (this.isEmpty) return undefined;
@@ -81,9 +81,11 @@ export class LaneOwners {
   }
 
   /**
-   * Compares what this client knows with a newer document, and brings it up to date. A grant without the nonce of this client
-   * may be forged, so it is ignored, and the next recheck asks the back end. A grant that has expired is ignored, too: it may
-   * come from an earlier session of this client, and another owner may have the lock by now.
+   * Compares what this client knows of its owners with a newer document, and brings it up to date.
+   *
+   * A grant that does not repeat the nonce of this client may be forged. It is ignored, and the next recheck asks the back end. A
+   * grant that has expired is ignored, too: it may come from an earlier session of this client, and another owner may hold the
+   * lock by now.
    *
    * @returns the notifications for the core
    */
@@ -116,7 +118,7 @@ export class LaneOwners {
     return notifications;
   }
 
-  /** Until when the owner of a grant by another client may believe in it. */
+  /** Until when, by our clock, an owner may believe in a grant that another client wrote. */
   private validityOf(holder: Holder, leaseMs: number, timed: TimedReading): number {
     const { leases, serverClock, client } = this.context;
     if (leases) return leases.onGranted(holder, { key: this.key, leaseMs, timed });
@@ -129,7 +131,7 @@ export class LaneOwners {
 export interface OwnersContext {
   readonly client: Pick<ActingClient, 'nonce' | 'initialLeaseMs'>;
   readonly serverClock: ServerClock;
-  /** Absent where the back end ends leases. */
+  /** Ends the leases of this client's owners. Absent where the back end ends leases itself. */
   readonly leases: Leases | undefined;
 }
 

@@ -11,41 +11,54 @@ import { LaneOwners, type OwnersContext } from './lane-owners.js';
 import { type PollPriority, sessionEndedError } from './timed-register.js';
 import type { Requests, TimedRegister, TimedReply } from './timed-register.js';
 
-/** The lane pauses before each further request after this many. */
+/** How many requests the lane sends for one batch of tasks before it starts to pause, for a random time, ahead of each further one. */
 const TRIES_WITHOUT_PAUSE = 4;
-/** The lane sends this many requests however long they take, and a further one only within `commandTimeoutMs`. */
+/**
+ * The lane sends at least this many requests for one batch of tasks, however long they take. It sends a further one only while
+ * less than `commandTimeoutMs` has passed since the first reply.
+ */
 const MIN_TRIES = 2;
-/** After losing this many swaps, waiters that share their write with other tasks leave notes. The next writer of any client merges them. */
+/**
+ * On a key in use, an acquire that shares a batch with a renewal or a release is written by a swap. After this many lost swaps
+ * the lane leaves a note for it beside the document instead. A note cannot lose to the write of another client: whichever client
+ * writes the document next merges it.
+ */
 const SWAPS_WITHOUT_NOTES = 2;
 const MAX_PAUSE_MS = 8;
 
 /**
- * Executes the tasks of one client on one key, with one request to the store at a time:
+ * Does the work of one client on one key, with at most one request to the store in flight:
  *
- * 1. `run` adds a task, an acquire, a renewal or a release. Tasks that come while a request is under way wait for its reply.
- * 2. `executeAll` takes all tasks that wait, and `execute` applies them in order to the newest document that the lane has seen.
- * 3. The store writes the result by one swap, if no other client was first. Otherwise the lane applies the same tasks to the
- *    document of the other client, and tries again.
- * 4. As soon as the document is written, each task gets its reply. A task that changes nothing gets it from a document that was
- *    read for it.
- * 5. `compare` looks in each newer document for what others did to the owners of this client, and notifies these owners.
+ * 1. A caller adds a task by `run`: an acquire, a renewal or a release. Tasks that arrive while a request is in flight wait for
+ *    its reply.
+ * 2. `executeAll` takes all waiting tasks as one batch. `execute` applies them, in order, to a copy of the newest document that
+ *    the lane knows.
+ * 3. The register writes the changed document by compare-and-swap. If another client wrote first, the swap fails and its reply is
+ *    that client's document. The lane then applies the same tasks to that document and tries again.
+ * 4. As soon as the document is written, the lane resolves each task with its reply. If the tasks change nothing, the lane
+ *    resolves them from a document that it has read for this batch.
+ * 5. Whenever a newer document arrives, `compare` looks for what other clients did to the owners of this client (granted them the
+ *    lock, took it away, queued behind them), and notifies these owners.
  */
 export class Lane {
   readonly owners: LaneOwners;
   private tasks: Task[] = [];
   private isRunning = false;
   private isScheduled = false;
-  /** The newest reading. One from a message may lack notes (`mayLackNotes`). */
+  /** The newest document that this client has seen. One that arrived in a message of another client may lack notes (`mayLackNotes`). */
   private newest: TimedReading | undefined;
   private interest: PollPriority | undefined;
-  /** Tasks under way have left notes, so their owners wait in the back end, whatever happens to the next write. */
+  /**
+   * Tasks of the current batch have left notes beside the document. From then on their owners wait in the back end, even if the
+   * next write of this lane fails.
+   */
   private hasNotes = false;
-  /** The session has ended since the tasks under way began. */
+  /** The session of this client has ended since the current batch began, so the batch must fail. */
   private hasSessionEnded = false;
 
   constructor(
     private readonly name: string,
-    /** `name` without the `keyPrefix`. */
+    /** The key as callers know it: `name` without the `keyPrefix`. */
     private readonly key: string,
     private readonly context: LaneContext,
   ) {
@@ -53,12 +66,12 @@ export class Lane {
   }
 
   /**
-   * Executes a task.
+   * Adds a task, and resolves with its reply.
    *
-   * @param apply changes the state. The lane calls it again, with a newer state, each time another client was first. It returns a
-   * function that makes the reply, which the lane calls as soon as the changed state is written, before it compares its owners with
-   * that document.
-   * @throws LockStoreError when the back end did not execute it, or did not say so; and whatever `apply` throws
+   * @param apply changes the state. The lane calls it again, with a newer state, each time another client has written first. It
+   * returns a function that builds the reply. The lane calls that function when the changed state is written, and before
+   * `compare` notifies owners of what is in that document.
+   * @throws LockStoreError when the back end did not execute the task, or did not say whether it did; and whatever `apply` throws
    */
   run<Reply>(
     apply: (state: KeyState) => (executed: Executed) => Reply,
@@ -71,21 +84,24 @@ export class Lane {
     });
   }
 
-  /** The client has seen the document otherwise than by a task of this lane. */
+  /** Takes in a document that is no reply to this lane: another client has sent it, or the register has polled it. */
   onReading(timed: TimedReading): void {
     this.keepNewest(timed);
     this.compare();
   }
 
   /**
-   * Reads the document, so that holders of this client learn whether they still hold. If the store does not reply, they learn it by
-   * their next renewal.
+   * Reads the document again, so that holders of this client learn whether they still hold. If the store does not reply, they
+   * learn it from their next renewal.
    */
   async readAgain(): Promise<void> {
     await this.run(() => () => undefined).catch(() => undefined);
   }
 
-  /** Forgets the document and all holders, because what this client wrote ends with its session. */
+  /**
+   * Called when the session of this client has ended, so that nothing this client wrote counts any more. Forgets the document,
+   * and notifies the holders of this client that they have lost the lock.
+   */
   onSessionEnd(): void {
     this.newest = undefined;
     this.hasSessionEnded = true;
@@ -93,13 +109,13 @@ export class Lane {
     this.closeIfIdle();
   }
 
-  /** The owner neither holds nor waits any more, whatever the document says. */
+  /** Stops counting the owner as a holder or a waiter, whatever the document says. Called when its release was given up. */
   forget(owner: string): void {
     this.owners.onGone(owner);
     this.closeIfIdle();
   }
 
-  /** A lane without tasks and owners is removed. */
+  /** Removes this lane from the store if it has neither tasks nor owners. */
   closeIfIdle(): void {
     if (this.isRunning || this.tasks.length > 0 || !this.owners.isEmpty) return;
     this.watch(undefined);
@@ -129,24 +145,29 @@ export class Lane {
       try {
         await this.execute(tasks);
       } catch (error) {
-        // Tasks that came meanwhile fail, too: they would wait for the same failing back end, for as long again.
+        // Fail the tasks that arrived meanwhile, too: they would wait for the same failing back end for as long again.
         this.fail([...tasks, ...this.tasks.splice(0)], error);
       }
-      // A newer document may have come before the reply that made an owner a waiter or a holder, so compare once more.
+      // A newer document may have arrived before the reply that made one of our owners a waiter or a holder. Compare it again,
+      // now that this owner is known.
       this.compare();
     }
     this.isRunning = false;
     this.closeIfIdle();
   }
 
+  /**
+   * Rejects the tasks. If notes were left for them, the error becomes `unknown`: another client may still grant their owners the
+   * lock.
+   */
   private fail(tasks: readonly Task[], error: unknown): void {
     const isUnsure = this.hasNotes && error instanceof LockStoreError;
     for (const task of tasks) task.reject(isUnsure ? asUnknownError(error) : error);
   }
 
   /**
-   * Rejects the tasks, because other clients were first with each write for too long. Releases go on, together with the tasks that
-   * came meanwhile: nobody gets the lock before they are written.
+   * Rejects the tasks, because other clients have won every write for too long. Releases are not rejected but tried again,
+   * together with the tasks that arrived meanwhile: nobody gets the lock before they are written.
    */
   private giveUp({ left, tries }: Round, ms: number): void {
     const error = new LockStoreError(
@@ -169,14 +190,14 @@ export class Lane {
       if (round.tries >= TRIES_WITHOUT_PAUSE && register.isRemote)
         await delays.wait(chance.random() * MAX_PAUSE_MS);
       this.checkSession();
-      // 2. Take the document of the last reply, or else the newest one that this lane remembers. Apply the tasks only if the next
-      //    step depends on their outcome: a take needs no document.
+      // 2. Start from the document of the last reply, or else from the newest one that this lane remembers. `apply` runs only if
+      //    the next step depends on its outcome: a take needs no document.
       const { left } = round;
       const requests = requestsOf(left);
       const known = (round.fresh ?? this.newest) as TimedReading;
       let applied: Applied | undefined;
       const apply = (): Applied => (applied ??= this.applyTo(known, left));
-      // 3. Decide whether a request is needed, and which one.
+      // 3. Decide which request to send, if any.
       const action = nextAction({
         acquiring: requests.length === 0 ? 'none' : requests.length < left.length ? 'some' : 'all',
         document: !known ? 'not known' : known.reading.version === undefined ? 'absent' : 'present',
@@ -184,10 +205,11 @@ export class Lane {
         mustLeaveNotes: round.lostSwaps >= SWAPS_WITHOUT_NOTES && !this.hasNotes && left.some(willLeaveNote),
         isChanged: () => apply().state.isChanged,
       });
-      // 4. Give up if the next request would come too late. Replying needs none, so it is never too late for that.
+      // 4. Give up if it is too late for another request. Resolving tasks needs no request, so it is never too late for that.
       const triedMs = action === 'answer' ? 0 : this.triedMs(round);
       if (triedMs > register.commandTimeoutMs) return this.giveUp(round, triedMs);
-      // 5. Send it. The reply settles tasks, or brings a newer document to which those that are left are applied again.
+      // 5. Send the request. Its reply either resolves tasks, or brings a newer document, to which the next turn of the loop
+      //    applies the tasks that are left.
       switch (action) {
         case 'take':
           this.onTaken(round, await register.take(this.name, requests));
@@ -208,7 +230,10 @@ export class Lane {
     }
   }
 
-  /** If the document was free, the first task that acquires has taken it. Otherwise the tasks that may wait have left notes beside it. */
+  /**
+   * Handles the reply to a take. If the key was free, the first acquire in the batch now holds the lock. Otherwise the register
+   * has left a note for each acquire that is willing to wait.
+   */
   private onTaken(round: Round, { isDone, timed }: TimedReply): void {
     round.fresh = this.onReply(timed);
     if (!isDone) return this.onNotesLeft(round.left.filter(willLeaveNote));
@@ -218,8 +243,8 @@ export class Lane {
   }
 
   /**
-   * Makes these owners waiters now, and not only when all tasks are settled: as soon as its note is there, another client may grant
-   * an owner the lock. The notification of that grant may even have come before this reply.
+   * Makes the owners of these tasks waiters now, and not only when their tasks are resolved. As soon as the note of an owner is
+   * stored, another client may grant it the lock. The notification of that grant may even have arrived before this reply.
    */
   private onNotesLeft(tasks: readonly Task[]): void {
     if (tasks.length === 0) return;
@@ -261,7 +286,7 @@ export class Lane {
     return { sentAt, executedAt, validUntil, waiting: this.queueIn(timed).length };
   }
 
-  /** The owners that wait: in the queue of the document, or by a note beside it. */
+  /** The owners that wait for the key: those in the queue of the document, and those whose notes lie beside it. */
   private queueIn(timed: TimedReading): readonly StoredWaiter[] {
     const { document, notes } = timed.reading;
     return notes.length > 0 ? this.stateIn(timed).document.queue : document.queue;
@@ -277,8 +302,8 @@ export class Lane {
   }
 
   /**
-   * @throws LockStoreError when the session ended since the tasks began, because the document that they were applied to has
-   * changed
+   * @throws LockStoreError when the session has ended since the current batch began: the document that its tasks were applied to
+   * no longer counts
    */
   private checkSession(): void {
     if (this.hasSessionEnded) throw sessionEndedError(this.key, 'unknown');
@@ -289,12 +314,12 @@ export class Lane {
     return timed;
   }
 
-  /** The store's time, at the earliest. */
+  /** A lower bound of the store's time now: the store's time in the reading, plus what has passed here since the reading arrived. */
   private nowIn({ reading, receivedAt }: TimedReading): number {
     return reading.now + this.context.clock.now() - receivedAt;
   }
 
-  /** Notifies the owners of this client of what others did to them in the newest document. */
+  /** Looks in the newest document for what other clients did to the owners of this client, and notifies these owners. */
   private compare(): void {
     const { owners, newest } = this;
     if (owners.isEmpty) this.watch(undefined);
@@ -307,7 +332,7 @@ export class Lane {
         this.context.notify(notification);
       this.watch(owners.interestIn(queue));
     } catch {
-      // The document has a format that this release cannot read. The next request reads it again and throws.
+      // This release cannot read the format of the document. Forget it: the next request reads it again and throws the error.
       this.newest = undefined;
     }
   }
@@ -318,7 +343,7 @@ export class Lane {
     this.context.watch(this.name, interest);
   }
 
-  /** How long this round has been losing its writes to other clients; 0 for the first tries. */
+  /** How long this batch has been losing its writes to other clients, in ms. 0 for its first tries, and where a request takes no time. */
   private triedMs({ tries, firstReplyAt }: Round): number {
     const { register, clock } = this.context;
     return tries < MIN_TRIES || !register.isRemote ? 0 : clock.now() - firstReplyAt;
@@ -336,29 +361,35 @@ export interface LaneContext extends OwnersContext {
   onIdle(name: string): void;
 }
 
-/** A task is executed: its outcome is written, or came from a reading that was made for it. */
+/** How and when a task was executed. Passed to the function that builds its reply. */
 export interface Executed {
-  /** Our time before the last request for it was sent. */
+  /** When the last request for the task was sent, by our clock, in ms. */
   readonly sentAt: number;
-  /** The store's time, in ms. */
+  /** When the store executed that request, by the store's clock, in ms. */
   readonly executedAt: number;
-  /** Until when, on our clock, what was written stays for certain, if no lease ends before. */
+  /**
+   * Until when, by our clock, the session of this client lasts for certain, so that what the task wrote counts; `Infinity`
+   * without sessions.
+   */
   readonly validUntil: number;
-  /** Owners in the queue after the task, with those whose notes the task did not know of. */
+  /** How many owners wait in the queue after the task, including those whose notes the task did not know of. */
   readonly waiting: number;
 }
 
 interface TaskOptions {
-  /** The request, of a task that acquires. */
+  /** The request of a task that acquires. Absent for a renewal and for a release. */
   readonly request?: AcquireRequest;
-  /** The task may wait for the rest of this turn of the event loop, to be written together with the next one. */
+  /**
+   * The task may wait until the end of this turn of the event loop, so that tasks that are added in the same turn are written
+   * together with it.
+   */
   readonly mayWait?: boolean;
-  /** The task takes an owner out of the document. It goes on for as long as other clients are first. */
+  /** The task takes an owner out of the document. The lane does not give it up, however often other clients write first. */
   readonly isRelease?: boolean;
 }
 
 interface Task {
-  /** @returns a function that makes the reply, to be called when the changed state is written */
+  /** @returns a function that builds the reply, to be called when the changed state is written */
   readonly apply: (state: KeyState) => (executed: Executed) => unknown;
   readonly request: AcquireRequest | undefined;
   readonly isRelease: boolean;
@@ -368,14 +399,17 @@ interface Task {
 
 type Settle = (executed: Executed) => void;
 
-/** Tasks that are executed together, and what was tried for them. */
+/** A batch of tasks, and what the lane has tried for it so far. */
 interface Round {
   left: readonly Task[];
   tries: number;
   lostSwaps: number;
-  /** When the first reply came. The limit for the tries counts from here, because the register may have had to connect before it. */
+  /**
+   * When the first reply came, by our clock. The time limit for further tries counts from here and not from the first request,
+   * because that one may have waited for a connection.
+   */
   firstReplyAt: number;
-  /** A document that was read or written for them. */
+  /** The last document that the store returned for this batch. Absent before the first reply. */
   fresh?: TimedReading;
 }
 
@@ -392,7 +426,10 @@ function requestsOf(tasks: readonly Task[]): Requests {
   return tasks.flatMap(({ request }) => request ?? []) as readonly AcquireRequest[] as Requests;
 }
 
-/** A reply to a later request is newer also if the order is smaller, in case the store has lost its last writes. */
+/**
+ * Whether `one` is the newer state. It is so in any case if its request was sent after the other reading arrived. Its `order` may
+ * then be smaller, because the store has lost its last writes.
+ */
 function isNewer(one: TimedReading, other: TimedReading): boolean {
   if (one.sentAt > other.receivedAt) return true;
   const [a, b] = [one.reading, other.reading];
@@ -408,25 +445,27 @@ export function nextAction(situation: Situation): Action {
   return isFresh ? 'answer' : 'read';
 }
 
-/** The knowledge of a lane before it asks the store, or answers. */
+/** What the lane knows when it decides on its next request. */
 export interface Situation {
-  /** How many of the tasks acquire: these may take a document that the lane has never seen. */
+  /** How many of the tasks are acquires. If all are, the lane may try to take a document that it has never seen. */
   readonly acquiring: 'none' | 'some' | 'all';
-  /** The lane knows nothing of the document yet, or that there was none, or its newest state. */
+  /** What the lane knows of the document: nothing yet, that the key had none, or its newest state. */
   readonly document: 'not known' | 'absent' | 'present';
-  /** The document was read or written for these tasks. Another client may have changed an older one. */
+  /** Whether the document was read or written for these tasks. If not, another client may have changed it since. */
   readonly isFresh: boolean;
-  /** Swaps failed because other clients wrote first, and the waiters have left no notes yet. A take that fails leaves them. */
+  /** Whether this batch has lost so many swaps that its waiters must leave notes now. A take that finds the key in use leaves them. */
   readonly mustLeaveNotes: boolean;
   /** Whether the tasks change the document. Called only if the action depends on it, because it applies the tasks. */
   isChanged(): boolean;
 }
 
 /**
- * - `take` writes the first grant of a free key without reading it. If the key is not free, the document comes back, and the
- *   owners that wait have left notes.
+ * What the lane does next.
+ *
+ * - `take` writes the first grant of a free key without reading it. If the key is not free, the reply is its document, and each
+ *   acquire that is willing to wait has left a note.
  * - `read` asks for the document.
- * - `swap` writes the changed document, if it is still the known one.
- * - `answer` needs no request: nothing changes, and the document is fresh.
+ * - `swap` writes the changed document, unless another client has written meanwhile.
+ * - `answer` sends nothing: the tasks change nothing, and the document is fresh.
  */
 export type Action = 'take' | 'read' | 'swap' | 'answer';

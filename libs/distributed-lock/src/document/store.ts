@@ -1,4 +1,4 @@
-// Locks as documents, for memory, SQL, etcd and ZooKeeper alike. How they work: docs/document-stores.md
+// The lock store of memory, SQL, etcd and ZooKeeper, which keep the whole state of a key as one document: docs/document-stores.md
 import { Subject } from 'rxjs';
 import { Delays, systemChance } from '../common/clock.js';
 import { RebuiltMap } from '../common/collections.js';
@@ -37,10 +37,13 @@ import { type Executed, Lane, type LaneContext } from './lane.js';
 import type { LeaseClient, Leases, Register } from './timed-register.js';
 import { TimedRegister } from './timed-register.js';
 
-/** How many held keys are read at a time after a gap. A process may hold so many that requests of its callers would wait behind them. */
+/**
+ * How many held keys are read at a time after a gap. A process may hold so many that the requests of its callers would wait
+ * behind all those reads.
+ */
 const READ_TOGETHER = 100;
 
-/** Locks in a register: one document for each key, one lane for each key that this client uses. */
+/** A lock store over a register: one document for each key, and one lane for each key that this client uses. */
 export class DocumentStore implements LockStore {
   readonly name: string;
   readonly clientId: string;
@@ -52,11 +55,11 @@ export class DocumentStore implements LockStore {
   private readonly releases: ReliableRelease;
   private readonly delays: Delays;
   private readonly timed: TimedRegister;
-  /** Absent where the back end ends leases. */
+  /** Ends the leases of this client's owners. Absent where the back end ends leases itself. */
   private readonly leases: Leases | undefined;
   private readonly client: ActingClient & { minToken: number };
   private readonly laneContext: LaneContext;
-  /** Lanes whose holders have not been read again since the last gap. */
+  /** Lanes with holders whose documents must be read again after the last gap. */
   private readonly unread = new Set<Lane>();
   private isClosed = false;
 
@@ -118,7 +121,7 @@ export class DocumentStore implements LockStore {
       },
       { request },
     );
-    // A request may be refused after its owner has left a note, so the owner is released.
+    // The back end may refuse the request after it has stored the owner's note, so release the owner.
     const undo = (error: unknown): void => {
       if (isRefused(error)) inBackground(this.release(request), () => undefined);
     };
@@ -136,7 +139,8 @@ export class DocumentStore implements LockStore {
       this.releaseOnce(request, state).then(onReply, onError);
     });
     return released.catch((error: unknown) => {
-      // The lease and the ticket of the owner are over by now, or this client goes on to end them.
+      // The lease and the ticket of the owner have run out by now. Where the back end ends none itself, `leases` goes on trying
+      // to end them.
       this.laneOf(key).forget(owner);
       this.leases?.start(key, owner, 0);
       throw error;
@@ -181,7 +185,7 @@ export class DocumentStore implements LockStore {
     return { ...found, ...(after !== undefined && { cursor: after }) };
   }
 
-  /** Owners that wait leave the queue first, because a closed client gets no notifications of grants. */
+  /** Takes owners that wait out of the queue before it closes: nobody would learn of a grant to them. */
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
@@ -212,7 +216,7 @@ export class DocumentStore implements LockStore {
       (state) => {
         const holdMs = holdUntil > 0 ? holdUntil - clock.now() : 0;
         const wasHolder = state.release(request, { holdMs, mayHaveNote });
-        // The lease of the placeholder starts before the reply, which may be lost: a repeated release does not find the owner any more.
+        // Start the lease of the placeholder now. The reply may be lost, and a repeated release does not find the owner any more.
         if (wasHolder && holdMs > 0) this.leases?.start(key, placeholderOf(request.owner), holdMs);
         return ({ executedAt }) => {
           this.onReleased(lane, request);
@@ -237,7 +241,8 @@ export class DocumentStore implements LockStore {
         lane.owners.onRenewed(owner, leaseMs);
         const { lastToken } = outcome;
         this.leases?.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
-        // The lease is in the document, but its validity is over. After `renewed` the core would renew at once, again and again.
+        // The lease is in the document, but the session may end at any moment. If the reply were `renewed` with an end that is
+        // over, the core would renew at once, again and again.
         if (validUntil <= this.context.clock.now())
           return { kind: 'unknown', error: sessionInDoubtError(key) };
         return { kind: 'renewed', validUntil: Math.min(leaseValidity(sentAt, leaseMs), validUntil), waiting };
@@ -264,7 +269,7 @@ export class DocumentStore implements LockStore {
     this.client.minToken = Math.max(this.client.minToken, token);
   }
 
-  /** Tokens that come back may be given out again, so they count as unseen. */
+  /** Forgets the owner. The tokens that it did not use may be given out again, so this client no longer counts them as seen. */
   private onReleased(lane: Lane, { owner, used }: ReleaseRequest): void {
     lane.owners.onGone(owner);
     if (used?.lastToken === this.client.minToken) this.client.minToken = used.token;
@@ -291,7 +296,7 @@ export class DocumentStore implements LockStore {
     };
   }
 
-  /** Another client has written this document. */
+  /** Takes in a document that another client has written. */
   private onReading(name: string, reading: Reading): void {
     const lane = this.lanes.get(name);
     if (!lane) {
@@ -302,7 +307,10 @@ export class DocumentStore implements LockStore {
     lane.closeIfIdle();
   }
 
-  /** Messages may have been lost. Owners that wait recheck, and those that hold learn from the document whether they still do. */
+  /**
+   * Messages may have been lost. Owners that wait recheck, and the documents of all holders are read again, so that these learn
+   * whether they still hold.
+   */
   private onGap(): void {
     this.notify({ kind: 'recheck', afterMs: 0 });
     const isReading = this.unread.size > 0;
@@ -315,7 +323,7 @@ export class DocumentStore implements LockStore {
       const part: Lane[] = [];
       for (const lane of this.unread) {
         part.push(lane);
-        // Before it is read, because a gap meanwhile makes it unread again.
+        // Remove it before the read, because a gap during the read adds it again.
         this.unread.delete(lane);
         if (part.length === READ_TOGETHER) break;
       }
@@ -336,7 +344,7 @@ export class DocumentStore implements LockStore {
     return this.context.keyPrefix + key;
   }
 
-  /** The listeners run later, as with a server, because a notification must not run inside the call of another client. */
+  /** Notifies the core in a microtask, so that, as with a server, its listeners never run inside the call of another client. */
   private notify(notification: Notification): void {
     if (notification.kind === 'granted') this.onToken(notification.lastToken);
     queueMicrotask(() => this.notifications$.next(notification));

@@ -12,11 +12,11 @@ import {
   type StoredWaiter,
 } from './document.js';
 
-/** First element of each document. Two releases of this library that write different formats refuse each other's documents. */
+/** First element of each document. A release of this library refuses documents in another format than its own. */
 const FORMAT = 1;
 
 type ClaimText = 'l' | 'x' | 's' | readonly [permits: number, weight: number];
-/** A number is a moment of the store's time. `+ms` counts from the write. `null` is a moment that never comes. */
+/** A moment as JSON. A number is a time of the store's clock, in ms. `+ms` counts from the write. `null` is a moment that never comes. */
 type MomentText = number | string | null;
 export type HolderText = readonly [
   owner: string,
@@ -42,11 +42,11 @@ type RequestText = readonly [
 export type WaiterText = readonly [...RequestText, until: MomentText, session?: string];
 type NoteText = readonly [...RequestText, waitMs: number, at: number];
 
-/** One row of a back end that cannot read documents itself. */
+/** A document in a row of a SQL table, for which `state` and `notes` are plain texts. */
 interface StoredRow {
-  /** `null` for a free document. */
+  /** The text of the document; `null` if it is free. */
   readonly state: string | null;
-  /** The notes, each as `noteText` wrote it, then `at` in microseconds and `],`. */
+  /** The notes, one behind the other: each as `noteText` wrote it, then its `at` in microseconds, then `],`. */
   readonly notes: string;
   readonly lastToken: number;
   /** Microseconds of the store's time when `state` was written. */
@@ -60,14 +60,17 @@ export function documentText(document: LockDocument): string | null {
 }
 
 /**
- * The text of the first grant of a free lock, for a back end that counts the tokens as it writes. First token 0 and last
- * token n stand for n tokens that end with `lastToken` of the row.
+ * The document of the first grant of a free lock, for a back end that assigns the tokens when it writes. In the text the first
+ * token is 0, and the last token n means: n tokens, of which the last is `lastToken` of the row.
  */
 export function takenText(request: AcquireRequest): string {
   return JSON.stringify([FORMAT, ...entriesText(takenBy(request))]);
 }
 
-/** The document of the first owner of a free lock. Its first token 0 stands for a token that only the back end knows. */
+/**
+ * The document of the first owner of a free lock. Its token is 0, because only the back end knows the first token, and its last
+ * token is the number of tokens.
+ */
 export function takenBy({ owner, claim, leaseMs, tokens }: AcquireRequest): LockDocument {
   return {
     holders: [{ owner, claim, token: 0, lastToken: tokens, until: { inMs: leaseMs } }],
@@ -75,7 +78,7 @@ export function takenBy({ owner, claim, leaseMs, tokens }: AcquireRequest): Lock
   };
 }
 
-/** The note without its end: the back end adds the microseconds of its time, and `],`. */
+/** The text of a note without its end. The back end appends the microseconds of its time, and `],`. */
 export function noteText(note: Note): string {
   return `${JSON.stringify([...requestText(note), Math.ceil(note.waitMs)]).slice(0, -1)},`;
 }
@@ -102,15 +105,15 @@ export function notesIn({ notes }: StoredRow, key: string): readonly StoredNote[
   );
 }
 
-/** The holders and the waiters, with their sessions if they have one. */
+/** The holders and the waiters as JSON values, with their sessions if they have any. */
 export function entriesText({ holders, queue }: LockDocument): readonly [HolderText[], WaiterText[]] {
   return [holders.map(holderText), queue.map(waiterText)];
 }
 
 /**
- * Reads back the text of `entriesText`. The ends of leases are left as that text has them.
+ * Reads back what `entriesText` has made. Ends of leases stay as they are written, absolute or relative.
  *
- * @param firstOf the first token of a grant of this many tokens, for an entry whose token is 0
+ * @param firstOf returns the first token of a grant of this many tokens, for an entry whose token is written as 0
  */
 export function entriesIn(
   holders: readonly HolderText[],
@@ -212,7 +215,9 @@ function claimIn(text: ClaimText): Claim {
 }
 
 /**
- * @param read may throw any error when another program wrote the data
+ * Parses what the store has for a key.
+ *
+ * @param read parses it, and may throw any error if another program wrote the data
  * @throws LockStoreError in place of that error
  */
 export function readStored<Content>(key: string, read: () => Content): Content {
@@ -225,7 +230,7 @@ export function readStored<Content>(key: string, read: () => Content): Content {
   }
 }
 
-/** JSON has no infinity. */
+/** JSON has no infinity, so `null` stands for it. */
 function finite(ms: number): number | null {
   return ms === Infinity ? null : ms;
 }
@@ -240,13 +245,13 @@ function momentIn(text: MomentText): Moment {
   return text ?? Infinity;
 }
 
-/** A JSON text with ASCII characters only, because the column of MySQL takes no others. */
+/** The text as JSON with ASCII characters only, because the column of MySQL takes no others. */
 export function asciiText(text: string): string {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
   return JSON.stringify(text).replace(/[^\x20-\x7e]/g, escaped);
 }
 
-/** Reads a text that `asciiText` has made. @returns `undefined` for any other text, because anybody may write a row */
+/** Reads a text that `asciiText` has made. @returns `undefined` for any other text: another program may have written the row */
 export function textIn(ascii: string): string | undefined {
   try {
     const text: unknown = JSON.parse(ascii);

@@ -8,25 +8,31 @@ import type { Holder, LockDocument, Note } from './document.js';
 import type { ActingClient, KeyState } from './key-state.js';
 
 /**
- * Ends the leases and tickets of this client's owners when their time is over. Only a back end that ends none by its own clock
- * needs this: `SessionLeases` in session.
+ * Ends the leases and tickets of this client's owners when their time is over. Needed only for a back end that does not end them
+ * by its own clock. Implemented by `SessionLeases` in `session/`.
  */
 export interface Leases {
   start(key: string, owner: string, ms: number): void;
   end(owner: string): void;
-  /** A request that prolongs the lease is about to be sent, so that it must not end meanwhile. */
+  /** Prolongs the lease here before the request that prolongs it is sent, so that this client does not end the lease meanwhile. */
   extend(owner: string, ms: number): void;
-  /** A waiting owner of this client was granted the lock. @returns until when the owner may believe in the grant */
+  /**
+   * Called when another client has granted a waiting owner of this client the lock. @returns until when, by our clock, the owner
+   * may believe in the grant
+   */
   onGranted(holder: Holder, told: { key: string; leaseMs: number; timed: TimedReading }): number;
-  /** The owner was granted the lock, or its renewal was answered. */
+  /** Called when the back end has replied to an acquire or a renewal that the owner holds. */
   onHeld(lease: LeaseStart): void;
-  /** The newest document of the key names these holders. */
+  /**
+   * Called with the holders in the newest document of the key. This client may have to end the lease of one of them that it does
+   * not know.
+   */
   onHolders(key: string, holders: readonly Holder[]): void;
-  /** @returns whether documents name owners of this client that must stay there until their time is over */
+  /** @returns whether documents still name owners of this client, which must stay there until their time is over */
   close(): Promise<boolean>;
 }
 
-/** A lease that begins, or begins again, maybe with another length. */
+/** The start of a lease, or its restart by a renewal, maybe with another length. */
 export interface LeaseStart extends Pick<Grant, 'token' | 'lastToken'> {
   readonly key: string;
   readonly owner: string;
@@ -34,7 +40,7 @@ export interface LeaseStart extends Pick<Grant, 'token' | 'lastToken'> {
   readonly sentAt: number;
 }
 
-/** The things that a client does for its leases. Implemented by `DocumentStore`. */
+/** What `Leases` needs from the client that it works for. Implemented by `DocumentStore`. */
 export interface LeaseClient {
   readonly clientId: string;
   readonly clock: Clock;
@@ -45,16 +51,16 @@ export interface LeaseClient {
   notify(notification: Notification): void;
 }
 
-/** Asks the client to release the owner in its document. */
+/** A lease that has run out. The client releases its owner in the document. */
 interface LeaseEnd {
   readonly key: string;
   readonly owner: string;
-  /** Asked again just before the document changes, because a renewal may have come first. */
+  /** Called again just before the document is changed, because a renewal may have come first. */
   readonly isOver: () => boolean;
   readonly onEnded: () => void;
 }
 
-/** Gives each write of a register its not-after, and learns the store's time from each reply. */
+/** A register with a clock: gives each write its not-after, and learns the store's time from each reply. */
 export class TimedRegister {
   constructor(private readonly context: TimedContext) {}
 
@@ -66,7 +72,7 @@ export class TimedRegister {
     return this.context.register.isRemote;
   }
 
-  /** @param requests the first one takes the lock if the document is free. Otherwise the ones that may wait leave notes. */
+  /** @param requests the first one takes the lock if the key is free. Otherwise those that are willing to wait leave notes */
   take(name: string, requests: Requests): Promise<TimedReply> {
     const { register, client } = this.context;
     const { minToken } = client;
@@ -75,7 +81,7 @@ export class TimedRegister {
     return this.write(requests, (notAfter) => register.take({ name, request, notes, minToken, notAfter }));
   }
 
-  /** Writes the changed state, if the document is still the known one. */
+  /** Writes the changed state, unless another client has written the document since it was read. */
   swap({ name, known, state, requests }: ChangedDocument): Promise<TimedReply> {
     const { document: next, lastToken, failOnUnreadNotes, notified } = state;
     const expected = known.reading;
@@ -97,20 +103,23 @@ export class TimedRegister {
   }
 
   /**
-   * A new connection has told the store's time. Whether the machine was suspended since `sentAt` is unknown, so no validity of a
-   * grant is computed from this time.
+   * Learns the store's time from a new connection. The machine may have been suspended since `sentAt`, and nobody can tell, so
+   * the time is marked as unfit for computing until when a grant is valid.
    */
   onTime(now: number, sentAt: number): void {
     const { serverClock, clock } = this.context;
     serverClock.learn(now, { now: sentAt, wallClockOffset: -Infinity }, clock.now());
   }
 
-  /** A reading that came without a request. */
+  /** Adds the times to a reading that came without a request. */
   arrived(reading: Reading): TimedReading {
     return { reading, sentAt: -Infinity, receivedAt: this.context.clock.now() };
   }
 
-  /** Until the reply, and without one until their not-after, the back end may execute the acquires that the write carries. */
+  /**
+   * Sends a write, and records in `owners` how long the back end may still execute the acquires in it: until the reply, or
+   * without one until their not-after.
+   */
   private async write(
     requests: readonly AcquireRequest[],
     send: (notAfter: () => number) => Promise<WriteReply>,
@@ -149,8 +158,8 @@ export class TimedRegister {
 export type Requests = readonly [AcquireRequest, ...AcquireRequest[]];
 
 /**
- * `isDone`: the write was executed. Otherwise the document is newer than the one that the write was for, or the write came
- * after its not-after.
+ * `isDone`: the write was executed. Otherwise another client has written first, and `timed` is the newer document, or the write
+ * came after its not-after.
  */
 export interface TimedReply {
   readonly isDone: boolean;
@@ -159,10 +168,10 @@ export interface TimedReply {
 
 interface ChangedDocument {
   readonly name: string;
-  /** The document that was changed. */
+  /** The document before the change. */
   readonly known: TimedReading;
   readonly state: KeyState;
-  /** The acquire requests that the new state may grant. */
+  /** The acquires in the batch, whose owners may hold the lock when the state is written. */
   readonly requests: readonly AcquireRequest[];
 }
 
@@ -175,30 +184,33 @@ interface TimedContext {
 }
 
 /**
- * REGISTER: what a back end must be able to do so that `DocumentStore` makes a lock of it. One document per name, changed
- * only by `take` and `swap`, each of which the back end executes atomically.
+ * REGISTER: what a back end must be able to do so that `DocumentStore` can make a lock store of it. It keeps one document per
+ * name. Only `take` and `swap` change a document, and the back end executes each of them atomically.
  *
- * A rejected promise carries a `LockStoreError` with the name as its key. With the reason `unknown` the write may have been
- * executed, or may still be, until `notAfter`.
+ * A rejected promise carries a `LockStoreError` with the name as its key. If its reason is `unknown`, the write may have been
+ * executed, or may still be executed until `notAfter`.
  */
 export interface Register {
   /** As `LockStore.address`. */
   readonly address?: string | undefined;
   /** As `LockStore.attempted`. */
   readonly attempted?: Promise<void> | undefined;
-  /** Longest time in ms that one request to the back end takes. A call may need several. */
+  /** The longest time in ms that one request to the back end takes. A call may need several requests. */
   readonly commandTimeoutMs: number;
   /**
-   * The longest initial lease of a grant that a notification carries, in ms; `Infinity` where no notification is ever lost.
-   * 0: its owner must confirm the grant before it believes in it.
+   * The longest initial lease, in ms, of a grant that its owner learns of by a notification. `Infinity` where no notification is
+   * ever lost. With 0 the owner must confirm the grant before it believes in it.
    */
   readonly initialLeaseMs: number;
-  /** A back end that lost its last writes could give fencing tokens out again: a client asks for larger ones than it has seen. */
+  /**
+   * Whether a crash of the back end may undo its last writes. It could then give out fencing tokens again, so a client asks for
+   * larger tokens than it has seen.
+   */
   readonly mayLoseWrites: boolean;
-  /** Each call costs a round trip: tasks are gathered, and a lane pauses after several lost swaps. */
+  /** Whether a call costs a round trip. If so, a lane gathers tasks into batches, and pauses after several lost swaps. */
   readonly isRemote: boolean;
 
-  /** The store listens to the documents that other clients write. Called once, before everything else. */
+  /** Called once, before everything else, with the listener for what other clients write. */
   listen(listener: RegisterListener): void;
   /**
    * Takes the lock if its document is free: no holders, no queue, no notes. Otherwise leaves the notes beside the document,
@@ -206,62 +218,65 @@ export interface Register {
    */
   take(take: Take): Promise<WriteReply>;
   /**
-   * Writes `next` if the document still has the version of `expected`; with `failOnUnreadNotes` only if there are no notes but those of
-   * `expected`. Keeps the notes that `expected` did not have. Replies with the document as it is now, written or not.
+   * Writes `next` if the document still has the version of `expected`, and keeps notes that `expected` does not have. With
+   * `failOnUnreadNotes` it writes only if there are no such notes. Replies with the document as it is now, written or not.
    */
   swap(swap: Swap): Promise<WriteReply>;
   read(name: string): Promise<Reading>;
-  /** Where no notification comes, the register reads this name from time to time and gives `onReading` what has changed. */
+  /**
+   * Says how urgently this client needs changes of the document. Where no notification comes, the register polls it accordingly,
+   * and passes what has changed to `onReading`. `undefined`: it need not poll any more.
+   */
   watch?(name: string, interest: PollPriority | undefined): void;
   /** As `LockStore.publishHolderEntry`. */
   publishHolderEntry(entry: HolderEntry): Promise<void>;
   /** As `LockStore.readHolderEntries`. */
   readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
-  /** Names of documents in the order of names. */
+  /** Names of documents, in order, one page at a time. */
   list(request: NameRequest): Promise<NamePage>;
-  /** Who ends the leases of the client's owners. Absent where the back end does, when their time is over. */
+  /** Makes the object that ends the leases of the client's owners. Absent where the back end ends them. */
   leasesOf?(client: LeaseClient): Leases;
-  /** True if the back end knows that this client is gone. */
+  /** Whether the back end knows that this client is gone. Absent where it cannot know. */
   isGone?(clientId: string): boolean;
-  /** @param hasEntries documents name owners of this client that must stay there until their time is over */
+  /** @param hasEntries documents still name owners of this client, which must stay there until their time is over */
   close(hasEntries: boolean): Promise<void>;
 }
 
 export interface RegisterListener {
-  /** Another client wrote the document or left a note beside it, and this client depends on it. */
+  /** Called when another client wrote the document or left a note beside it, if this client depends on that document. */
   onReading(name: string, reading: Reading): void;
   /**
-   * A new connection has told the store's time, in ms, before any request is sent on it. A register that refuses requests after
-   * their not-after must tell it, because a not-after counts from the time that was told last.
+   * Called with the store's time, in ms, when a connection was opened, before any request is sent on it. Required where the back
+   * end refuses requests after their not-after, because that moment is computed from the last time that is known here.
    */
   onTime(now: number, sentAt: number): void;
-  /** Notifications may have been lost, so all waiters must recheck. */
+  /** Called when notifications may have been lost, so that all waiters must recheck. */
   onGap(): void;
-  /** The session of this client is over: what its owners held is lost, and those that wait must enter the queue again. */
+  /** Called when the session of this client is over: what its owners held is lost, and those that wait must enter the queue again. */
   onSessionEnd?(): void;
 }
 
-/** How a client depends on a name: its owner holds, or has this place in the queue, 0 for the first. */
+/** How urgently a client needs changes of a document: one of its owners holds, or is at this place in the queue, 0 for the first. */
 export type PollPriority = 'held' | number;
 
 export interface NameRequest {
   readonly prefix: string;
-  /** `NamePage.after` of the page before; `undefined` for the first page, which may begin with the prefix itself. */
+  /** `NamePage.after` of the page before; `undefined` for the first page, which includes a document whose name is exactly the prefix. */
   readonly after: string | undefined;
-  /** How many names to look at. */
+  /** How many documents to look at for this page. */
   readonly most: number;
 }
 
-/** Names of documents. Free ones may be among them. */
+/** A page of names of documents. Some of the documents may be free. */
 export interface NamePage {
   readonly names: readonly string[];
-  /** Where the next page begins; `undefined` when there is none. */
+  /** `NameRequest.after` for the next page; `undefined` when there is none. */
   readonly after: string | undefined;
 }
 
 interface Late {
   /**
-   * The store's time, in ms, after which the back end refuses the request. The register calls it just before it sends the
+   * The store's time, in ms, after which the back end must refuse the request. The register calls this just before it sends the
    * request. The first call computes the moment, and later calls return the same one.
    */
   readonly notAfter: () => number;
@@ -272,7 +287,7 @@ export interface Take extends Late {
   readonly request: AcquireRequest;
   /** The fencing tokens of the grant are larger than this. */
   readonly minToken: number;
-  /** The notes of the requests that wait, which the register leaves beside a document that is not free. */
+  /** The notes of the requests that are willing to wait. The register leaves them beside the document if it is not free. */
   readonly notes: readonly Note[];
 }
 
@@ -282,22 +297,22 @@ export interface Swap extends Late {
   readonly next: LockDocument;
   readonly lastToken: number;
   readonly failOnUnreadNotes: boolean;
-  /** The clients to notify. They get the document. */
+  /** The clients to notify of the write. Each gets the document. */
   readonly notified: readonly string[];
-  /** Nothing is granted or prolonged by this write, so that a crash of the back end may undo it. */
+  /** The write grants and prolongs nothing, so it does no harm if a crash of the back end undoes it. */
   readonly mayBeForgotten: boolean;
 }
 
 export interface WriteReply {
   /**
-   * The write was executed: after a take its owner is the only holder. `false`: the document was not as expected, or the
-   * request came after its not-after.
+   * Whether the write was executed. After a take the owner is then the only holder. `false`: the document was not as expected, or
+   * the request came after its not-after.
    */
   readonly isDone: boolean;
   readonly reading: Reading;
 }
 
-/** @param reason `unready` for a write that was not sent; otherwise it may have been executed before the end */
+/** @param reason `unready` for a write that was not sent; `unknown` for one that may have been executed before the session ended */
 export function sessionEndedError(key: string, reason: 'unready' | 'unknown'): LockStoreError {
   const message = `The session of this client ended while it used the lock "${key}". What was held is lost. Try again.`;
   return new LockStoreError(message, key, reason);

@@ -28,24 +28,24 @@ import { describeGiven } from '../port/option-checks.js';
 const NO_ENTRY: Entry = { version: 0, document: FREE, notes: [], lastToken: 0 };
 const MIN_SWEEP = 256;
 
-/** The documents that all clients of one memory store share. Free documents are deleted. */
+/** The documents that all clients of one memory store share. A document that becomes free is deleted. */
 export class MemoryDocuments {
-  /** By client. One that has closed has none. */
+  /** The listener of each open client, by its id. */
   readonly listeners = new Map<string, RegisterListener>();
   readonly holderEntries = new Map<string, { readonly text: string; readonly until: number }>();
   private readonly entries = new Map<string, Entry>();
-  /** The last fencing token of all names, because documents that are free are deleted. */
+  /** The last fencing token of all names together, because the documents of free keys are deleted. */
   private lastToken: number;
   private lastVersion = 0;
   private lastNoteAt = 0;
   private nextSweep = MIN_SWEEP;
 
-  /** @param startedAt wall-clock ms: tokens start from it, so that they grow across restarts of the process */
+  /** @param startedAt wall-clock time in ms. Tokens start from it, so that they grow across restarts of the process */
   constructor(startedAt: number) {
     this.lastToken = startedAt * 1000;
   }
 
-  /** In the order of names. */
+  /** The names behind `after` that begin with `prefix`, in order. */
   namesAfter({ prefix, after }: NameRequest): readonly string[] {
     const isNext = (name: string) => name.startsWith(prefix) && (after === undefined || name > after);
     return [...this.entries.keys()].filter(isNext).sort();
@@ -87,7 +87,7 @@ export class MemoryDocuments {
     for (const client of clients) this.listeners.get(client)?.onReading(name, this.read(name, now));
   }
 
-  /** Deletes documents whose leases are all over, because no later call may ever ask for them. */
+  /** Deletes documents whose leases have all expired. Without this they could stay for ever, because nobody may use their keys again. */
   private sweep(now: number): void {
     for (const [name, { document, notes }] of this.entries) {
       const isUsed = [...document.holders, ...document.queue].some(({ until }) => !isOver(until, now));
@@ -96,13 +96,13 @@ export class MemoryDocuments {
     this.nextSweep = 2 * this.entries.size + MIN_SWEEP;
   }
 
-  /** The time in µs. Each call returns a larger number than the one before. */
+  /** The time in microseconds. Each call returns a larger number than the one before. */
   private noteAt(now: number): number {
     return (this.lastNoteAt = Math.max(this.lastNoteAt + 1, Math.floor(now * 1000)));
   }
 }
 
-/** A register in the memory of this process. It loses no notification, and knows which clients are closed. */
+/** A register in the memory of this process. No notification is ever lost here, and the register knows which clients are closed. */
 export class MemoryRegister implements Register {
   readonly commandTimeoutMs = 1;
   readonly initialLeaseMs = Infinity;
@@ -190,11 +190,11 @@ interface Entry {
 }
 
 /**
- * Locks in the memory of this process, one thread of it: the embedded default, and all that tests need.
+ * Locks in the memory of one thread of this process: the default store, and all that tests need.
  *
- * Excludes callers of this thread only: worker threads, as those of Piscina, share no memory, and so no locks. Registrations and
- * applications that are given the result of the same call share their locks. The results of two calls share nothing. Order,
- * tokens and expiry are those of Redis.
+ * It excludes callers of this thread only. Worker threads, such as those of Piscina, share no memory, and so no locks.
+ * Registrations and applications that are given the result of the same call share their locks. The results of two calls share
+ * nothing. Order, tokens and expiry are as on Redis.
  *
  * @example
  * ```ts
