@@ -6,21 +6,21 @@ import type { Grant } from '../port/lock-store.js';
 import { leaseValidity, SILENT_WAITER_MS } from '../port/timing.js';
 
 /**
- * The leases and tickets of this client's owners, for a back end that ends none itself. It keeps them as long as the session
- * lasts, so this client must end each of them when its time is over.
+ * Ends the leases and tickets of this client's owners, for a back end that ends none itself and keeps them as long as the session
+ * lasts.
  */
 export class ClientSideExpiry {
   private readonly leases = new Map<string, Lease>();
-  /** The owner of the adopted entry of each key. */
+  /** For each key, the owner of its adopted entry (see `adopt`). */
   private readonly adopted = new Map<string, string>();
-  /** How long an adopted entry stays, in case the reply to a request of its owner is still under way. */
+  /** How long an adopted entry stays, in ms: a reply to a request of its owner may still be on its way. */
   private adoptedMs = SILENT_WAITER_MS;
   private firesAt = Infinity;
   private cancel = (): void => undefined;
   private readonly ending = new Set<string>();
   private onEnded = (): void => undefined;
 
-  /** @param release ends the lease in the back end; called when the lease is over, and every `retryMs` until `end` is called */
+  /** @param release ends the lease in the back end; called when the lease has run out, and again every `retryMs` until `end` is called */
   constructor(
     private readonly clock: Clock,
     private readonly retryMs: number,
@@ -34,8 +34,9 @@ export class ClientSideExpiry {
   }
 
   /**
-   * Starts a lease for an entry whose owner has none here. If no reply starts another one meanwhile, this client ends the entry
-   * like a silent waiter. Most such entries were released meanwhile, so one for each key at a time is enough.
+   * Starts a lease for an owner of this client that a document names, and that has no lease here. Unless a reply starts its real
+   * lease meanwhile, this client then ends the entry, as a store drops a waiter that no longer rechecks. Most such entries have
+   * been released since the document was written, so one for each key at a time is enough.
    */
   adopt(key: string, owner: string): void {
     if (this.leases.has(owner) || this.adopted.has(key)) return;
@@ -43,13 +44,13 @@ export class ClientSideExpiry {
     this.start(key, owner, this.adoptedMs);
   }
 
-  /** This client closes, so adopted entries end at once. */
+  /** Ends all adopted entries at once. Called when this client closes. */
   endAdopted(): void {
     this.adoptedMs = 0;
     for (const [key, owner] of this.adopted) this.start(key, owner, 0);
   }
 
-  /** A request that prolongs the lease is about to be sent, so that it must not end meanwhile. */
+  /** Prolongs the lease here before the request that prolongs it is sent, so that this client does not end the lease meanwhile. */
   extend(owner: string, ms: number): void {
     const lease = this.leases.get(owner);
     if (lease) lease.endsAt = Math.max(lease.endsAt, this.clock.now() + ms);
@@ -68,14 +69,14 @@ export class ClientSideExpiry {
     return lease !== undefined && lease.endsAt <= this.clock.now();
   }
 
-  /** Resolves when the leases that end within `ms` have ended. */
+  /** Resolves when all leases that run out within `ms` have been ended in the back end. */
   whenEnded(ms: number): Promise<void> {
     const until = this.clock.now() + ms;
     for (const [owner, { endsAt }] of this.leases) if (endsAt <= until) this.ending.add(owner);
     return this.ending.size === 0 ? Promise.resolve() : new Promise((resolve) => (this.onEnded = resolve));
   }
 
-  /** @returns whether leases were left */
+  /** @returns whether there are leases that were not ended */
   stop(): boolean {
     this.cancel();
     this.firesAt = -Infinity;
@@ -106,17 +107,17 @@ interface Lease {
   endsAt: number;
 }
 
-/** `close` waits this long, in ms, for the last leases of its owners to end. The session ends the others. */
+/** How long `close` waits, in ms, for the leases of its owners to run out and be ended. The end of the session ends the others. */
 export const LAST_LEASES_MS = 1000;
 
 /**
- * Leases where the back end ends none: it keeps what a client writes for as long as the client's session. So the client ends
- * the leases of its own owners, and its holders believe in them for no longer than in the session.
+ * The leases of one client, in a back end that keeps what a client writes for as long as its session lasts. The client ends the
+ * leases of its own owners, and its holders believe in them for no longer than the session certainly lasts.
  */
 export class SessionLeases extends ClientSideExpiry implements Leases {
   private readonly bound: SessionBoundLeases;
 
-  /** @param sessionUntil until when, on our clock, the session stays for certain */
+  /** @param sessionUntil returns until when, by our clock, the session certainly lasts */
   constructor(
     private readonly client: LeaseClient,
     sessionUntil: () => number,
@@ -149,7 +150,7 @@ export class SessionLeases extends ClientSideExpiry implements Leases {
     this.bound.start(lease);
   }
 
-  /** While its session lives, only this client can end the leases of its owners. So it adopts those that it finds in a document. */
+  /** Adopts the owners of this client that a document names. While the session lives, only this client can end their leases. */
   onHolders(key: string, holders: readonly Holder[]): void {
     const { clientId } = this.client;
     for (const { owner } of holders) if (clientOf(owner) === clientId) this.adopt(key, owner);
@@ -163,18 +164,19 @@ export class SessionLeases extends ClientSideExpiry implements Leases {
   }
 }
 
-/** How many times in the length of a session this client tells its holders until when they may believe in their leases. */
+/** How many times in the length of a session this client notifies its holders of how long they may believe in their leases. */
 const TOLD_PER_SESSION = 12;
 
 /**
- * The leases of this client under a session. A holder must not believe in its lease for longer than in the session. So this
- * notifies it of its grant again, under the same token, as keep-alives prolong the session.
+ * Leases that end later than the session certainly lasts. A holder must not believe in its lease for longer than in the session.
+ * So each time keep-alives have prolonged the session, this notifies the holder of its grant again, with the same token and a
+ * later end.
  */
 export class SessionBoundLeases {
   private readonly leases = new Map<string, BoundLease>();
   private cancel: (() => void) | undefined;
 
-  /** @param sessionUntil until when, on our clock, the session stays for certain */
+  /** @param sessionUntil returns until when, by our clock, the session certainly lasts */
   constructor(
     private readonly client: Pick<LeaseClient, 'clock' | 'watchdogTimeoutMs' | 'holds' | 'notify'>,
     private readonly sessionUntil: () => number,
@@ -222,7 +224,7 @@ export class SessionBoundLeases {
 
 interface BoundLease extends Pick<Grant, 'token' | 'lastToken'> {
   readonly key: string;
-  /** End of the validity, if the session lasts. */
+  /** Until when the holder may believe in the lease, if the session lasts that long. */
   readonly endsAt: number;
   toldUntil: number;
 }

@@ -1,4 +1,5 @@
-// Documents on etcd and ZooKeeper, where a lock lasts as long as the session of its client: docs/document-stores.md#sessions-etcd-and-zookeeper
+// Documents on etcd and ZooKeeper, where a lock lasts no longer than the session of its client:
+// docs/document-stores.md#sessions-etcd-and-zookeeper
 import { type Chance, randomMs, systemChance } from '../common/clock.js';
 import type { Clock } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
@@ -30,12 +31,12 @@ import {
   takenTextUnder,
 } from './text.js';
 
-/** The most characters in all messages of one write. Longer messages are replaced by ones that only name the document. */
+/** The most characters in all messages of one write together. If they are longer, each message only names the document. */
 const MAX_MESSAGE_LENGTH = 128 * 1024;
 
 const NO_CONTENT = { document: { holders: [], queue: [] }, lastToken: undefined };
 
-/** Documents in a coordination service. An entry in one counts no longer than the session of its owner's client. */
+/** Documents in a coordination service. An entry in a document counts no longer than the session of its owner's client lasts. */
 export class SessionRegister implements Register {
   readonly initialLeaseMs = 0;
   readonly mayLoseWrites = false;
@@ -47,9 +48,9 @@ export class SessionRegister implements Register {
   private readonly sweeper: SessionSweeper;
   private readonly clock: Clock;
   private session: Session | undefined;
-  /** The newest revision that this client has seen: the next write has a larger one, unless an older state was restored. */
+  /** The newest revision that this client has seen. The next write gets a larger one, unless a backup was restored. */
   private revision = 0;
-  /** The revision of the last reply. Smaller than `revision` after an older state was restored. */
+  /** The revision of the last reply. It is smaller than `revision` after a backup was restored. */
   private lastReplyRevision = 0;
   private listener: RegisterListener | undefined;
   private sessionEnds = 0;
@@ -106,7 +107,7 @@ export class SessionRegister implements Register {
     const { name, expected, next, lastToken, failOnUnreadNotes, notified } = swap;
     const { sessionEnds } = this;
     const session = await this.sessionFor(name);
-    // Locks that were held under the last session are lost, and must not be written as held under the next one.
+    // What was held under the last session is lost. Do not write it as held under the new one.
     if (sessionEnds !== this.sessionEnds) throw sessionEndedError(name, 'unready');
     if (this.remembered.isOld(name)) {
       const reading = await this.read(name);
@@ -115,8 +116,9 @@ export class SessionRegister implements Register {
     swap.notAfter();
     const text = documentTextUnder(next, lastToken, session.id);
     const { notesRead, notes, nextTicket } = expected;
-    // A document that is made anew takes its token from the revision of that write. The revision must be larger than `lastToken`,
-    // so compare with one that the back end has now: those from before a restore may come again only much later.
+    // A document that is created anew takes its tokens from the revision of that write, which must therefore be larger than
+    // `lastToken`. Compare with a revision that the back end has now: after a restore, it may be long before it reaches those
+    // that it had before.
     const mayDelete = isFree(next) && lastToken <= this.lastReplyRevision;
     const message = { name, text, notesRead, notes: [], nextTicket };
     const { isDone, row } = await this.backend.swap({
@@ -148,7 +150,7 @@ export class SessionRegister implements Register {
     return new SessionLeases(client, () => this.session?.validUntil ?? -Infinity);
   }
 
-  /** The client ends a holder entry by a timer, as it ends leases. If it crashes, its session ends it. */
+  /** Publishes the entry, and removes it by a timer after `leaseMs`. If this client crashes, the end of its session removes it. */
   async publishHolderEntry({ clientId, text, leaseMs }: HolderEntry): Promise<void> {
     const session = await this.sessionFor(undefined);
     this.cancelHolderEntry();
@@ -190,11 +192,11 @@ export class SessionRegister implements Register {
     try {
       this.listener?.onReading(row.name, this.readingOf(row, this.session, true));
     } catch {
-      // The mailbox has a text that this release has not written.
+      // This release has not written the text. Ignore it.
     }
   }
 
-  /** Notifies the clients of the holders that others wait. */
+  /** Notifies the clients of the holders that others wait for the key. */
   private tellHolders(row: DocumentRow, { document }: Reading): void {
     const clients = clientsOf(document.holders);
     if (clients.length === 0) return;
@@ -202,13 +204,16 @@ export class SessionRegister implements Register {
     this.backend.tell(messagesTo(clients, message.length, { name: row.name, text: () => message }));
   }
 
-  /** Asks the back end about the sessions in the document of which this client does not know whether they are over. */
+  /**
+   * Makes a reading of a row. First asks the back end about those sessions in the row of which this client does not know whether
+   * they are over.
+   */
   private async knownReadingOf(row: DocumentRow, session: Session): Promise<Reading> {
     const { document, notes } = this.readingOf(row, session);
-    // The back end tells this client when its own session ends.
+    // Leave out our own session: the back end tells this client when it ends.
     const unknown = this.knowledge.unknownIn(document, notes).filter((id) => id !== session.id);
     if (unknown.length > 0) {
-      // Without an answer the sessions count as alive, and the next recheck asks again.
+      // If the back end does not answer, the sessions count as alive, and the next recheck asks again.
       const ended = new Set(await this.backend.endedAmong(unknown).catch(() => []));
       for (const each of unknown) this.knowledge[ended.has(each) ? 'onEnd' : 'onAlive'](each);
     }
@@ -244,7 +249,7 @@ export class SessionRegister implements Register {
   }
 }
 
-/** Sends each client the document, or only its name if all copies together are too long for one write. */
+/** Makes a message for each client: the document, or only its name if all copies together are too long for one write. */
 function messagesTo(
   clients: readonly string[],
   length: number,
@@ -254,37 +259,37 @@ function messagesTo(
   return { name, clients, text: isShort ? () => shortMessageText(name) : text };
 }
 
-/** Each process sweeps at its own random times, in ms. */
+/** How long a process waits before each of its sweeps, at random, in ms. */
 const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
 /**
- * A document is deleted when it was not written for this long, in ms. By then no client relies on its version
- * (`SessionBackend.believedMs`).
+ * The sweeper deletes a document that nobody holds or waits for after it has seen it unchanged for this long, in ms. By then no
+ * client relies on its version any more (`SessionBackend.believedMs`).
  */
 export const SWEPT_AFTER_MS = 10 * 60_000;
-/** How many documents the sweeper remembers, and how many it reads or deletes at a time. */
+/** How many documents the sweeper remembers as idle, and how many it reads or deletes at a time. */
 const MAX_IDLE = 50_000;
 const TOGETHER = 100;
 
 /**
- * Deletes documents that nobody holds or waits for: a free document, or one whose sessions are all over. A document
- * is deleted when this process has found it unchanged twice, at least ten minutes apart by its own clock.
+ * Deletes documents that nobody holds or waits for: free ones, and those whose sessions are all over. It deletes a document that
+ * this process has found unchanged twice, at least ten minutes apart by its own clock.
  *
- * Only the client whose session has the least id sweeps. The other clients read that id and do nothing else.
+ * Only the client with the least session id sweeps. The other clients read that id and do nothing else.
  */
 export class SessionSweeper {
   private readonly idle = new Map<string, Idle>();
-  /** The name after which the next sweep begins. */
+  /** The name behind which the next sweep begins; `undefined` for the first name. */
   private after: string | undefined;
   private cancel = (): void => undefined;
 
-  /** @param ownSession the id of the session of this client, while there is one */
+  /** @param ownSession returns the id of this client's session, if it has one */
   constructor(
     private readonly backend: SweptBackend,
     private readonly clock: Clock,
     private readonly ownSession: () => string | undefined,
   ) {}
 
-  /** A sweep that fails is not repeated, because the next one does the same work. */
+  /** Sweeps from now on, from time to time. A sweep that fails is not repeated, because the next one does the same work. */
   start(chance: Chance): void {
     this.cancel = this.clock.after(randomMs(chance, SWEEP_MS), () => {
       this.start(chance);
@@ -296,7 +301,7 @@ export class SessionSweeper {
     this.cancel();
   }
 
-  /** Forgets what was seen, because after a restore of the back end an earlier write may be there again. */
+  /** Forgets which documents were idle: a restore of the back end may have brought an earlier state of them back. */
   forget(): void {
     this.idle.clear();
   }
@@ -321,7 +326,10 @@ export class SessionSweeper {
     if (row.writtenAt === writtenAt && (await this.isIdle(row))) await this.backend.remove(row);
   }
 
-  /** A document made anew takes its tokens from the next revision, so a document with a larger last token is not idle. */
+  /**
+   * Whether nobody holds the lock or waits for it, and its document may be deleted. A document that is created anew takes its
+   * tokens from the next revision, so one with a larger last token must stay.
+   */
   private async isIdle({ name, text, writtenAt, revision, notes }: DocumentRow): Promise<boolean> {
     if (text === null || notes.length > 0) return false;
     const { document, lastToken } = contentOf(text, writtenAt, name);
@@ -337,7 +345,7 @@ type SweptBackend = Pick<SessionBackend, 'firstSession' | 'list' | 'read' | 'end
 interface Idle {
   /** The revision that wrote the document. */
   readonly writtenAt: number;
-  /** Our time when it was seen first. */
+  /** When the sweeper first saw this state, by our clock. */
   readonly since: number;
 }
 
@@ -346,7 +354,10 @@ async function inParts<Item>(items: readonly Item[], work: (item: Item) => Promi
     await Promise.all(items.slice(at, at + TOGETHER).map((item) => work(item).catch(passOver)));
 }
 
-/** The sweep goes on behind a document that this client may not read, or that another program has written. */
+/**
+ * Lets the sweep go on after an error about one document: this client may not read it, or another program has written it. @throws
+ * any other error
+ */
 function passOver(error: unknown): void {
   const isOfDocument =
     error instanceof LockStoreError ? error.reason === 'refused' : error instanceof LockKeyError;

@@ -9,11 +9,11 @@ import {
 import type { DocumentRow, SeenDocument } from './backend.js';
 
 /**
- * The facts about documents that this client remembers for its next take and swap.
+ * What this client remembers of documents for its next take and swap:
  *
- * - The version of a free document. A take replaces the document without reading it first.
- * - The last token. Tokens grow even if somebody deletes the document by hand and another client, which does not know its last
- *   token, makes it anew.
+ * - The version of a free document, so that a take can replace the document without reading it first.
+ * - The last token, so that tokens grow even if somebody deletes the document by hand, and another client, which does not know
+ *   its last token, creates it anew.
  */
 export class RememberedDocuments {
   private readonly documents = new Map<string, RememberedDocument>();
@@ -24,7 +24,7 @@ export class RememberedDocuments {
     private readonly believedMs = Infinity,
   ) {}
 
-  /** The document as it was seen last, if that may still be so. */
+  /** The document as it was seen last; `undefined` if that was too long ago to rely on its version. */
   seen(name: string): SeenDocument | undefined {
     return this.isOld(name) ? undefined : this.documents.get(name);
   }
@@ -34,17 +34,18 @@ export class RememberedDocuments {
     return Math.max(lastToken, earlierToken);
   }
 
-  /** True if the document was read too long ago for its version to be believed. */
+  /** Whether the document was read too long ago to rely on its version. */
   isOld(name: string): boolean {
     const found = this.documents.get(name);
     return found !== undefined && found.since <= this.now() - this.believedMs;
   }
 
-  /** @returns the last token that this client knows of */
+  /** Remembers a document that was read, written or received in a message. @returns the last token that this client knows of */
   see({ row, isFree, lastToken, isMessage = false }: Reading): number {
     const { name, version, notesRead, nextTicket, writtenAt, createdAt = 0 } = row;
     const known = this.documents.get(name);
-    // Compares revisions, because a document that was deleted and made anew may have the version of an older one.
+    // Compare revisions and not versions, because a document that was deleted and created anew may have the version of an older
+    // one.
     if (isMessage && writtenAt < (known?.writtenAt ?? 0)) return this.lastTokenOf(name);
     const isSame = lastToken !== undefined && createdAt <= (known?.writtenAt ?? Infinity);
     const { earlierToken = 0 } = known ?? {};
@@ -64,21 +65,24 @@ export class RememberedDocuments {
     return this.lastTokenOf(name);
   }
 
-  /** This client has deleted the document. It does so only if no token was larger than the revision. */
+  /**
+   * Forgets a document that this client has deleted. It deletes only a document whose tokens are no larger than the revision, and
+   * the tokens of a new document are larger than that.
+   */
   onDeleted(name: string): void {
     this.documents.delete(name);
   }
 
   /**
-   * The session is over, maybe because a backup was restored. Versions then count on from an earlier one and may come again, so
-   * each document is read before it is replaced.
+   * Stops relying on all versions. The session may be over because a backup was restored. Versions then count on from an earlier
+   * one and may come again, so each document must be read before it is replaced.
    */
   onSessionEnd(): void {
     for (const [name, document] of this.documents)
       this.documents.set(name, { ...document, since: -Infinity });
   }
 
-  /** The time of this client; 0 where a version is believed for ever, because it is never used again. */
+  /** Our time; 0 where a version is never used again, because it does not matter there when a document was seen. */
   private now(): number {
     return this.believedMs === Infinity ? 0 : this.clock.now();
   }
@@ -86,34 +90,40 @@ export class RememberedDocuments {
 
 interface RememberedDocument extends SeenDocument {
   readonly lastToken: number;
-  /** The last token of a document of this name that somebody has deleted by hand. */
+  /** The last token of an earlier document of this name, which somebody deleted by hand. */
   readonly earlierToken: number;
-  /** The revision of the write that wrote it. */
+  /** The revision of the write that wrote the document. */
   readonly writtenAt: number;
-  /** Our time of the reading. */
+  /** When this client read the document, by our clock. */
   readonly since: number;
 }
 
 interface Reading {
   readonly row: DocumentRow;
-  /** The lock has no holder, no waiter and no note. */
+  /** Whether the lock has no holder, no waiter and no note. */
   readonly isFree: boolean;
   /** `undefined` for a document that does not exist. */
   readonly lastToken: number | undefined;
-  /** The row is a message, which may have been under way for long. */
+  /** The row came in a message, which may have been on its way for long. */
   readonly isMessage?: boolean;
 }
 
-/** How long, in ms, a session that was alive counts as alive before the client asks again. */
+/** How long, in ms, a session that was found alive counts as alive. After that the client asks the back end again. */
 export const ALIVE_MS = 1000;
-/** How many sessions, grants and documents are remembered, each. The client asks again for those that it has forgotten. */
+/**
+ * The most entries of each map here: sessions, unconfirmed grants, documents. The oldest are forgotten, and learned anew when
+ * they are needed.
+ */
 const MAX_REMEMBERED_SESSIONS = 10_000;
 
-/** Which sessions are over, and since when this client has seen a grant that its owner has not confirmed. */
+/**
+ * What this client knows of sessions and grants: which sessions are over, and since when it has seen each grant that its owner
+ * has not confirmed.
+ */
 export class SessionKnowledge {
   private readonly ended = new Set<string>();
   private readonly aliveAt = new Map<string, number>();
-  /** The grants that their owners have not confirmed yet, by owner. */
+  /** Grants that their owners have not confirmed yet, by owner id. */
   private readonly unconfirmed = new Map<string, SeenGrant>();
 
   constructor(private readonly clock: Clock) {}
@@ -130,7 +140,7 @@ export class SessionKnowledge {
     forgetOldest(this.aliveAt);
   }
 
-  /** The sessions in a document of which this client does not know whether they are over. */
+  /** The sessions in a document of which this client does not know, or no longer knows, whether they are over. */
   unknownIn({ holders, queue }: LockDocument, notes: readonly StoredNote[]): readonly string[] {
     const since = this.clock.now() - ALIVE_MS;
     const sessions = [...holders, ...queue, ...notes].flatMap(({ session }) => session ?? []);
@@ -139,7 +149,7 @@ export class SessionKnowledge {
     );
   }
 
-  /** The document as this client judges it: entries of sessions that are over have expired. */
+  /** The document with what this client knows: entries of ended sessions, and grants that were not confirmed in time, have expired. */
   judge({ holders, queue }: LockDocument): LockDocument {
     return {
       holders: holders.map((holder) => this.judgeHolder(holder)),
@@ -151,7 +161,10 @@ export class SessionKnowledge {
     return session !== undefined && this.ended.has(session);
   }
 
-  /** The lease of an unconfirmed grant is the time left to confirm it, so that the waiters recheck when that is over. */
+  /**
+   * Makes the holder expire if its session is over, or if it has not confirmed its grant in time. Until then its lease is the
+   * time that is left to confirm, so that waiters recheck at the end of that.
+   */
   private judgeHolder(holder: Holder): Holder {
     if (this.hasEnded(holder)) return { ...holder, until: -Infinity };
     if (!holder.isUnconfirmed) {
@@ -162,7 +175,7 @@ export class SessionKnowledge {
     return leftMs > 0 ? { ...holder, leaseMs: Math.ceil(leftMs) } : { ...holder, until: -Infinity };
   }
 
-  /** An owner whose grant was taken back may be granted the lock again, with another token. */
+  /** Since when this client has seen the grant. Compares tokens: an owner whose grant was taken back may be granted the lock again. */
   private sinceOf({ owner, token }: Holder): number {
     const seen = this.unconfirmed.get(owner);
     if (seen?.token === token) return seen.since;
@@ -179,7 +192,7 @@ interface SeenGrant {
   readonly since: number;
 }
 
-/** Keeps the entries that were set last. */
+/** Deletes the entry that was set first, if there are too many. */
 function forgetOldest(entries: Map<string, unknown> | Set<string>): void {
   if (entries.size <= MAX_REMEMBERED_SESSIONS) return;
   const [oldest] = entries.keys();

@@ -13,18 +13,18 @@ import {
 import type { AcquireRequest } from '../port/lock-store.js';
 import type { DocumentRow, NoteRow } from './backend.js';
 
-/** First element of each document. Two releases of this library that write different formats refuse each other's documents. */
+/** First element of each document. A release of this library refuses documents in another format than its own. */
 const FORMAT = 1;
 
 type DocumentText = readonly [format: number, lastToken: number, holders: HolderText[], queue: WaiterText[]];
 
-/** A document as its text says. Each `until` is infinite, as only the reader knows which sessions are over. */
+/** What the text of a document says. Each `until` is infinite, because only the reader knows which sessions are over. */
 interface TextContent {
   readonly document: LockDocument;
   readonly lastToken: number;
 }
 
-/** @param session the session of the writer, which new entries get */
+/** @param session the session of the client that writes, for entries that have none yet */
 export function documentTextUnder(
   { holders, queue }: LockDocument,
   lastToken: number,
@@ -42,8 +42,8 @@ export function documentTextUnder(
 }
 
 /**
- * The document of a lock that was free. First token 0 stands for the revision of the write, or for the one after
- * `lastToken` if that is larger.
+ * The document of the first grant of a free lock. Its first token is written as 0, which stands for the revision of the write, or
+ * for `lastToken + 1` if that is larger.
  */
 export function takenTextUnder(request: AcquireRequest, lastToken: number, session: string): string {
   return documentTextUnder(takenBy(request), lastToken, session);
@@ -89,7 +89,7 @@ function contentIn(text: string, writtenAt: number, key: string): TextContent {
   };
 }
 
-/** A text has the length of the lease in place of its end, because the session or the client ends the lease. */
+/** The length of the lease, which the text has in place of its end, because the session or the client ends the lease. */
 function leaseOf({ until, leaseMs = Infinity }: Holder): Holder['until'] {
   return typeof until === 'object' ? until : { inMs: leaseMs };
 }
@@ -100,21 +100,21 @@ function checked<Entry extends { readonly owner: string; readonly session?: stri
   throw new TypeError('an owner or a session is no text');
 }
 
-/** First element of each message. A client ignores messages of another format, and its waiters recheck. */
+/** First element of each message. A client ignores a message in another format, and its waiters find what they need by their rechecks. */
 const MESSAGE_FORMAT = 1;
 
-/** A document as it is after a write. 0 as version, or as `writtenAt`, stands for the order of the message. */
+/** A message with a document as it is after a write. 0 as `version` or as `writtenAt` stands for the order of the message. */
 export function messageText(row: Omit<DocumentRow, 'revision'>): string {
   const { name, version, writtenAt, notesRead, text, notes, nextTicket } = row;
   return JSON.stringify([MESSAGE_FORMAT, name, { version, writtenAt, notesRead, text, notes, nextTicket }]);
 }
 
-/** A message for many clients at once: the document has changed, and each client reads it. */
+/** A message that is short enough to send to many clients at once: the document has changed, and each client reads it. */
 export function shortMessageText(name: string): string {
   return JSON.stringify([MESSAGE_FORMAT, name]);
 }
 
-/** @returns the name alone for a short message, `undefined` for what this release has not written */
+/** @returns the document in the message; only its name for a short message; `undefined` for a text that this release has not written */
 export function messageIn(message: string, order: number): DocumentRow | string | undefined {
   let content: unknown;
   try {
