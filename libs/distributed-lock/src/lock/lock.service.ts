@@ -114,15 +114,15 @@ export class LockService {
   /**
    * Runs `work` under the lock, and releases the lock when `work` has ended or failed.
    *
-   * A stream that `work` gives (an async generator, a `ReadableStream`, a `Readable`, a `Response` with a body) holds the
-   * lock until it has ended, or its reader has left it: read it, or cancel it. An Observable is refused.
+   * If `work` returns a stream (an async generator, a `ReadableStream`, a `Readable`, a `Response` with a body), the lock is held until
+   * the stream has ended or its reader has left it: read it, or cancel it. An Observable is refused.
    *
-   * Settles as `work` does, and does not wait until the store has the release: the next holder may start before or after the
-   * code behind `await withLock(…)` runs. Await `close()` before `process.exit()`, which would throw away a release that is not
-   * sent yet, so that the key stays taken for a lease.
+   * Settles as `work` does, without waiting for the store to confirm the release: the next holder may start before or after the code
+   * behind `await withLock(…)` runs. Await `close()` before `process.exit()`. Otherwise a release that has not been sent yet is thrown
+   * away, and the key stays taken for a lease.
    *
-   * If the lock is lost before `work` ends, `lock.signal` aborts at once, and a call whose work still succeeds rejects with
-   * `LockLostError` unless `onLost` is `'ignore'`. The error of `work` always wins.
+   * If the lock is lost before `work` ends, `lock.signal` aborts at once. If `work` succeeds all the same, the call rejects with
+   * `LockLostError` unless `onLost` is `'ignore'`. An error of `work` always takes precedence.
    *
    * @throws LockWaitTimeoutError when the key is not free within `waitMs`
    * @throws LockLostError when the lock was lost before `work` ended
@@ -168,7 +168,7 @@ export class LockService {
   }
 
   /**
-   * As `acquire`, but returns `null` when the key is not free. Asks once; with `waitMs` in its options, waits that long.
+   * Acquires the lock as `acquire` does, but returns `null` when the key is not free. Does not wait, unless `waitMs` is in its options.
    *
    * @throws LockStoreError, LockKeyError, LockShutdownError, LockDeadlockError, LockConfigurationError or `signal.reason`, as
    * `withLock` does
@@ -244,9 +244,9 @@ export class LockService {
   }
 
   /**
-   * Takes the lock from its holder, for an operator who knows that the holder is gone. A holder of this library loses its
-   * lock at once, and its work goes on without it. Name the holders that you have seen, so that nobody else loses the lock. One
-   * owner is all calls of one process that hand the lock to each other.
+   * Takes the lock from its holder, for an operator who knows that the holder is gone. If the holder uses this library and is still
+   * there, it loses its lock at once, and its work goes on without it. Name the holders that you have seen, so that nobody else loses
+   * the lock. One owner stands for all calls of a process that hand the lock on to each other.
    *
    * `not held`: nobody held the key. `held by another`: none of the named owners holds it any more, and nothing was done.
    *

@@ -35,8 +35,8 @@ type Groups = typeof groups;
 export type ContractCaseName = { [Group in keyof Groups]: keyof Groups[Group] }[keyof Groups];
 
 /**
- * The promises of the port that a store does not keep, each with the reason. A capability stands for all cases that need it: `{ list:
- * 'the back end cannot search' }`.
+ * The promises of the port that a store does not keep, each with the reason. A capability stands for all cases that need it:
+ * `{ list: 'the back end cannot search' }`.
  */
 export type ContractDeviations = Readonly<Partial<Record<ContractCaseName | StoreCapability, string>>>;
 

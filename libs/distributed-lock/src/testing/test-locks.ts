@@ -71,8 +71,8 @@ export class TestLocks extends LockService implements AsyncDisposable {
   }
 
   /**
-   * Removes itself from all targets, refuses new calls, and waits at most `shutdownGraceMs` for locks that are held. `await using locks
-   * = new TestLocks()` does this at the end of the block.
+   * Removes itself from all targets, refuses new calls, and waits at most `shutdownGraceMs` for locks that are held.
+   * `await using locks = new TestLocks()` does this at the end of the block.
    */
   override async close(): Promise<void> {
     const property = injectedProperty(this.name);

@@ -364,8 +364,8 @@ export class LocalQueue {
   // --- answers --------------------------------------------------------------------------------------------------
 
   /**
-   * Whether a call with `waitMs: 0` can be refused without asking the store: an owner of this process holds the key exclusively, or it
-   * waits in the store's queue ahead of that call, and the store has not failed since.
+   * Whether a call with `waitMs: 0` can be refused without asking the store: an owner of this process holds the key exclusively; or
+   * one waits in the store's queue, ahead of that call, and the store has not failed since.
    */
   get canRefuseLocally(): boolean {
     if (isExclusive(this.terms.claim) && this.granted) return true;
@@ -378,8 +378,8 @@ export class LocalQueue {
   }
 
   /**
-   * The error of a caller whose `waitMs` is over. If nobody knows of a holder, because the store failed or has not replied, it is a
-   * `LockStoreError`.
+   * The error of a caller whose `waitMs` is over. It is a `LockStoreError` if the store has failed since its last reply, or if it has
+   * not replied and no owner of this process has the lock.
    */
   private timeoutError(terms: Terms): Error {
     const { key, lastAnswer } = this;

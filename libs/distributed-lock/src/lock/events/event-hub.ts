@@ -10,7 +10,7 @@ export interface EventLog {
   stop(): void;
 }
 
-/** The longest list of warnings already given. Names of calls may be computed, so the list could grow without end. */
+/** How many different warnings `warnOnce` gives at most. Names of calls may be computed, so there may be any number of them. */
 const MAX_WARNINGS = 100;
 
 /**
