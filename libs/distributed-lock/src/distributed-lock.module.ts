@@ -105,7 +105,8 @@ const LAST = -1;
 /**
  * Opens the services of an application after all other hooks of its boot.
  *
- * The hooks of global modules run first. If a later hook throws, Nest calls no hook that could close the services again.
+ * By default Nest runs the hooks of global modules first. If a later hook throws, Nest calls no hook that could close the services
+ * again.
  */
 @Injectable()
 class LockOpener implements OnApplicationBootstrap {
@@ -134,7 +135,10 @@ class LockOpener implements OnApplicationBootstrap {
     if (own.some(({ host }) => this.isOverriddenInVain(host?.metatype))) warn(first, OVERRIDDEN_IN_VAIN);
   }
 
-  /** Nest compares the module of `Test…overrideModule()` with the imports by identity. The lazy loader has the list of them. */
+  /**
+   * Whether a test overrides the class of this module. That replaces nothing, because Nest compares with the imports by identity.
+   * The lazy loader has the list of overrides.
+   */
   private isOverriddenInVain(module: unknown): boolean {
     const { moduleOverrides } = this.loader as unknown as {
       readonly moduleOverrides?: readonly { readonly moduleToReplace?: unknown }[];

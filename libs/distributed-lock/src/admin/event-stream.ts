@@ -51,7 +51,7 @@ export class EventStream {
     this.write('retry: 2000\n\n');
     stops.add(clock.interval(BEAT_MS).subscribe(() => this.write(':\n\n')));
     stops.add(clock.after(MAX_STREAM_MS, end));
-    // The last one: a service that is closed completes at once.
+    // Subscribe last, because a service that is closed completes at once and so ends the stream.
     const next = (event: LockEvent) => this.add(eventView(event, timeOfDay(clock)));
     stops.add(locks.events$.subscribe({ next, complete: end }));
   }
@@ -112,7 +112,7 @@ function messageOf(view: object): string {
   return `data: ${JSON.stringify(view)}\n\n`;
 }
 
-/** Not those of every call, of which an application has thousands in a second, and not those of the boot. */
+/** Which events are sent. Left out are those of every call, of which an application has thousands in a second, and those of the boot. */
 const IS_SHOWN: Readonly<Record<LockEvent['type'], boolean>> = {
   asked: false,
   acquired: false,
@@ -134,7 +134,7 @@ const IS_SHOWN: Readonly<Record<LockEvent['type'], boolean>> = {
 };
 
 /**
- * An event as JSON tells of it; `undefined` for one that is left out.
+ * An event as the stream sends it in JSON; `undefined` for one that is left out.
  *
  * @param now the time of day in ms
  */

@@ -2,7 +2,7 @@ import type { LockInspection } from '../lock/lock.js';
 import type { LockHolder } from '../port/lock-store.js';
 
 /**
- * A key as JSON tells of it.
+ * A key as the JSON API describes it.
  *
  * @param now the time of day in ms
  */

@@ -126,7 +126,7 @@ export class EtcdBackend implements SessionBackend {
     const document = keys.document(name);
     const notes = keys.notes(name);
     const ids = [...new Set(mergedNotes)];
-    // More notes than a transaction can delete one by one are deleted together, so there must be no others.
+    // A transaction can delete only so many notes one by one. More are deleted together, as a range, so there must be no others in it.
     const areAll = failOnUnreadNotes || ids.length > MAX_DELETIONS;
     const compare: Compare[] = [{ key: document, target: 'MOD', result: 'EQUAL', modRevision: version }];
     if (areAll) compare.push({ ...notes, target: 'MOD', result: 'LESS', modRevision: notesRead + 1 });
@@ -210,7 +210,7 @@ export class EtcdBackend implements SessionBackend {
     this.client.close();
   }
 
-  /** The last operations read the row: after a write that was executed the notes, otherwise the document, too. */
+  /** Reads the row from the last responses: after a write that was executed only the notes, otherwise the document, too. */
   private writeReply(name: string, text: string | null): EtcdRequest<SessionWriteReply>['toReply'] {
     return ({ succeeded, responses }, revision) => {
       if (!succeeded) return { isDone: false, row: rowIn(this.keys, name, { responses, revision }) };
@@ -286,7 +286,7 @@ export class EtcdKeys {
     return Buffer.from(`${this.root}l/${name}`);
   }
 
-  /** Documents whose names begin with the prefix: all, or those behind the key of one. */
+  /** The documents whose names begin with the prefix: all of them, or those behind the key of one document. */
   documents(prefix: string, behind?: Buffer): KeyRange {
     const { key, rangeEnd } = this.below(`l/${prefix}`);
     const next = behind ? Buffer.concat([behind, NUL]) : key;
@@ -346,7 +346,10 @@ export class EtcdKeys {
     return { key, rangeEnd: Buffer.concat([key, LAST]) };
   }
 
-  /** A NUL ends the name. One in the name gets a byte behind it that no id begins with. */
+  /**
+   * A note's key has the name and then a NUL. If the name itself has a NUL, a byte follows that no id begins with, so that the two
+   * differ.
+   */
   private notePrefix(name: string): Buffer {
     if (!name.includes('\0')) return Buffer.from(`${this.root}q/${name}\0`);
     const escaped = name.split('\0').flatMap((part, i) => {
@@ -406,7 +409,7 @@ function notesIn(
     .map((text) => ({ id, text, at }));
 }
 
-/** Requests of one transaction have one revision. */
+/** The notes in the order in which they were left. Those of one transaction have one revision. */
 function inOrder(a: EtcdKeyValue, b: EtcdKeyValue): number {
   return a.modRevision - b.modRevision || a.key.compare(b.key);
 }

@@ -80,7 +80,7 @@ export class Batch {
     return [...mails.values()];
   }
 
-  /** Closes the batch to a key, because a later request on the key must not overtake the one that waits. */
+  /** Keeps later requests on this key out of the batch, because they must not overtake the one that waits. */
   private block({ key }: EtcdRequest): void {
     if (key !== undefined) this.keys.add(key);
   }
@@ -141,7 +141,7 @@ function depthOf({ compare = [], success, failure = [] }: TxnRequest): number {
   return Math.max(compare.length, success.length, failure.length);
 }
 
-/** The answers to requests that only read, whose readings went side by side. */
+/** The answers to requests that only read. Their readings went side by side in one transaction. */
 function answersOf(txns: readonly TxnRequest[], responses: readonly ResponseOp[]): readonly Answer[] {
   let end = 0;
   return txns.map(({ success }) => {
@@ -226,7 +226,7 @@ function putMessages(keys: EtcdKeys, client: string, texts: readonly string[]): 
   return { requestPut: { key: keys.mailbox(client), value, ignoreLease: true } };
 }
 
-/** A client that is gone has no mailbox. */
+/** The condition that the client has a mailbox. A client that is gone has none. */
 function mailboxExists(keys: EtcdKeys, client: string): Compare {
   return { key: keys.mailbox(client), target: 'CREATE', result: 'GREATER', createRevision: 0 };
 }

@@ -131,7 +131,7 @@ export class EtcdClient {
     const endpoint = endpoints[this.attempts++ % endpoints.length] as string;
     // etcd takes long to check a password, on purpose.
     const needsToken = auth !== undefined && this.token === undefined;
-    // A request that waits for a connection has time for a second member.
+    // With half of the time, a request that waits for a connection can try a second member.
     const withinMs = endpoints.length > 1 && !needsToken ? commandTimeoutMs / 2 : commandTimeoutMs;
     return {
       withinMs,

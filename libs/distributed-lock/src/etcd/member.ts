@@ -100,7 +100,7 @@ export class EtcdMember {
     return this.client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, this.metadata());
   }
 
-  /** A member that has lost its leader says so at once, instead of keeping silent. */
+  /** With `hasleader`, a member that has lost its leader refuses the request at once, instead of keeping silent. */
   private metadata(): Metadata {
     const metadata = new this.etcd.grpc.Metadata();
     metadata.set('hasleader', 'true');
@@ -118,10 +118,10 @@ interface Exchange<Reply> {
 export type WatchStream = ClientDuplexStream<WatchRequest, WatchReply>;
 
 /**
- * The sockets that a client of gRPC opens with these credentials, which must be its own.
+ * The sockets that a client of gRPC opens with these credentials. No other client may use them.
  *
- * A client that closes forgets the connection that it is making. While the server takes connections and is silent, as a process
- * that is stopped, each attempt would leave a socket behind.
+ * A client of gRPC that closes forgets a connection that it is still making. If the server accepts connections and is silent, such
+ * as a stopped process, each attempt would leave a socket behind.
  */
 function socketsOf(credentials: ChannelCredentials): ReadonlySet<Socket> {
   const sockets = new Set<Socket>();
@@ -168,10 +168,13 @@ const NOT_SENT = /^(No connection established|Name resolution failed|Channel clo
 const FULL =
   'its database is as large as its quota (NOSPACE). Compact it, run etcdctl defrag, and then etcdctl alarm disarm. Each lock makes two revisions: set --auto-compaction-retention, or raise --quota-backend-bytes';
 
-/** How errors of etcd itself begin, and the error of gRPC for a reply that it refuses to receive. */
+/** How the errors of etcd itself begin, and how the error of gRPC begins if it refuses to receive a reply. */
 const OWN = /^(etcdserver|auth|grpc(?=: received message larger)): /;
 
-/** Errors of etcd, after "etcdserver: ". The first match counts, so a longer text stands before its part. Without words of ours etcd's own are told. */
+/**
+ * The meaning of an error by its text behind "etcdserver: ". The first match counts, so a longer text stands before its part. An
+ * empty `detail` leaves etcd's own words.
+ */
 const OWN_WORDS: readonly (readonly [said: RegExp, failure: EtcdFailure])[] = [
   // The request that raises the alarm is executed, and those after it are not.
   [/database space exceeded/, { reason: 'unknown', isAnswered: true, detail: FULL }],
@@ -246,7 +249,7 @@ function shortened(details: string): string {
   return explained(said);
 }
 
-/** gRPC hides what has answered. */
+/** Adds the likely cause to an error, because gRPC does not show what has answered. */
 function explained(said: string): string {
   const [noHttp2] = /^(Protocol error|Parse Error|Failed to connect)/.exec(said) ?? [];
   if (noHttp2 !== undefined) {

@@ -10,8 +10,8 @@ import { epochText, type EtcdSession } from './sessions.js';
 /**
  * The transactions of this client. One is in flight at a time, and the requests that come meanwhile go together in the next one.
  *
- * The fence: each transaction that writes compares the epoch of its session. One that was not answered may be executed at any
- * time later. So the next transaction raises the epoch. Once that transaction is executed, etcd refuses the earlier one.
+ * The fence: each transaction that writes compares the epoch of its session. A transaction without a reply may be executed at any
+ * later time, so the next one raises the epoch. As soon as etcd has executed that one, it refuses the earlier one.
  */
 export class EtcdPipe {
   private readonly waiting = new WaitingRequests<EtcdRequest>();
@@ -40,12 +40,12 @@ export class EtcdPipe {
     });
   }
 
-  /** A member is open, so that requests can be sent. */
+  /** Called when a member is open, so that requests can be sent. */
   schedule(): void {
     this.pipe.onOpen();
   }
 
-  /** etcd refuses this client: the requests need not wait for their deadlines. */
+  /** Called when etcd refuses this client. The waiting requests fail at once, before their deadlines. */
   refuseWaiting(): void {
     const { errors } = this.options.client;
     for (const request of this.waiting.take()) request.reject(errors.unsent('no connection', request.key));

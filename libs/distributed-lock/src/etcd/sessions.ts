@@ -27,7 +27,10 @@ export class EtcdSessions {
     this.delays = new Delays(options.clock);
   }
 
-  /** @throws LockStoreError when none can be opened in time, LockConfigurationError when etcd grants a shorter one */
+  /**
+   * The session that is open, or a new one. @throws LockStoreError when none can be opened in time, LockConfigurationError when
+   * etcd grants a shorter lease than the store needs
+   */
   open(key?: string): Promise<EtcdSession> {
     if (this.current) return Promise.resolve(this.current);
     this.opening ??= this.openNew(key).finally(() => (this.opening = undefined));
@@ -52,7 +55,7 @@ export class EtcdSessions {
     );
   }
 
-  /** etcd has no such session any more. */
+  /** Called when etcd does not have this session any more. Opens the next one. */
   end(session: EtcdSession): void {
     if (session.isOver) return;
     session.validUntil = -Infinity;
@@ -69,7 +72,7 @@ export class EtcdSessions {
     const session = this.current;
     this.current = undefined;
     if (!session || !this.options.client.member) return;
-    // The last keep-alive starts the whole length of a session that stays.
+    // If the session is to stay, the last keep-alive restarts its whole length.
     await this.quietly(keepSession ? 'LeaseKeepAlive' : 'LeaseRevoke', session);
   }
 
@@ -121,7 +124,7 @@ export class EtcdSessions {
     const compare: Compare[] = [];
     if (session !== this.current) {
       const presence = keys.session(session.id);
-      // A copy that is executed late must not set the epoch back.
+      // etcd may execute a copy of this transaction late. That must not set the epoch back.
       compare.push({ key: presence, target: 'CREATE', result: 'EQUAL', createRevision: 0 });
       success.push({ requestPut: { key: presence, value: epochText(session.epoch), lease } });
     }
@@ -148,9 +151,9 @@ export class EtcdSessions {
   }
 
   /**
-   * A leader renews leases without asking its followers. One that was cut off from them goes on doing so for up to two
-   * timeouts of an election, in which the others may elect another. So a keep-alive counts once a linearizable reading of the
-   * same term has shown that the leader was still the leader afterwards.
+   * Sends one keep-alive. A leader renews leases without asking its followers. One that was cut off from them goes on doing so for
+   * up to two timeouts of an election, in which the others may elect another leader. So a keep-alive counts only after a
+   * linearizable reading of the same term, which shows that the leader was still the leader.
    */
   private async keepAlive(session: EtcdSession): Promise<void> {
     const { client, clock, keys } = this.options;
@@ -169,12 +172,12 @@ export class EtcdSessions {
     session.onAlive(sentAt);
   }
 
-  /** A lease that is not revoked ends by itself. */
+  /** Sends a request whose failure does no harm: a lease that is not revoked ends by itself. */
   private async quietly(name: 'LeaseKeepAlive' | 'LeaseRevoke', { leaseId: ID }: EtcdSession): Promise<void> {
     await this.options.client.call(name, { ID }, { mayRepeat: true }).catch(() => undefined);
   }
 
-  /** Several requests wait for the session to open. If that fails, the error of each names its own key. */
+  /** Several requests wait for the session to open. If that fails, this makes the error of each, which names its own key. */
   private forKey(error: unknown, key: string | undefined): unknown {
     if (!(error instanceof LockStoreError) || (error.key === key && error.reason !== 'unknown')) return error;
     // A lease that was granted without a reply has no effect on the lock of the caller.
@@ -186,7 +189,7 @@ export class EtcdSessions {
 interface SessionsOptions extends EtcdContext {
   /** @param revision the revision of the first write of the session */
   readonly onOpen: (revision: number) => void;
-  /** Messages could not arrive for a while. */
+  /** The mailbox exists again. Messages could not arrive for a while. */
   readonly onRepaired: () => void;
   readonly onEnd: (session: EtcdSession) => void;
 }
@@ -231,7 +234,7 @@ const REWATCH_MS = 200;
 export class EtcdMailbox {
   private stream: WatchStream | undefined;
   private member: EtcdMember | undefined;
-  /** 0 until the mailbox was written for the first time. */
+  /** The revision to watch from; 0 until the mailbox was written for the first time. */
   private from = 0;
   private isFirst = true;
   private cancelRetry = (): void => undefined;
@@ -245,12 +248,12 @@ export class EtcdMailbox {
     this.watch();
   }
 
-  /** The mailbox waits for no message that was written up to this revision. */
+  /** No message that was written up to this revision can still arrive. */
   get readUpTo(): number {
     return this.from - 1;
   }
 
-  /** etcd was restored from a snapshot, so that its revisions count from an earlier one again. */
+  /** Called when etcd was restored from a snapshot, so that its revisions count from an earlier one again. */
   goBackTo(revision: number): void {
     if (this.from <= revision + 1) return;
     this.stop();
@@ -307,7 +310,7 @@ export class EtcdMailbox {
     if (events.length === 0 && header) this.from = Math.max(this.from, header.revision + 1);
   }
 
-  /** The client that makes a mailbox writes an empty value. */
+  /** Passes the messages on. An empty value has none: the client writes it when it makes the mailbox. */
   private onMessages({ value, modRevision }: EtcdKeyValue): void {
     if (value.length === 0) return;
     for (const text of value.toString().split('\n')) this.options.onMessage(text, modRevision);

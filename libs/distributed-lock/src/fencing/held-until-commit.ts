@@ -39,7 +39,7 @@ export async function heldUntilCommit(
   const { keys, depth, calls } = lock;
   assertAlone({ key: keys.join(', '), depth, calls }, nested);
   const rows = new HeldRows(query, { dialect, table, keyPrefix });
-  // A statement of a store locks several rows in this order, too.
+  // The statements of a store lock several rows in this order, too, so that the two cannot deadlock.
   for (const key of lock.keys.toSorted(byBytes)) await rows.hold({ key, fencingToken: lock.tokenOf(key) });
 }
 
@@ -87,7 +87,7 @@ class HeldRows {
     return `its lease ended ${Math.round(-leftOf(holder.until, now))} ms ago by the clock of the server`;
   }
 
-  /** Outside of a transaction the row is unlocked at once. */
+  /** Refuses a call outside of a transaction, where the database unlocks the row at once. */
   private async assertInside(row: SqlRow | undefined): Promise<void> {
     const isInside = (answer: SqlRow | undefined) => Number(answer?.['inside'] ?? 1) === 1;
     if (isInside(row)) return;

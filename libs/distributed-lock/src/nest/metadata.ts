@@ -125,8 +125,8 @@ export function refuseStandard(decorator: string, context: unknown): void {
 }
 
 /**
- * A method that calls `call` in place of `original`, with the name, the length and the metadata of `original`, which Swagger,
- * timers and others read. Decorators above find what decorators below have written.
+ * Makes a method that calls `call` in place of `original`. It has the name, the length and the metadata of `original`, which
+ * Swagger, timers and others read. Decorators above it find what decorators below have written.
  */
 export function wrapMethod(
   original: AnyFunction,

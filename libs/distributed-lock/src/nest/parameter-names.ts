@@ -32,12 +32,12 @@ const TEMPLATE = /(?:\\[^]|\$(?!\{)|[^\\`$])*(?:`|\$\{)/uy;
 const OPENING: readonly string[] = ['(', '[', '{', '${'];
 const CLOSING: readonly string[] = [')', ']', '}'];
 /**
- * A `/` divides or begins a regular expression, which all of the code before it decides. `<!--` and `-->` begin comments
- * in scripts, and are operators in modules.
+ * Tokens that mean different things in different code. A `/` divides, or begins a regular expression, which depends on all of the
+ * code before it. `<!--` and `-->` begin comments in scripts, and are operators in modules.
  */
 const AMBIGUOUS: readonly string[] = ['/', '<!--', '-->'];
 
-/** What stands before the list. A method may itself be called `async` or `function`. */
+/** What may stand before the list of parameters. A method may itself be called `async` or `function`. */
 const HEAD = new RegExp(`^(?:async ?)?(?:function ?)?(?:\\* ?)?(?:${WORD}|${NUMBER}|${TEXT}|\\[ \\])?$`, 'u');
 const BARE_ARROW = new RegExp(`^(?:async )?(${WORD})$`, 'u');
 const PARAMETER = new RegExp(
@@ -46,14 +46,15 @@ const PARAMETER = new RegExp(
 );
 
 /**
- * Finds names, commas and brackets, and understands no expression. It ends in front of what it cannot tell: names that
- * come later count as unknown, and never get the position of another one.
+ * Reads the parameters of a function from its source text. It finds names, commas and brackets, and understands no expression. It
+ * stops at the first token that it cannot interpret: parameters behind that count as unknown, and none gets the position of another
+ * one.
  */
 export function signatureOf(fn: AnyFunction): Signature {
   const source = Function.prototype.toString.call(fn);
   const isNative = source.endsWith('{ [native code] }');
   const signature = isNative ? undefined : readSignature(tokensOf(source));
-  // Wrappers give themselves the length of the method, and have other parameters.
+  // If the source does not fit `length`, the function is a wrapper that took over the length of the method and has other parameters.
   return signature && fitsLength(signature, fn.length) ? signature : { parameters: [], gap: GONE };
 }
 
@@ -71,10 +72,10 @@ function readSignature(tokens: Tokens): Signature {
   if (head.end !== '(' || !HEAD.test(head.text)) return { parameters, gap: UNREADABLE };
   for (;;) {
     const { text, end } = readUpTo(tokens, [',', ')']);
-    // After a trailing comma, and in an empty list.
+    // The list is empty, or ends with a comma.
     if (text === '' && end === ')') break;
     const parts = PARAMETER.exec(text)?.groups;
-    // Of a part that is cut off, the name is sure only if its default has begun.
+    // If the text stops within this parameter, its name is certain only if its default value has begun.
     if (!parts || (end === undefined && parts['initial'] === undefined))
       return { parameters, gap: UNREADABLE };
     const { rest, name, initial } = parts;

@@ -220,13 +220,13 @@ function levelOfGathered(event: Gathered): LockLogLevel {
   return event.type === 'resumed' ? 'log' : 'warn';
 }
 
-/** The same for events that one line can tell of. */
+/** A text that is the same for all events that one line can report together. */
 function kindOf(event: Gathered): string {
   if (event.type === 'lost') return `lost ${event.error.reason}`;
   return event.type === 'error' ? `error ${event.during} ${causeOf(event)}` : event.type;
 }
 
-/** All requests of an outage fail for one reason. Another error is told apart by its text. */
+/** What tells the causes of errors apart. All requests of an outage fail for one reason. For any other error it is the text. */
 function causeOf({ key, error }: Failed): string {
   if (isStoreError(error) && error.reason !== 'refused') return error.reason;
   return key === undefined ? textOf(error) : textOf(error).replaceAll(`"${key}"`, '');
@@ -259,7 +259,7 @@ function gatheredText(first: Gathered, events: readonly Gathered[]): string {
   }
 }
 
-/** @param except a key that is told elsewhere */
+/** @param except a key that the line names elsewhere */
 function keysOf(events: readonly Gathered[], except?: string): string {
   const keys = new Set(events.map(({ key }) => key));
   keys.delete(except);

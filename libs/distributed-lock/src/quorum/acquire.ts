@@ -25,7 +25,7 @@ import { ownerOf, SPARE_TOKENS } from './node-owner.js';
 import type { NodeOwner, QuorumOwner } from './node-owner.js';
 import { giveBackSoon, releaseAll, SPLIT_MS } from './release.js';
 
-/** When to ask again after an attempt that no majority answered. */
+/** How soon to ask again after an attempt that no majority answered, in ms. */
 const FAILED_RECHECK_MS = 50;
 
 /**
@@ -45,8 +45,8 @@ export function acquire(owner: QuorumOwner, request: AcquireRequest): Promise<Ac
   owner.deadline = owner.context.clock.now() + request.waitMs;
   const { leases } = owner;
   const wasHeld = leases.isHeld();
-  // An attempt that a notification has begun may be granted the lock before the turn of this one, and its caller may have downgraded it
-  // by then: the nodes would refuse a request for what it was, and the owner would lose its leases.
+  // A notification may have begun an attempt before this one's turn. If that was granted, the caller may have downgraded by now:
+  // the nodes would refuse a request for the exclusive lock, and the owner would lose its leases.
   return inTurn(owner, async () =>
     leases.isHeld() && !wasHeld ? leases.grant() : attemptUntilClear(owner, request),
   );
@@ -78,7 +78,10 @@ async function inTurn<T>(owner: QuorumOwner, step: () => Promise<T>): Promise<T>
   }
 }
 
-/** After the last attempt the node leases count for the lock that is held, if need be by a confirmation, or are given back. */
+/**
+ * Called after each attempt. If none follows: the node leases of a holder count for its lock, newcomers after a confirmation;
+ * others are given back.
+ */
 function settleLeases(owner: QuorumOwner): void {
   const { attempts, leases, nodes } = owner;
   if (!attempts.isIdle) return;
@@ -193,7 +196,7 @@ function holderOf(replies: readonly AcquireReply[], majority: number): string | 
   return named.find((owner) => named.filter((other) => other === owner).length >= majority);
 }
 
-/** The key is free again as soon as enough of the refusing nodes are free for a majority. */
+/** The reply that the key is busy. The key is free again as soon as enough of the refusing nodes are free for a majority. */
 function busyReply(replies: readonly AcquireReply[], majority: number): Busy {
   const refusals = replies.filter((reply) => reply.kind !== 'granted');
   const remaining = refusals.map((reply) => reply.remainingMs).toSorted((a, b) => a - b);
@@ -210,7 +213,7 @@ function queuedReply(replies: readonly AcquireReply[], ticket: number, majority:
   return { kind: 'queued', ticket, holder, remainingMs, recheckAfterMs, ...counted };
 }
 
-/** How many others wait at each node of a majority, at least. */
+/** How many others wait: the largest number that a majority of the nodes reaches. */
 function waitingIn(refusals: readonly (Busy | Queued)[], majority: number): Pick<Busy, 'waiting'> {
   const counts = refusals.flatMap(({ waiting }) => (waiting === undefined ? [] : [waiting]));
   if (counts.length === 0) return {};
@@ -224,8 +227,8 @@ function holdersIn(replies: readonly AcquireReply[]): string[] {
 }
 
 /**
- * When the leases of a lock are renewed for newcomers to count. Most locks are released before, and so cost nothing. Until then
- * the lock does not survive the failure of a node of its first majority.
+ * How long after a newcomer has come the leases of a lock are renewed, so that it counts. Most locks are released before that, and
+ * so cost no renewal. Until it counts, the lock does not survive the failure of a node of its first majority.
  */
 const CONFIRM_MS = 100;
 
@@ -253,12 +256,12 @@ async function renewNodes(owner: QuorumOwner, renewal: Renewal): Promise<Outcome
 }
 
 /**
- * Lets newcomers count soon, and not only at the next renewal, which may be 10 s away. The node leases become as long as for any
- * renewal, as one to less could undo a renewal that is under way: so a lease that nobody renews may block the key for `CONFIRM_MS`
+ * Renews soon so that newcomers count, because the next renewal may be 10 s away. It renews the node leases to their usual length:
+ * a renewal to less could undo one that is under way. So a lease that nobody renews after this may block the key for `CONFIRM_MS`
  * more.
  *
- * While another renewal is under way, it waits for its outcome: with a later renewal in flight, the answer to an earlier one no longer
- * prolongs a node lease, so that an `extend` would resolve and leave the old end.
+ * While another renewal is under way, this one waits for its outcome. With a later renewal in flight, the answer to an earlier one
+ * no longer prolongs a node lease, so an `extend` would resolve and leave the old end.
  */
 function confirmSoon(owner: QuorumOwner): void {
   const { context, leases } = owner;
@@ -283,7 +286,7 @@ export async function renew(owner: QuorumOwner, renewal: Renewal): Promise<Renew
   owner.request = { ...request, claim, leaseMs };
   const outcomes = await renewNodes(owner, renewal);
   if (!leases.isHeld(token)) {
-    // Under another token the owner has another grant by now, of which this renewal says nothing.
+    // Under another token the owner has a newer grant, of which this renewal says nothing.
     if (!leases.isHeld()) leases.drop();
     return { kind: 'lost' };
   }

@@ -14,7 +14,10 @@ export interface QuorumContext {
   /** The largest fencing token that this process knows to be used. */
   minToken: number;
   nextAttempt(): number;
-  /** One ticket for all nodes, so that their queues have the same order. If the clocks of processes differ, the order is less fair. */
+  /**
+   * Makes the ticket that an owner presents at all nodes, so that their queues have the same order. If the clocks of processes
+   * differ, the order is less fair.
+   */
   nextTicket(): number;
   notify(notification: Notification): void;
   /** Runs work whose outcome no caller awaits. `close` waits for its end. */
@@ -67,7 +70,7 @@ export class QuorumNode {
     private readonly onState: (state: QuorumNodeState) => void,
   ) {}
 
-  /** Settles as the command does, and notes whether the node has answered. */
+  /** Settles as the command does, and records whether the node has answered. */
   async watch<T>(command: Promise<T>): Promise<T> {
     try {
       const reply = await command;
@@ -75,7 +78,7 @@ export class QuorumNode {
       this.isDown = false;
       return reply;
     } catch (error) {
-      // A refusal is an answer about one key.
+      // A refusal concerns one key only, and shows that the node answers.
       if (error instanceof LockStoreError && error.reason !== 'refused') {
         if (!this.isDown) this.onState({ node: this.number, isUp: false, error });
         this.isDown = true;
@@ -94,7 +97,7 @@ export function majorityOf(nodes: number): number {
 }
 
 /**
- * Collects outcomes until they are enough, or all are there. Never rejects.
+ * Collects outcomes until `isEnough` accepts them, or all are there. Never rejects.
  *
  * @param timeout after which `isEnough` is asked once more, with `isLate`; by default never
  */
@@ -136,12 +139,12 @@ export function count<Kind>(replies: readonly { readonly kind: Kind }[], kind: N
   return replies.filter((reply) => reply.kind === kind).length;
 }
 
-/** The largest number that at least `least` of the values reach. `values` has that many. */
+/** The largest number that at least `least` of the values reach: of 3, 5 and 9 two reach 5. There must be that many values. */
 export function reachedBy(least: number, values: readonly number[]): number {
   return values.toSorted((a, b) => b - a)[least - 1] as number;
 }
 
-/** Fewer nodes than a majority have answered. The message says which did not, and why. */
+/** The error if fewer nodes than a majority have answered. The message says which did not, and why. */
 export function noMajorityError(
   nodes: readonly QuorumNode[],
   outcomes: Outcomes<unknown>,
@@ -161,7 +164,10 @@ export function noMajorityError(
   });
 }
 
-/** Three nodes with two permits each have six. An owner needs one at two nodes, so three owners could hold where two may. */
+/**
+ * A quorum has no permits. Three nodes with two permits each have six, and an owner needs one at two nodes: three owners could hold
+ * where two may.
+ */
 export function noPermitsError(key: string): LockStoreError {
   const message = `A quorum cannot count permits: a majority of its nodes would let more in than there are. Take permits of "${key}" from a single store.`;
   return new LockStoreError(message, key, 'refused');
@@ -176,7 +182,7 @@ export function tokensTooFarApartError(key: string): LockStoreError {
   return new LockStoreError(message, key, 'unready');
 }
 
-/** The reason for the caller. One node that may have acted makes the outcome unknown. */
+/** The reason of the error for the caller. If even one node may have executed the request, the outcome is unknown. */
 function reasonOf(errors: readonly unknown[]): LockStoreError['reason'] {
   const reasons = errors.map((error) => (error instanceof LockStoreError ? error.reason : 'refused'));
   if (reasons.every((reason) => reason === 'refused')) return 'refused';

@@ -18,13 +18,13 @@ import type { QuorumContext, QuorumNode } from './context.js';
 /**
  * One owner at one node: in its queue, or with a node lease.
  *
- * Each attempt at the node has an id of its own, from its first acquire to its release. The node's store repeats the release
- * until no acquire of that id can be executed any more, so a late reply to an earlier id needs no care.
+ * Each attempt at the node has an id of its own, from its first acquire to its release. The node's store repeats the release until
+ * no acquire of that id can be executed any more, so a late reply to an earlier id can be ignored.
  */
 export class NodeOwner {
-  /** The node lease, by the node's last answer. */
+  /** The node lease as the node's last answer describes it; `undefined` if the node has granted none. */
   lease: Grant | undefined;
-  /** The node may know the present id. */
+  /** Whether the node may know the present id: an acquire was sent with it, and no release yet. */
   isOpen = false;
   private id: string;
   private acquires = new OwnerQueue();
@@ -137,7 +137,7 @@ export class QuorumOwner {
   /** One ticket for all nodes, so that their queues have the same order. */
   ticket = 0;
   hasLeft = false;
-  /** A notification has asked for an attempt that has not begun. */
+  /** A notification has requested an attempt that has not begun yet. */
   isAttemptDue = false;
   /** Renewals that have no majority of answers yet. */
   renewalsUnderWay = 0;
@@ -161,7 +161,7 @@ export class QuorumOwner {
     return this.attempts.isIdle && this.nodes.every(({ isOpen }) => !isOpen);
   }
 
-  /** Its caller has left: no attempt follows, and no timer is left. */
+  /** Called when the caller has left. No attempt follows, and no timer is left. */
   leave(): void {
     this.hasLeft = true;
     this.cancelGivingBack?.();
@@ -171,10 +171,11 @@ export class QuorumOwner {
 }
 
 /**
- * How many fencing tokens each node reserves beyond those asked for. Nodes whose counters differ by less, which is 10 ms of their
- * clocks, need no second round, and a lease that comes so much later belongs to the grant at once. Fixed, because the tokens that
- * one grant reserves set the counters apart for the next one. Not more, because a grant that is never given back moves the tokens
- * ahead of the clock by as much: with ten times as many, faults moved them 12 s ahead.
+ * How many fencing tokens each node reserves beyond those that the owner requests. A token is a time of the node in µs, so nodes
+ * whose counters differ by up to 10 ms need no second round, and a node lease that comes that much later counts for the grant at
+ * once. The number is fixed, because the tokens that one grant reserves set the counters apart for the next one. It is no larger,
+ * because a grant that is never given back moves the tokens ahead of the clock by as much: with ten times as many, faults moved
+ * them 12 s ahead.
  */
 export const SPARE_TOKENS = 10_000;
 
@@ -189,7 +190,7 @@ class NodeLeases {
     private readonly context: QuorumContext,
   ) {}
 
-  /** The owner holds under this token, and a majority of the leases is left. */
+  /** Whether the owner holds under this token, and a majority of its leases is left. */
   isHeld(token = this.held?.token): boolean {
     return this.held?.token === token && this.isMajority(this.counted());
   }
@@ -205,7 +206,7 @@ class NodeLeases {
   }
 
   /**
-   * The owner holds from now on, under this token, if a majority has reserved it.
+   * Makes the owner the holder, under this token, if a majority has reserved it.
    *
    * The majority of the next grant shares a node with this one. The shared node's next token is larger than all that it has
    * reserved, so the token of the next grant is larger, too (docs/decisions/0010).
@@ -226,9 +227,9 @@ class NodeLeases {
   }
 
   /**
-   * Counts each node lease that came while the lock was held, if its token proves that its node granted nobody else a lock since:
-   * the token of every later grant is larger than those that a majority has reserved for this one, and that grant's nodes have
-   * reserved it, so that any lease which they give after it has a larger token still.
+   * Counts each node lease that came while the lock was held, if its token proves that its node granted nobody else a lock since.
+   * Every later grant has a larger token than those that a majority has reserved for this one. The nodes of that grant have
+   * reserved its token, so any lease that they give after it has a token that is larger still.
    */
   join(): void {
     for (const [node, token] of this.newcomers()) {
@@ -237,8 +238,8 @@ class NodeLeases {
   }
 
   /**
-   * The node leases that came while the lock was held and do not count yet. Before they came, a release by force may have freed
-   * the other nodes, and another owner may have held the lock, so that this owner would never learn of its loss.
+   * The node leases that came while the lock was held and do not count yet. Before they came, a release by force may have freed the
+   * other nodes, and another owner may have held the lock. If they counted at once, this owner would never learn of that loss.
    *
    * @returns the nodes, with the token that each gave
    */
@@ -246,7 +247,7 @@ class NodeLeases {
     return tokensOf(this.nodes.filter((node) => !this.counts(node)));
   }
 
-  /** Counts newcomers, when a majority of the counted leases has been renewed after each of them had come. */
+  /** Counts newcomers. Call it when a majority of the counted leases was renewed after the newcomers had come. */
   confirm(newcomers: ReadonlyMap<NodeOwner, number>): void {
     for (const [node, token] of newcomers) this.held?.nodes.set(node, token);
   }
@@ -260,7 +261,7 @@ class NodeLeases {
     return this.nodes.filter((node) => this.counts(node));
   }
 
-  /** The lock is valid for as long as a majority of its leases. */
+  /** The grant of the lock, which is valid for as long as a majority of its leases. */
   grant(): Grant {
     const { token, lastToken } = this.held as Held;
     const counted = this.counted();
@@ -296,9 +297,9 @@ class NodeLeases {
 interface Held {
   readonly token: number;
   readonly lastToken: number;
-  /** Up to which a majority has reserved tokens. The token of the next grant, whoever gets it, is larger. */
+  /** A majority of the nodes has reserved all tokens up to this one. The token of the next grant, whoever gets it, is larger. */
   readonly reserved: number;
-  /** The nodes whose leases count, with the token that each gave: under another token it is another grant. */
+  /** The nodes whose leases count, each with the token of its lease. A lease with another token belongs to another grant. */
   readonly nodes: Map<NodeOwner, number>;
 }
 
@@ -311,15 +312,16 @@ function leasesOf(nodes: readonly NodeOwner[]): Grant[] {
 }
 
 /**
- * Digits in the number of an attempt: the quorum's client, the owner's count, which may have more, and the attempt. Attempts
- * start anew after a billion, when no message of the earlier one with the same number is under way any more.
+ * The number of an attempt is made of three counts, each with this many digits: the quorum's client, the owner (which may have more
+ * digits) and the attempt. Attempts are counted from 0 again after a billion. By then no message of the earlier attempt with the
+ * same number is under way.
  */
 const DIGITS = { client: 4, count: 7, attempt: 9 };
 const ATTEMPT = new RegExp(`:(-?)((\\d{${DIGITS.client}})(\\d{${DIGITS.count},}))\\d{${DIGITS.attempt}}$`);
 
 /**
- * For messages, `inspect` and holder entries only. Two clients may get the same one, because the id of an attempt at a node
- * begins with the id of the node's own client.
+ * Makes the id of this client of the quorum, for messages, `inspect` and holder entries only. Two clients may get the same one:
+ * that does no harm, because the id of an attempt at a node begins with the id of the node's own client.
  */
 export function newQuorumId(chance: Chance): string {
   const smallest = 10 ** (DIGITS.client - 1);

@@ -35,7 +35,8 @@ import { ownerOf } from './node-owner.js';
 export const SPLIT_MS = { least: 10, spread: 30 };
 
 /**
- * Resolves once a majority is certain to be without the owner. The stores of nodes that are down go on repeating the release.
+ * Releases at all nodes. Resolves as soon as it is certain that a majority does not have the owner. The stores of nodes that are
+ * down go on repeating the release.
  *
  * @throws LockStoreError when a majority cannot be had until the lease is over
  */
@@ -60,7 +61,7 @@ export async function forceRelease(
   const replies = await askNodes(context, key, async (node) => {
     const store = storeThatCan(node, 'force');
     if (!owners) return store.forceRelease(key, force);
-    // An attempt is never used again, so a node frees nobody who got the lock after this reading.
+    // The id of an attempt is never used again, so a node takes nothing from an owner that gets the lock after this reading.
     return store.forceRelease(key, { ...force, owners: await attemptsAt(store, key, owners) });
   });
   const isOfMajority = (wanted: ForceReply): boolean =>
@@ -90,7 +91,7 @@ async function attemptsAt(store: LockStore, key: string, owners: readonly string
   return snapshot?.holders.filter((attempt) => named.has(ownerOf(attempt))) ?? [];
 }
 
-/** @param needed how many answers are enough once the nodes have had their time */
+/** Releases at all nodes. @param needed how many answers are enough when `nodeTimeoutMs` is over */
 export function releaseAll(
   owner: QuorumOwner,
   request: NodeRelease,
@@ -106,7 +107,7 @@ export function releaseAll(
   );
 }
 
-/** The node's store repeats the release, also after the caller has stopped waiting for it. */
+/** Releases at one node. The node's store repeats the release even after the caller has stopped waiting for it. */
 function releaseNode(
   { leases, context }: QuorumOwner,
   node: NodeOwner,
@@ -225,7 +226,7 @@ export async function inspect(context: QuorumContext, key: string): Promise<Lock
   };
 }
 
-/** A node that the renewal of a downgrade has not reached still names the mode from before. */
+/** `shared` if any node says so, because a node that a downgrade has not reached yet still names the mode from before. */
 function modeOf(snapshots: readonly LockSnapshot[]): LockSnapshot['mode'] {
   return snapshots.find(({ mode }) => mode === 'shared')?.mode ?? snapshots[0]?.mode;
 }

@@ -33,8 +33,8 @@ import { announceTakeover, forceRelease, inspect, list, releaseAtNodes } from '.
 /**
  * One store made of several independent ones (Redlock). An owner holds a lock if a majority of the stores has granted it.
  *
- * @param nodes three or five stores that fail independently of each other, none a replica of another; each keeps its own
- * deadline per command, best far below that of a single store
+ * @param nodes three or five stores that fail independently of each other, none a replica of another. Each has a
+ * `commandTimeoutMs` of its own, which should be far below that of a single store
  * @throws LockConfigurationError for fewer than three stores, for one given twice, and for wrong options
  * @see https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/ for the algorithm
  * @example
@@ -89,7 +89,8 @@ class QuorumStore implements LockStore {
     };
     const nodes = openAll(factories, context).map((store, i) => new QuorumNode(store, i + 1, onState));
     const nodeTimeoutMs = maxOf(nodes.map(({ store }) => store.commandTimeoutMs));
-    // An acquire that does not wait may be attempted again for as long as one node takes.
+    // An acquire that does not wait may begin its last attempt when the time of one node is nearly over, and that attempt takes as
+    // long again.
     this.commandTimeoutMs = 2 * nodeTimeoutMs;
     let attempts = 0;
     this.context = {

@@ -177,7 +177,10 @@ export class ZookeeperBackend implements SessionBackend {
     this.outage.onDown();
   }
 
-  /** Gives the session up, unless its connection was lost. Then the next connection makes the session present. */
+  /**
+   * Called when a session could not be made present. Gives it up, unless its connection was lost: then the next connection makes it
+   * present.
+   */
   private onFailed(own: SessionLife, error: Error): void {
     if (this.own !== own || this.isClosed || !own.connection.isConnected) return;
     this.onFailure(error);

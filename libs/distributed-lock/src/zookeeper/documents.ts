@@ -38,7 +38,10 @@ import {
   type Znodes,
 } from './lock-path.js';
 
-/** The name of a client's presence. One that somebody made by hand has another name, and no client that could sweep. */
+/**
+ * The name of a client's presence is the id of its session. A presence that somebody made by hand has another name, and no client
+ * that could sweep.
+ */
 const SESSION_ID = /^[0-9a-f]{16}$/;
 
 /** The documents and their notes as znodes, written under one session. */
@@ -55,7 +58,7 @@ export class Documents {
       if (taken) return { isDone: true, row: taken };
       row = await readRow(this.options, name);
     } else if (notes.length === 0) row = await this.read(name);
-    // The next write swaps a free document, so that no note is needed.
+    // If the document is free, the next write of this client swaps it, so that no note is needed.
     if (row && (notes.length === 0 || isFree(row))) return notDone(row);
     return notDone(await this.leaveNotes(take));
   }
@@ -78,7 +81,7 @@ export class Documents {
       this.checkLost(written);
       return notDone(await readRow(this.options, name));
     }
-    // An exact swap has merged all notes, and has made their parent if there was none.
+    // A swap with `failOnUnreadNotes` has merged all notes, and has made their parent if there was none.
     const none = {
       notes: [],
       notesRead: Math.max(swap.notesRead, FIRST_VERSION),
@@ -309,7 +312,7 @@ export class Documents {
     }
   }
 
-  /** The server catches up with the leader, once for all readings of one turn. */
+  /** Makes the server catch up with the leader. One request serves all readings of one turn of the event loop. */
   private catchUp(): Promise<unknown> {
     if (!this.syncing) {
       this.syncing = this.options.session.send(sync(this.options.paths.base));
@@ -382,9 +385,9 @@ async function write(
 const MAX_REPAIRS = 3;
 
 /**
- * Writes. As long as `repair` mends what has made the write fail, writes again.
+ * Writes. If that fails, and `repair` mends the cause, writes again.
  *
- * @param repair whether it has mended something
+ * @param repair returns whether it has mended something
  * @param operations the number of operations of the write
  */
 export async function writeRepeatedly<Result extends { readonly isDone: boolean }>(

@@ -50,8 +50,8 @@ function reasonOf(error: unknown): LockStoreError['reason'] {
  */
 export const FIRST_VERSION = 1;
 /**
- * A version is believed for so long, in ms. A znode that was deleted and made again counts its versions from the start. The
- * sweeper deletes no document that was written within twice this time.
+ * For how long, in ms, a client relies on a version that it has read. A znode that was deleted and made again counts its versions
+ * from the start. So the sweeper deletes no document that was written within twice this time.
  */
 export const BELIEVED_MS = 5 * 60_000;
 /** After this number, the largest of 32 bits, the version of a znode goes on with the least. */
@@ -71,9 +71,9 @@ export function znodeVersionOf(version: number): number {
 }
 
 /**
- * The version of its znode on which the write of a document depends.
+ * The version that the znode must have for the write of a document to succeed.
  *
- * @throws NoVersionLeftError when it is the last one, or would make the write depend on none
+ * @throws NoVersionLeftError if that is the last version, or the number that stands for any version
  */
 export function conditionOf(path: string, version: number): number {
   const condition = znodeVersionOf(version);

@@ -20,7 +20,7 @@ import { FIRST_VERSION, isCode } from './failures.js';
 export const MAX_BYTES = 2000;
 /** Characters that a znode's name must not have or that have a meaning in a path, and the one that encodes. */
 const ENCODED = /[%/.\p{Cc}\p{Co}\u{fff0}-\u{10ffff}]/gu;
-/** The server adds ten digits to the name of a note. */
+/** The name of a znode with a note. The server adds the digits, ten at least. */
 const NOTE = /^(.*)!(-?\d{10,})$/s;
 
 /** Where the znodes of the locks are. */
@@ -119,7 +119,8 @@ export async function readRow({ session, paths }: Znodes, name: string): Promise
       readIfExists(session, getChildren(paths.queueOf(name))),
       readIfExists(session, getData(paths.documentOf(name))),
     ]);
-    // A document that was written after the last note was left or deleted may have merged the notes that were read.
+    // If the document was written after the last change of the notes, that write may have merged the notes that were read. Then
+    // read again.
     const mayBeTorn = node && children && children.names.length > 0 && node.stat.mzxid > children.stat.pzxid;
     const isSame = before !== undefined && before.stat.mzxid === node?.stat.mzxid;
     if (!mayBeTorn || isSame || readings === MAX_READINGS) {
@@ -146,7 +147,7 @@ export async function readNotes({ session, paths }: Znodes, name: string): Promi
 function notesIn(children: Children | undefined, revision: number): Notes {
   if (!children) return { notes: [], notesRead: 0, nextTicket: revision + 1 };
   const { names, stat } = children;
-  // A parent that is made again numbers its notes from a larger number on.
+  // A parent that is deleted and made again counts its children from 0. Its creation is added, so that the numbers of notes keep growing.
   const numberOf = (creations: number): number => stat.czxid + 1 + creations;
   const notes: NoteRow[] = [];
   for (const id of names) {

@@ -24,8 +24,8 @@ import { isCode } from './failures.js';
 import type { LockPaths } from './lock-path.js';
 
 /**
- * The least length of a session in round trips. A holder cannot count on half of the session and on three
- * round trips more (see `LeaderKnowledge`), so that two round trips are left for it.
+ * The shortest session, in round trips to its servers. The client learns so late from when the leader counts the session (see
+ * `LeaderKnowledge`) that a holder loses half of the session and three round trips of its validity. This leaves it two.
  */
 export const ROUND_TRIPS_PER_SESSION = 10;
 /** The client asks for a longer session with this factor, because round trips vary. */
@@ -146,7 +146,7 @@ export class SessionLife implements Session {
       },
       2,
     );
-    // This client made a presence that exists, before it lost a connection.
+    // `nodeExists` is fine for the presence: this client created it on an earlier connection and lost the reply.
     if (!made.isDone && (made.code !== CODE.nodeExists || made.index === 1)) {
       throw new ZookeeperRefusalError(made.code);
     }
@@ -163,8 +163,9 @@ export class SessionLife implements Session {
   }
 
   /**
-   * The length that the session needs for the way to its servers, if it is too short for the shortest of several round trips. It
-   * compares with the length that this client has asked for, because servers that granted less would not grant more the next time.
+   * The length to ask for, if the session is too short for the round trip to its servers, of which the shortest of several counts.
+   * The length that this client has asked for before counts as well, because servers that granted less then would not grant more
+   * the next time.
    */
   private async neededLength(roundTripMs: number): Promise<NeededLength | undefined> {
     const { connection, start } = this;
@@ -211,7 +212,10 @@ interface SessionLifeListener {
   onDisconnected(error: Error): void;
   onMessage(text: string, order: number): void;
   onGap(): void;
-  /** The session has to be replaced. Somebody deleted its presence, so that others take its locks, or it is too short for the round trips. */
+  /**
+   * The session has to be replaced: somebody deleted its presence, so that others take its locks, or it is too short for the round
+   * trips.
+   */
   onUseless(needed?: NeededLength): void;
   onFailed(error: Error): void;
   onEnd(error: Error): void;
@@ -234,8 +238,8 @@ const EMPTY = 0;
 export const READ_AGAIN_MS = 200;
 
 /**
- * A znode of one client, into which the others write their messages. A watch tells once that it has changed, so it is read
- * with a new watch each time. Each message overwrites the one before: the version tells whether one was missed.
+ * The mailbox of one client: a znode into which other clients write their messages. A watch fires only once, so each reading sets a
+ * new one. Each message overwrites the one before. The version tells whether one was missed.
  */
 export class Mailbox {
   private version = EMPTY;
@@ -244,7 +248,7 @@ export class Mailbox {
 
   constructor(private readonly options: MailboxOptions) {}
 
-  /** Watches are lost with the connection that they were set on. */
+  /** Called for each new connection, because watches end with the connection on which they were set. */
   onConnected(): void {
     this.readInBackground();
   }
@@ -285,7 +289,7 @@ export class Mailbox {
     }
   }
 
-  /** The mailbox was deleted by hand. */
+  /** Makes the mailbox again after somebody has deleted it by hand. */
   private async makeAgain(): Promise<void> {
     const { session, path, acl } = this.options;
     const { content } = await session.send(multi([create(path, { acl, isEphemeral: true })]));

@@ -32,7 +32,7 @@ export type CommandName = 'ls' | 'inspect' | 'watch' | 'release';
 
 export interface Command {
   readonly name: CommandName;
-  /** A key; of `ls` and `watch` the text that keys begin with. */
+  /** The key; for `ls` and `watch` the text with which keys begin. */
   readonly key: string;
   readonly store: string;
   readonly prefix: string;

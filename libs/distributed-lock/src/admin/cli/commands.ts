@@ -65,7 +65,7 @@ const watch: Run = async (locks, command, terminal) => {
   const show = (key: string, lock: LockInspection | undefined): void => {
     const before = shown.get(key);
     const state = lock && JSON.stringify([lock.holders, lock.pending.length, lock.mode]);
-    // Behind those that were not read for longer.
+    // Moves the key to the end, behind those that were read longer ago.
     shown.delete(key);
     if (state !== undefined) shown.set(key, state);
     if (state !== before) terminal.write(changeText(command, key, lock));
@@ -73,7 +73,7 @@ const watch: Run = async (locks, command, terminal) => {
   const lookOn = async (): Promise<ReadonlySet<string>> => {
     const limit = isKnown ? MAX_READ_AGAIN : PAGE;
     const request = { prefix: command.key, cursor, limit };
-    // The next one begins again if this one fails.
+    // If this page fails, the next turn begins at the first page.
     cursor = undefined;
     const page = await terminal.unlessInterrupted(locks.list(request));
     hasAnswered = true;
@@ -103,7 +103,10 @@ const watch: Run = async (locks, command, terminal) => {
   }
 };
 
-/** Whether a store that has failed so may answer the next time. One that was never reached is probably another one. */
+/**
+ * Whether the store may answer the next time although it has failed like this. A store that was never reached probably has another
+ * address.
+ */
 function isPassing(error: unknown, hasAnswered: boolean): error is LockStoreError {
   if (!(error instanceof LockStoreError)) return false;
   return (
@@ -115,7 +118,7 @@ const release: Run = async (locks, command, terminal) => {
   const { key, yes, json, by = systemUser() } = command;
   const found = await findOne(locks, command, terminal);
   if (!found) return NOTHING;
-  // Whoever holds the key by the time of the answer was not in the question.
+  // Only from the holders that the question shows: others may hold the key by the time of the answer.
   const { owners = found.holders } = command;
   const losing = found.heldBy.filter(({ owner }) => owners.includes(owner));
   if (!yes && (losing.length > 0 || command.owners === undefined)) {

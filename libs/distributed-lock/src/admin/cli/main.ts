@@ -31,5 +31,5 @@ async function codeOf(words: readonly string[]): Promise<number> {
 
 process.exitCode = await codeOf(process.argv.slice(2));
 process.stdin.unref?.();
-// Behind what was written before, so that a slow reader gets all complaints.
+// Start the timer after all earlier output has left, so that a slow reader gets all complaints.
 process.stderr.write('', () => systemClock.after(PATIENCE_MS, () => process.exit()));

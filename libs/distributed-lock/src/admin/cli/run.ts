@@ -79,7 +79,7 @@ export class Interrupted extends Error {}
 /** The output could not be written, as on a full disk. */
 export class OutputFailed extends Error {}
 
-/** What a command needs of it. The program itself waits for the output. */
+/** The terminal as commands use it. Only the program itself waits for the output, by `flush`. */
 export type Terminal = Omit<ReturnType<typeof processTerminal>, 'flush'>;
 
 /** The terminal of this process. @param signal aborts with `Interrupted` when the command is to end */
@@ -90,7 +90,7 @@ export function processTerminal(
   /** @throws Interrupted as soon as the command is to end, also while `work` goes on */
   const unlessInterrupted = <T>(work: Promise<T>): Promise<T> => unlessAborted(signal, work);
   let output: Promise<unknown> = Promise.resolve();
-  // The callback of each write gets the error, too.
+  // Ignored here, because the callback of each write gets the error, too.
   for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
   /**
    * Resolves as soon as a reader, or the system, has all that was written.

@@ -3,7 +3,7 @@ import { ask, Refused } from './api.js';
 /** At first the store is looked through in long pages, one after another, and then by a short one each time. */
 const LONG_PAGE = 1000;
 const SHORT_PAGE = 200;
-/** Of more locks the oldest are kept. */
+/** If there are more locks, only the oldest are kept. */
 const MAX_KEPT = 1000;
 /** Proxies and Node refuse longer addresses. */
 const MAX_QUERY = 4000;
@@ -27,7 +27,7 @@ export class Search {
     this.#prefix = prefix;
   }
 
-  /** The oldest first: those of unknown age are younger than a second, or of another library. */
+  /** The oldest first. Locks of unknown age come last: they are held for less than a second, or by another library. */
   get locks() {
     return [...this.#known.values()].sort(oldestFirst).map(({ lock }) => lock);
   }
@@ -85,7 +85,7 @@ export class Search {
       this.#known.delete(lock.key);
   }
 
-  /** What was not seen in this turn is free by now. */
+  /** Called after the last page of the store. A key that was not seen in this turn is free by now. */
   #onEnd() {
     this.isWhole = true;
     for (const seen of [this.#known, this.#unreadable]) {
@@ -127,7 +127,7 @@ function oldestFirst(a, b) {
   return (a.lock.fencingToken ?? 0) - (b.lock.fencingToken ?? 0) || (a.lock.key < b.lock.key ? -1 : 1);
 }
 
-/** Keys for one address each. */
+/** Splits keys into parts, each of which fits into one address. */
 function inParts(keys) {
   const parts = [];
   let room = 0;
@@ -143,7 +143,7 @@ function inParts(keys) {
   return parts;
 }
 
-/** One reason is enough: mostly another release has written all of them. */
+/** Names one key and its reason. That is enough, because mostly another release of this library has written all of them. */
 function unreadableText(unreadable) {
   const [[key, { message } = {}] = []] = unreadable;
   if (key === undefined) return '';

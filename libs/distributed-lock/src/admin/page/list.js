@@ -5,7 +5,7 @@ const rows = new Map();
 const contentions = new Map();
 
 export function countContention(key) {
-  // Keys may be without number.
+  // Keep the map small, because there may be any number of keys.
   if (contentions.size < 1000 || contentions.has(key)) contentions.set(key, (contentions.get(key) ?? 0) + 1);
 }
 

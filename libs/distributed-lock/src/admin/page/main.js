@@ -11,9 +11,9 @@ const STEP = 50;
 
 let onRelease;
 let wanted = STEP;
-/** What was done last; the next reading does not write over it. */
+/** The outcome of the last release. It stays on the page when the locks are read again. */
 let news = '';
-/** The newest one is shown. */
+/** The search whose locks are shown. Readings of an earlier search are dropped. */
 let search;
 let isReading = false;
 
@@ -61,7 +61,7 @@ function startSearch() {
 async function askAndRelease(lock) {
   if (!(await confirmRelease(lock))) return;
   try {
-    // The holders of the question: others may hold it by now.
+    // Only from the holders that the question showed: others may hold the lock by now.
     const answer = await release(
       lock.key,
       lock.holders.map(({ owner }) => owner),

@@ -110,7 +110,7 @@ function instrumentsOf(meter: Meter) {
 class Recorder {
   private readonly instruments: Instruments;
   private readonly unreachableNodes = new Set<number>();
-  /** Leaders hold their locks for days. */
+  /** The keys of leaders, which hold their locks for days. The age of the oldest lock leaves them out. */
   private readonly keysOfLeaders = new Set<string>();
 
   constructor(
@@ -187,7 +187,7 @@ class Recorder {
     this.instruments.holdDuration.record(heldMs / 1000, { ...common, 'distributed_lock.outcome': type });
   }
 
-  /** A store may report a state again. */
+  /** Counts changes only, because a store may report the same state again. */
   private onStore({ state: { isUp, node = 0 } }: EventOf<'store'>, common: Attributes): void {
     if (isUp === !this.unreachableNodes.has(node)) return;
     if (isUp) this.unreachableNodes.delete(node);

@@ -117,7 +117,10 @@ export class Connection {
     return this.handshakeSentAt < Infinity && !this.handshake;
   }
 
-  /** A server without a majority closes connections so, too. */
+  /**
+   * The error of a connection that was closed before the server answered. A server without a majority closes its connections like
+   * that, too.
+   */
   private unanswered(cause?: Error): Error {
     const tls = this.options.tls ? 'speaks no TLS' : `expects TLS (${ZOOKEEPER.tls})`;
     const why = `it is no ZooKeeper, or has no majority of its ensemble, or ${tls}`;

@@ -77,7 +77,7 @@ export function getChildren(path: string): Request<Children> {
   };
 }
 
-/** The server that is asked catches up with the leader before it answers what is asked after this. */
+/** Makes the server catch up with the leader before it answers what this connection asks after this. */
 export function sync(path: string): Request<string> {
   return { op: OP.sync, write: (writer) => writer.text(path), read: (reader) => reader.text() };
 }

@@ -83,7 +83,7 @@ export class ZookeeperSession {
   private cancelKeepAlive = (): void => undefined;
   /** The requests on the connection that is open. `undefined` without a connection. */
   private knowledge: LeaderKnowledge | undefined;
-  /** The leader counts the session from this moment or a later one. */
+  /** The leader counts the length of the session from this moment on our clock, or from a later one. */
   private countedFrom = -Infinity;
   private lastError: Error | undefined;
 
@@ -204,7 +204,7 @@ export class ZookeeperSession {
     this.sessionId = reply.sessionId;
     this.password = reply.password;
     this.grantedMs = reply.timeoutMs;
-    // A new session is a write of the leader.
+    // The leader has written the new session after it got the handshake, so it counts the session from then at the earliest.
     if (isNew) this.countedFrom = sentAt;
     this.knowledge = new LeaderKnowledge(reply.timeoutMs);
     this.authenticate(connection);
@@ -213,7 +213,7 @@ export class ZookeeperSession {
     this.keepAliveAlways(connection);
   }
 
-  /** The server executes later requests of this connection with the rights of the credentials. */
+  /** Sends the credentials. The server executes later requests of this connection with their rights. */
   private authenticate(connection: Connection): void {
     const { credentials } = this.options;
     if (credentials === undefined) return;
@@ -267,7 +267,10 @@ export class ZookeeperSession {
     inBackground(this.keepAlive(connection), () => undefined);
   }
 
-  /** The leader itself has resumed the session, whichever server was asked. A write shows that it had a majority then. */
+  /**
+   * The leader itself has resumed the session, whichever server was asked. After that a write shows that it had a majority then, so
+   * the session counts from the resumption.
+   */
   private confirmResumed(connection: Connection, resumedAt: number): void {
     inBackground(
       this.options.keepAlive(this).then(() => this.countFrom(connection, resumedAt)),
@@ -299,17 +302,17 @@ export class ZookeeperSession {
 }
 
 /**
- * The leader sends a ping within this part of a session. It sends two in each tick, and a session has two ticks at least. An
- * eighth is added for a ping that is late.
+ * Within this part of a session's length the leader sends a ping to each follower: it sends two in each tick, and a session has two
+ * ticks at least. An eighth is added for a ping that is late.
  */
 const PINGED_WITHIN = (1 / 4) * (9 / 8);
 
 /**
  * Knows the newest request of this client from which the leader certainly counts the session.
  *
- * A follower does not report a session when it gets a request of it. It reports the sessions of which it got requests in its
- * answer to the leader's next ping. The ping and the answer may take any time. So a request `heard` is reported for certain once
- * three steps followed each other:
+ * A follower does not report a session when it gets a request of it. It reports the sessions of which it got requests in its answer
+ * to the leader's next ping. The ping and the answer may take any time. So a request `heard` is certain to be reported as soon as
+ * three steps have followed each other:
  *
  * 1. The reply to `heard` has come, and `PINGED_WITHIN` has passed. By then the leader has sent a ping that the follower
  *    gets after `heard`.
