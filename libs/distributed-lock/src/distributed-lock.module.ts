@@ -96,7 +96,7 @@ export const ASYNC_NAMES: OptionNames<typeof ASYNC_OPTIONS_TYPE> = {
   useFactory: true,
 };
 
-/** The service that a registration has made, also when a test overrides `LockService`. */
+/** The service that a registration has made, even if a test overrides `LockService`. */
 const OWN_SERVICE = Symbol('DistributedLockModule.forRoot()');
 
 /** Nest runs the hooks of modules in descending order of their distance. The distance of the root is 1. */

@@ -246,7 +246,10 @@ const STATUS: Partial<Record<LockErrorCode, number>> = {
   LOCK_SHUTDOWN: 503,
 };
 
-/** Operators read the message as it is. 501: the store cannot do that. @throws an error that is neither a refusal nor of a lock */
+/**
+ * The status and the body for an error. Operators read the message as it is. 501: the store cannot do that. @throws an error that
+ * is neither a refusal nor of a lock
+ */
 function failure(error: unknown): readonly [status: number, body: object] {
   if (error instanceof Refusal) {
     const { status, message } = error;

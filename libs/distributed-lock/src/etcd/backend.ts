@@ -277,7 +277,7 @@ const LAST = Buffer.of(0xff);
  * - `q/<name>\0<id>`: the notes of one request, under the lease of its client
  * - `s/<session>`: the presence of a session, a key that exists as long as the session; its value is the epoch of the session
  * - `m/<client>`: the last messages to a client, under the lease of the client
- * - `i/<client>`: what a client tells people of itself, under its lease
+ * - `i/<client>`: the holder entry of a client, by which people recognise it, under its lease
  */
 export class EtcdKeys {
   constructor(private readonly root: string) {}

@@ -173,7 +173,10 @@ export class EtcdOutbox {
     private readonly keys: EtcdKeys,
   ) {}
 
-  /** @param told the clients that have the message already @param revision the revision of the write, if there was one */
+  /**
+   * Sends a message to those clients that do not have it yet. @param told the clients that have it @param revision the revision of
+   * the write, if there was one
+   */
   tell({ name, clients, text }: Messages, told: readonly string[] = [], revision = 0): void {
     const others = clients.filter((client) => !told.includes(client));
     if (others.length === 0) return;

@@ -169,7 +169,7 @@ function clusterPrefixOf(client: object): string {
 }
 
 /**
- * The name of the fence of `key`, in the slot of the key once the client has put `prefix` before both.
+ * The name of the fence of `key`. After the client has put `prefix` before both names, they are in the same slot.
  *
  * @throws LockKeyError for a key whose slot no other name can have
  */

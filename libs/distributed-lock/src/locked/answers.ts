@@ -87,7 +87,7 @@ function grpcAnswer(call: GrpcCall): Answer {
     // A call of gRPC has no member that says so.
     isBegun: () => false,
     wasLeft: () => call.cancelled,
-    // `@grpc/grpc-js` emits 'cancelled' at every end of a call, also when it has sent the status itself.
+    // `@grpc/grpc-js` emits 'cancelled' at every end of a call, even if it has sent the status itself.
     whenOver: (listener) =>
       listenUnless(call.cancelled || call.destroyed === true, listener, [[call, ['cancelled', 'close']]]),
     breakOff: (error) => breakOffCall(call, error),

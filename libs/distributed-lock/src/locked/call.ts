@@ -92,7 +92,7 @@ function promised({ plan, service, argsFor, fallBack, keys, run }: PlainCall): P
     return result;
   };
   const onError = (error: unknown): MaybePromise<unknown> => {
-    // An error of the method itself is not for `onBusy`, also when it is a lock error.
+    // An error of the method itself never goes to `onBusy`, even if it is a lock error.
     if (hasStarted) throw error;
     return busyAnswer(options, error, fallBack);
   };

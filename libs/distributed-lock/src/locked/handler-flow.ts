@@ -124,7 +124,7 @@ function isRootField(context: ExecutionContext): boolean {
   return info?.path?.prev === undefined;
 }
 
-/** The request of Node behind that of the framework; for GraphQL the one that its context names. */
+/** Node's own request, which the request of the framework contains; for GraphQL the one that its context has. */
 function requestOf(context: ExecutionContext, type: string): MarkedRequest | undefined {
   const isGraphQl = type === 'graphql';
   if (type !== 'http' && !isGraphQl) return undefined;

@@ -194,8 +194,9 @@ const SHARED = Symbol.for('nestjs-distributed-lock/handler-run');
 type ContextOfRun = ExecutionContext & { [SHARED]?: LockedHandlerRun };
 
 /**
- * One run of a locked handler, from the grant to the end of the interceptors inside. The interceptors run in a flow that
- * has the lock and this run. Behind the last of them the flow has an `ExpectedNestCall`. The handler's own flow has neither.
+ * One run of a locked handler, from the grant until the interceptors inside the lock have ended. These interceptors run in an async
+ * flow that carries the lock and this run. After the last of them the flow carries an `ExpectedNestCall` instead. The handler's own
+ * flow carries neither.
  *
  * The handler may start more than once (an inner `retry()`). It does not start after the run is closed.
  */

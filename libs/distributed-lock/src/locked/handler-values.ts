@@ -81,7 +81,10 @@ export class HandlerValues {
     });
   }
 
-  /** Nest tells nobody under which id it handles a message, so this makes another id for it. */
+  /**
+   * The id under which request-scoped providers are resolved. Nest does not reveal its own id for a message, so this makes another
+   * one.
+   */
   private contextIdOf(context: ExecutionContext): ContextId {
     const [first, second, third] = context.getArgs<[unknown, unknown, unknown]>();
     const type = context.getType<string>();

@@ -30,8 +30,8 @@ import { LockErrorGatewayFilter } from './transport-error.js';
 const MESSAGES: readonly unknown[] = ['rpc', 'ws'];
 
 /**
- * Goes through the classes of the application once: puts the lock around class interceptors, lets gateways answer with
- * lock errors, tells messages with global pipes from those without, and checks every `@Locked`.
+ * Goes through the classes of the application once. It puts the lock around class interceptors, lets gateways answer with lock
+ * errors, installs the guard that marks messages to which global pipes apply, and checks every `@Locked`.
  */
 @Injectable()
 export class LockedExplorer implements OnModuleInit {

@@ -129,7 +129,7 @@ function busyOfCall(onBusy: LockedOptions['onBusy']): CallOptions['onBusy'] {
   return onBusy === undefined || onBusy === 'takeover' ? onBusy : 'throw';
 }
 
-/** One `@Locked` as it is written. Frozen. Its identity tells a call of its own method from calls of others. */
+/** One `@Locked` as it is written in the source. Frozen, and compared by identity: each decorated method has its own. */
 export interface LockedSite {
   readonly key: KeySource;
   /** The options of `@Locked` alone, without the defaults of the class. */

@@ -62,7 +62,7 @@ export function attemptAgain(owner: QuorumOwner): void {
     const { request, deadline, leases } = owner;
     if (!request || owner.hasLeft || leases.isHeld()) return;
     const waitMs = Math.max(1, deadline - context.clock.now());
-    // The owner waits already, so a node that has refused it for `maxWaiting` before takes it into its queue now.
+    // The owner waits already, so even a node that has refused it before, because of `maxWaiting`, has to queue it now.
     const { maxWaiting: _, ...unlimited } = request;
     const reply = await attemptUntilClear(owner, { ...unlimited, waitMs });
     if (reply.kind === 'granted') context.notify({ ...reply, owner: name });

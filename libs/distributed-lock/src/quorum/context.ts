@@ -61,7 +61,7 @@ export async function outcomesOf<T>(
 
 /** One of the stores, and whether it answers. */
 export class QuorumNode {
-  /** True after a failure. The quorum does not wait for such a node once a majority has answered. */
+  /** True after a failure. When a majority has answered, the quorum does not wait for such a node. */
   isDown = false;
 
   constructor(

@@ -393,12 +393,12 @@ async function publishCommandOf(client: RedisClient): Promise<PublishCommand> {
 export const IDLE_MS = 500;
 
 /**
- * Finds out whether a connection that has been idle still exists. Load balancers and firewalls forget such a connection, and tell
+ * Finds out whether a connection that has been idle still exists. Load balancers and firewalls forget such a connection, and notify
  * neither end.
  *
- * When a repeatable command that is written on an idle connection has no reply after half of its time, the server is asked
- * on a second connection. If it answers there, and is still silent on the first one, the first one is replaced, and the
- * command is written once more. A server that is merely slow has all of the time to reply.
+ * If a repeatable command that was written on an idle connection has no reply after half of its time, the client asks the server on
+ * a second connection. If the server answers there while the first connection is still silent, the first one is replaced, and the
+ * command is sent once more. A server that is merely slow has the whole time to reply.
  */
 class IdleProbe {
   repliedAt = 0;

@@ -91,7 +91,7 @@ const ADVICE: readonly (readonly [said: RegExp, advice: string])[] = [
     /^ERR unknown command .(time|evalsha)\b/i,
     'Is it a Sentinel? Give { sentinels: [{ host, port }], name } of ioredis, or what createSentinel of node-redis makes',
   ],
-  // node-redis hides what has answered.
+  // node-redis does not show what has answered, so the advice names the likely causes.
   [
     /^(Unknown RESP type|Socket closed unexpectedly|read ECONNRESET)/,
     'Is it Redis that listens there? The URL of a Redis with TLS starts with rediss:',

@@ -23,16 +23,16 @@ interface Count {
 }
 
 /**
- * Locks on Redis whose grants count only once enough replicas have them: for `minReplicaAcks`.
+ * Locks on Redis whose grants count only when enough replicas have them: for `minReplicaAcks`.
  *
- * `WAIT` goes over the connection of the commands, since it counts from the last write of its own connection. A
- * connection that has replaced that one, perhaps to another master, knows nothing of the grant. Callers who come together
- * share one `WAIT`. A grant by notification counts once its first renewal is on the replicas.
+ * `WAIT` goes over the connection of the commands, because it counts the replicas that have the last write of its own connection.
+ * If that connection was replaced, perhaps by one to another master, the new one knows nothing of the grant. Callers who come
+ * together share one `WAIT`. A grant by notification counts as soon as its first renewal is on the replicas.
  */
 class ReplicatedLocks extends RedisLocks {
   private readonly atLeast: number;
   private readonly withinMs: number;
-  /** Owners that may hold by a grant that no replica count has confirmed, also those that got no reply. */
+  /** Owners that may hold by a grant that no count of replicas has confirmed. Includes owners whose acquire got no reply. */
   private readonly withoutReplicaCheck = new Set<string>();
   private counting: Promise<unknown> = Promise.resolve();
   private next: Promise<Count> | undefined;

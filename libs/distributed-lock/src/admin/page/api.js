@@ -1,4 +1,4 @@
-/** Where the page is, under whatever prefix and behind whatever proxy. */
+/** The address of the JSON API: below the page, under whatever prefix and behind whatever proxy the page is. */
 const API = `${location.pathname.replace(/\/+$/, '')}/api/`;
 
 /** An answer that is no success, with its status. */

@@ -1,7 +1,7 @@
 /** The element of the page with this id. */
 export const byId = (id) => document.getElementById(id);
 
-/** What nobody sees: a key may have it, and look like another one. `common/redaction.ts` has the same list. */
+/** Characters that nobody sees: a key with one of them looks like another key. `common/redaction.ts` has the same list. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 export function visible(text) {

@@ -22,7 +22,10 @@ export interface LockMetricsOptions {
   readonly meterProvider?: MeterProvider;
 }
 
-/** In seconds. Acquiring a free lock and a hand-off take about 1 ms, the default wait is 10 s, the default lease 30 s. */
+/**
+ * The limits of the buckets, in seconds. Acquiring a free lock and a hand-off take about 1 ms, the default wait is 10 s, the
+ * default lease 30 s.
+ */
 const BOUNDARIES = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export const METRICS_NAMES: OptionNames<LockMetricsOptions> = { keyLabel: true, meterProvider: true };

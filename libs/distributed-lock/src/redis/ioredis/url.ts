@@ -31,7 +31,10 @@ const REFUSED: UrlParameters = {
   ...refused(MASTER, 'readOnly', 'role'),
 };
 
-/** What a URL may ask for. ioredis would take each parameter for an option, as a text, and in preference to the store's. */
+/**
+ * The parameters that a URL may have. ioredis would take any parameter for an option, with a text for its value, and prefer it to
+ * the store's.
+ */
 export const REDIS_PARAMETERS: UrlParameters = {
   ...refused('For a connection with TLS begin the URL with rediss:.', ...TLS_PARAMETERS),
   ...REFUSED,
@@ -121,7 +124,7 @@ const HARMLESS: Readonly<Record<string, readonly unknown[]>> = {
   monitor: [false],
   role: ['master'],
 };
-/** Options that tell a client how to treat commands while it is disconnected. The store's connections have none then. */
+/** Options for commands that are sent while the client is disconnected. The store sends none then. */
 const UNUSED = [
   'lazyConnect',
   'enableOfflineQueue',

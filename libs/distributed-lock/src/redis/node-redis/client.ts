@@ -29,9 +29,9 @@ import { isNodeRedisCluster, isNodeRedisSentinel, type NodeRedis, type NodeRedis
 class NodeRedisSentinelMaster extends NodeRedisSingle {
   private readonly sentinels: readonly KeptConnection<NodeRedisLink>[];
   private onFound: (place: Place) => void = () => undefined;
-  /** The latest epoch that a Sentinel has told. Answers of an earlier epoch are ignored. */
+  /** The latest epoch that a Sentinel has reported. Answers of an earlier epoch are ignored. */
   private epoch = 0;
-  /** The address of the master that was found last, as the Sentinels tell it. */
+  /** The address of the master that was found last, as the Sentinels report it. */
   private found: string | undefined;
 
   constructor(

@@ -40,7 +40,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
   readonly address = 'a cluster';
   readonly user: string;
   readonly database = new ClientDatabase(() => 0);
-  /** The nodes by the address that the cluster tells, also those that have no slots and are about to get some. */
+  /** The nodes by the address that the cluster announces. Includes nodes that are about to get their first slots. */
   private readonly nodes = new Map<string, ClusterNode>();
   private slots: ClusterSlots = NO_SLOTS;
   private readonly roots: readonly NodeRedisPattern[];
@@ -271,7 +271,7 @@ export function slotOf(name: string): number {
   return crc % SLOTS;
 }
 
-/** Which master has which slots, by the addresses that the cluster tells. */
+/** Which master has which slots, by the addresses that the cluster announces. */
 interface ClusterSlots {
   /** The address of the master of each slot; empty for a slot that has none. */
   readonly owners: string[];
@@ -343,7 +343,7 @@ class ClusterNode extends OneServer {
   private readonly deadline: ReplyDeadline<{ readonly since: number }>;
   private readonly openings: Openings<void>;
 
-  /** @param place the address of the node, as the cluster tells it */
+  /** @param place the address of the node, as the cluster announces it */
   constructor(
     readonly place: Place,
     pattern: NodeRedisPattern,

@@ -16,8 +16,8 @@ export class NodeRedisLink {
   private readonly end = new AbortController();
 
   /**
-   * @param settings with RESP 3 a subscribed connection takes other commands, too; default 2
-   * @param onError gets each error of the connection, also the one that ends it
+   * @param settings with `RESP: 3` a subscribed connection takes other commands, too; default 2
+   * @param onError gets each error of the connection, including the one that ends it
    */
   constructor(
     readonly pattern: NodeRedisPattern,

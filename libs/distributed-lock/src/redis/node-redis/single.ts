@@ -15,7 +15,7 @@ export function offlineError(): Error {
   return new Error('The client is offline');
 }
 
-/** What a client tells of its server without a connection. */
+/** What a client knows of its server before it is connected. */
 type Identity = Pick<RedisClient, 'address' | 'user' | 'database'>;
 
 /** A client of node-redis with one connection at a time, to the server that `find` returns. */
@@ -175,14 +175,14 @@ export class OneServer extends NodeRedisSingle {
 }
 
 /**
- * The database that a client of the application has selected. node-redis tells it to nobody, so an open client is asked, before the
- * first command and then at intervals.
+ * The database that a client of the application has selected. node-redis emits no event for a `SELECT`, so the store asks an open
+ * client: before the first command, and then at intervals.
  */
 export function databaseOf(client: NodeRedis, { clock, commandTimeoutMs }: ClientSettings): ClientDatabase {
   let told = client.options?.database ?? 0;
   const refresh = async (): Promise<void> => {
     if (!client.isOpen) return;
-    // A client whose user may not run CLIENT, or that takes no commands now, is in the database of its options.
+    // If the user may not run CLIENT, or the client takes no commands now, assume the database of its options.
     const reply = promiseOf(() => client.sendCommand(['CLIENT', 'INFO'])).catch(() => '');
     const info = await within(clock, commandTimeoutMs, reply, LATE);
     if (info === LATE) {

@@ -73,7 +73,10 @@ export class Connection {
   private readonly pending = new LinkedQueue<Pending>();
   private outgoing: Buffer[] = [];
   private xid = 0;
-  /** The reply to the handshake, and our time before that was sent. Requests can be sent once it is there. */
+  /**
+   * The reply to the handshake, and our time before the handshake was sent. `undefined` until the reply has come; then requests can
+   * be sent.
+   */
   handshake: { readonly reply: HandshakeReply; readonly sentAt: number } | undefined;
   lostBy: Error | undefined;
   private handshakeSentAt = Infinity;

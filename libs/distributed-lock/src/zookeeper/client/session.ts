@@ -61,16 +61,16 @@ export const KEEP_ALIVES_PER_SESSION = 10;
 const RESUMED_WITHIN = 2;
 
 /**
- * One session with an ensemble of servers, on one connection after the other. It lives on while it moves to another server
- * within its time.
+ * One session with an ensemble of servers, on one connection after the other. It lives on while it moves to another server within
+ * its time.
  *
- * The leader ends sessions. Any server answers a ping or a reading, also one that is cut off from the leader, and a leader
- * that has lost its majority answers for some seconds more. So validity counts neither from these nor from the last write,
- * but from a request of which the leader was told for certain (`LeaderKnowledge`).
+ * The leader ends sessions. But any server answers a ping or a reading, even one that is cut off from the leader, and a leader that
+ * has lost its majority answers for some seconds more. So validity counts neither from such an answer nor from the last write. It
+ * counts from a request of which the leader certainly knows (`LeaderKnowledge`).
  *
- * A request without a reply when its connection is lost is rejected, and never sent again. The servers execute what one
- * session sends in order, and nothing of a connection that the session has left, so such a request was executed before
- * everything that is sent later, or never is.
+ * A request that has no reply when its connection is lost is rejected, and never sent again. The servers execute the requests of
+ * one session in order, and none that arrives on a connection which the session has left. So such a request was executed before
+ * everything that is sent later, or it never will be.
  */
 export class ZookeeperSession {
   private readonly kept: KeptConnection<Connection>;
@@ -334,10 +334,10 @@ class LeaderKnowledge {
   }
 
   /**
-   * To be called when the write behind an answered `sync` was answered.
+   * Call it when a `sync` was answered, and then a write that was sent after that.
    *
    * @param syncSentAt when the `sync` was sent
-   * @returns when the newest request was sent that was reported for certain; `-Infinity` without one
+   * @returns when the newest request that was reported for certain was sent; `-Infinity` without one
    */
   countedFrom(syncSentAt: number): number {
     const pingedSince = syncSentAt - this.sessionMs * PINGED_WITHIN;
