@@ -131,7 +131,10 @@ class AdminRoutes {
     });
   }
 
-  /** A page of the list, or the keys that the query names, which the page for operators reads again more often. */
+  /**
+   * Answers with a page of the list, or with the keys that the query names. The page for operators often reads the keys again that
+   * it shows.
+   */
   @Get('api/locks')
   list(@Req() request: AdminRequest, @Res() reply: AdminReply): Promise<void> {
     return this.answer(reply, async () => {
@@ -205,7 +208,10 @@ class AdminRoutes {
     );
   }
 
-  /** Not kept: with a guard of request scope Nest makes these routes for each request, and calls no hook of them. */
+  /**
+   * Looked up at each use: with a request-scoped guard Nest makes a new object of these routes for each request, and calls no hook
+   * of it.
+   */
   private get locks(): LockService {
     return adminLocks(this.moduleRef, this.options);
   }

@@ -166,7 +166,7 @@ interface PipeOptions extends EtcdContext {
   readonly session: () => EtcdSession | undefined;
   /** The newest revision of etcd that the mailbox has seen. */
   readonly newestRevision: () => number;
-  /** The revision is lower than an earlier one, so etcd was restored from a snapshot. */
+  /** Called when a reply has a lower revision than an earlier one: etcd was restored from a snapshot. */
   readonly onRestored: (revision: number) => void;
   readonly onSessionGone: (session: EtcdSession) => void;
 }

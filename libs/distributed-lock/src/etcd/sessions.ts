@@ -223,7 +223,7 @@ export class EtcdSession implements Session {
   }
 }
 
-/** All epochs have one length as texts, so that etcd compares them as numbers. */
+/** An epoch as a text. All have the same length, so that etcd, which compares texts, orders them as numbers. */
 export function epochText(epoch: number): Buffer {
   return Buffer.from(epoch.toString(16).padStart(13, '0'));
 }

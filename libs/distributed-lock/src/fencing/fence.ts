@@ -68,10 +68,10 @@ export function assertFresh(fence: Fence, seen: number): void {
 }
 
 /**
- * The guarded resource has seen a larger fencing token: the holder with this token has lost its lock, and may not know
- * it yet. Nothing was written.
+ * The guarded resource has seen a larger fencing token: the holder with this token has lost its lock, and may not know it yet.
+ * Nothing was written.
  *
- * Its code is `LOCK_LOST`, so that filters and callers treat it as any other loss. `tokenSeen` tells it apart, also
+ * Its code is `LOCK_LOST`, so that filters and callers treat it as any other loss. `tokenSeen` distinguishes it from those, even
  * between two builds of this package.
  */
 export class StaleTokenError extends LockError {

@@ -192,8 +192,8 @@ function lockedRow(dialect: SqlDialect, table: string, name: string): SqlStateme
 }
 
 /**
- * Postgres gives a transaction an id when it first writes or locks a row, so that `inside` of the first statement is 0. If
- * the transaction goes on, it is 1 in the second one.
+ * A second statement, which shows whether the transaction goes on. Postgres gives a transaction an id when it first writes or locks
+ * a row, so `inside` of the first statement is 0. In the second one it is 1 if that is in the same transaction.
  */
 const INSIDE_POSTGRES: SqlStatement = {
   sql: 'SELECT CASE WHEN pg_current_xact_id_if_assigned() IS NULL THEN 0 ELSE 1 END AS inside',

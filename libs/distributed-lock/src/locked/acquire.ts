@@ -85,7 +85,7 @@ export function acquireOrFallBack(call: LockedCall, cancellation: WaitCancellati
     const service = call.service();
     const signal = callOptions.signal ?? service.options.defaults.signal;
     if (signal) cancellation.follow(signal);
-    // The service uses no more of a signal than a cancellation has, and each of its locks is a `HeldLock`.
+    // The casts are safe: the service uses only those members of a signal that a cancellation has, and each of its locks is a `HeldLock`.
     const cancellable = { ...callOptions, signal: cancellation as unknown as AbortSignal };
     return service.acquire(keys, cancellable) as Promise<HeldLock>;
   };

@@ -68,7 +68,7 @@ function httpAnswer(response: PlatformResponse | undefined): Answer | undefined 
     whenOver(listener) {
       const isSent = !raw.stream && raw.writableFinished;
       const isOver = isSent || source.closed || source.destroyed || socket?.destroyed === true;
-      // A socket is not over at its 'finish': it is also half-closed while a handler still writes.
+      // The 'finish' of a socket does not count: a socket may be half-closed while a handler still writes.
       return listenUnless(isOver, listener, [
         [source, ['finish', 'close']],
         [socket, ['close']],

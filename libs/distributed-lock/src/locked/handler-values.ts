@@ -101,7 +101,7 @@ export class HandlerValues {
     return contextId;
   }
 
-  /** The pipes of the class, the method and the parameter. A parameter belongs to one class and method. */
+  /** The pipes of the class, the method and the parameter. They are stored by parameter, which belongs to one class and method. */
   private enhancersOf(parameter: HandlerParameter, context: ExecutionContext): readonly BoundPipe[] {
     let bound = this.bound.get(parameter);
     if (!bound) {
@@ -155,7 +155,7 @@ function extract({ type = -1, factory, data }: HandlerParameter, context: Execut
   return property(argumentsOf(context)[ARGUMENTS[kind][type] ?? -1], name);
 }
 
-/** A resolver of references has no `args`, so Nest passes the later arguments one position earlier. */
+/** The resolver of a reference (in a GraphQL federation) has no `args`, so Nest passes the later arguments one position earlier. */
 function argumentsOf(context: ExecutionContext): readonly unknown[] {
   const args = context.getArgs<unknown[]>();
   return context.getType<string>() === 'graphql' && args.length === 3

@@ -116,12 +116,12 @@ export class KeyPlan {
   }
 
   /**
-   * Whether these arguments of the handler name the keys that are locked for its request. Calls a key function again, unless
-   * it surely had the same arguments.
+   * Whether these arguments of the handler name the keys that are locked for its request. Calls a key function again, unless it
+   * certainly had the same arguments.
    *
-   * @throws LockConfigurationError for a message whose arguments name another key: the handler would run under another lock
-   * than its own. Nest shows nobody the global pipes that a microservice has of its own, or that an application adds after it
-   * has connected one.
+   * @throws LockConfigurationError for a message whose arguments name another key: the handler would run under another lock than
+   * its own. That happens through global pipes which Nest does not reveal: those of a microservice, and those that an application
+   * adds after it has connected one.
    */
   covers(args: readonly unknown[], { keys }: Lock, parts: RequestParts): boolean {
     const isMessage = this.shape.kind === 'rpc';

@@ -41,7 +41,7 @@ export interface ValueSource {
   readonly part: string | undefined;
 }
 
-/** The sources that a placeholder can name in each kind of handler, with Nest's number of the decorator that reads the same. */
+/** For each kind of handler: the sources that a placeholder can name, with Nest's number of the decorator that reads the same source. */
 const SOURCES: Readonly<Record<HandlerKind, Readonly<Record<string, number | undefined>>>> = {
   http: { params: ROUTE_PARAMETER, query: 4, body: 3, headers: 6, user: undefined },
   rpc: { data: 3 },

@@ -16,7 +16,7 @@ export const KEY_FILTERS: Readonly<Record<string, KeyFilter>> = {
   trim: (value) => (typeof value === 'string' ? value.trim() : value),
 };
 
-/** Brings a value to one written form; `undefined` when the value has none. */
+/** Normalises a value, so that all of its spellings make the same key; `undefined` for a value that it cannot normalise. */
 type KeyFilter = (value: unknown) => unknown;
 
 /** The step of a path that means each element of a list. */

@@ -181,7 +181,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     return toHttpException(error, resolveLockHttp(http, status));
   }
 
-  /** The log has the class, the method and the template, which the client does not learn. The message repeats no value. */
+  /** Logs the class, the method and the template, which the client is not told. The message contains no value of the request. */
   private logKeyError(error: LockError, plan: KeyPlan, context: ExecutionContext): void {
     const text = `@Locked on ${plan.where}: ${error.message}`;
     if (!plan.isServerMistake(error)) {

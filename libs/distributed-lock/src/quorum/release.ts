@@ -118,7 +118,10 @@ function releaseNode(
   return released;
 }
 
-/** Gives back node leases short of a majority after a moment, as they are in the way of others. The owner keeps its ticket. */
+/**
+ * If the owner has node leases of less than a majority, gives them back after a short pause, because they block other owners. It
+ * keeps its ticket.
+ */
 export function giveBackSoon(owner: QuorumOwner): void {
   if (owner.cancelGivingBack || owner.hasLeft) return;
   const { clock, chance } = owner.context;

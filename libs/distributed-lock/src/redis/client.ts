@@ -40,10 +40,10 @@ export interface RedisClient extends Omit<RedisNode, 'askBeside'>, EventEmitter<
   afterSilence?(ms: number, task: () => void): () => void;
   subscribe(channels: readonly string[]): Promise<unknown>;
   unsubscribe(channel: string): Promise<unknown>;
-  /** To a sharded channel of a cluster. Servers before Redis 7 refuse it. */
+  /** Subscribes to a sharded channel of a cluster. Servers before Redis 7 refuse it. */
   subscribeSharded(channel: string): Promise<unknown>;
   unsubscribeSharded(channel: string): Promise<unknown>;
-  /** A round trip on the connection that is subscribed to `channel`. */
+  /** Makes a round trip on the connection that is subscribed to `channel`. */
   pingSubscriber(channel: string): Promise<unknown>;
 }
 

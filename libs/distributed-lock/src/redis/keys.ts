@@ -73,7 +73,7 @@ export function hashTag(name: string): string | undefined {
   return start < 0 || end <= start + 1 ? undefined : name.slice(start + 1, end);
 }
 
-/** On a cluster the keys of one lock must share a slot: a name with a brace but without a hash tag breaks that. */
+/** Refuses a name with a brace but without a hash tag: on a cluster the keys of its lock would lie in different slots. */
 export function checkSlot(name: string): void {
   if (!/[{}]/.test(name) || hashTag(name) !== undefined) return;
   throw new LockKeyError(

@@ -180,7 +180,10 @@ export class RedisNotifications {
     for (const owner of this.ownersBehind(channel)) this.recheckNow(owner);
   }
 
-  /** Any client may publish: a message that does not read exactly as our scripts write it is ignored. */
+  /**
+   * Handles a message on our own channel. Any client may publish, so a message that does not read exactly as our scripts write it
+   * is ignored.
+   */
   private onOwnMessage(message: string): void {
     const { listener } = this;
     const [, kind, owner = '', rest = ''] = MESSAGE.exec(message) ?? [];

@@ -157,7 +157,7 @@ export class Documents {
     return nodes.map((node) => node?.data);
   }
 
-  /** A client that is gone has no mailbox, and need not be notified. */
+  /** Writes a message into the clients' mailboxes. A client that is gone has no mailbox, and need not be notified. */
   async tell(messages: Messages): Promise<void> {
     const { session } = this.options;
     await Promise.all(this.mailParts(messages, 0).map(({ operation }) => session.send(multi([operation]))));
@@ -218,7 +218,7 @@ export class Documents {
         name: 'note' as const,
         operation: create(`${queue}/${noteName(text)}`, { acl, isEphemeral: true, isSequential: true }),
       })),
-      // Raises the version of the parent, so that an exact swap of another client fails.
+      // Raises the version of the parent, so that a swap with `failOnUnreadNotes` by another client fails.
       { name: 'queue', operation: setData(queue, '', ANY_VERSION) },
     ];
     let isQueueMissing = false;

@@ -56,7 +56,7 @@ function exitCodeOf(error: unknown): number | undefined {
   return error.code === 'LOCK_STORE' ? 3 : 2;
 }
 
-/** A text without the password of a URL, in whatever form a client repeats it. */
+/** Removes the password of a URL from a text, in every form in which a client may repeat it. */
 export function withoutSecrets(text: string, url: string): string {
   const [, inUser] = /^[a-z]+:\/\/[^:@/]*:(.*)@/is.exec(url) ?? [];
   const inQuery = [...url.matchAll(/[?&][^=&]*(?:pass|auth|key)[^=&]*=([^&]+)/gi)].map(([, value]) => value);

@@ -9,7 +9,7 @@ export class Refused extends Error {
   }
 }
 
-/** @param query names with values, or parameters, where a name may stand several times */
+/** @param query an object of names and values, or `URLSearchParams`, where a name may stand several times */
 export function addressOf(route, query = {}) {
   if (query instanceof URLSearchParams) return `${API}${route}?${query}`;
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');

@@ -12,7 +12,7 @@ export function watchEvents() {
   stream.addEventListener('message', ({ data }) => show(JSON.parse(data)));
   stream.addEventListener('error', () => {
     setText(byId('stream'), 'Not connected. Trying again …');
-    // After an answer that is no stream a browser gives up by itself.
+    // If the answer was no event stream, the browser does not connect again by itself.
     if (stream.readyState === EventSource.CLOSED) setTimeout(watchEvents, AGAIN_MS);
   });
 }

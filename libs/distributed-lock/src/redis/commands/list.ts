@@ -146,7 +146,7 @@ interface Servers {
 
 async function serversOf(ask: Ask): Promise<Servers> {
   const masters = await ask(mastersOf);
-  // Each as a request of its own, with a timeout of its own: one that is silent does not hide the others.
+  // Ask each server in a request of its own, with its own timeout, so that one that is silent does not hide the others.
   const answers = await Promise.allSettled(masters.map(({ node }) => ask(() => runOf(node))));
   const found = masters.map((master, i) => ({ ...master, answer: answers[i] as (typeof answers)[number] }));
   const answering = found.filter(({ answer }) => answer.status === 'fulfilled');

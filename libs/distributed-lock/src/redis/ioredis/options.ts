@@ -91,7 +91,7 @@ function ownConnection(commandTimeoutMs: number, chance: Chance): RedisOptions {
     reconnectOnError: null,
     failoverDetector: true,
     keyPrefix: '',
-    // `RedisConnection` selects the database, because ioredis would go on in database 0 where that is refused.
+    // `RedisConnection` selects the database, because ioredis would go on in database 0 if the server refuses that.
     db: 0,
   };
 }
@@ -132,7 +132,8 @@ export function keyPrefixOf(target: IoredisTarget): string | undefined {
 }
 
 /**
- * ioredis uses the URL of a node for its address only, and so would connect to `rediss:` in plain text.
+ * Refuses nodes of a cluster that ask for TLS if the cluster's own options do not: ioredis takes only the address from the URL of a
+ * node, and would connect in plain text.
  *
  * @throws LockConfigurationError
  */

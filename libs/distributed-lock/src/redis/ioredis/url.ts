@@ -111,7 +111,7 @@ function unreadableUrlError(why: string): LockConfigurationError {
   return new LockConfigurationError(`${STORE} cannot follow its URL: ${why}.`);
 }
 
-/** Values of these options that ask for nothing: the defaults of ioredis 5 and 6, and what the store sets itself. */
+/** Values that count as not given: the defaults of ioredis 5 and 6, and what the store sets itself. */
 const HARMLESS: Readonly<Record<string, readonly unknown[]>> = {
   enableAutoPipelining: [false],
   stringNumbers: [false],
@@ -134,7 +134,7 @@ const UNUSED = [
 ];
 
 /**
- * Refuses options that would do nothing. Those of a client that exists have all names, so a default is taken as nothing.
+ * Refuses options that would do nothing. The options of an existing client have every name, so a default value counts as not given.
  *
  * @param defaults the default options of ioredis, where it is installed
  * @throws LockConfigurationError

@@ -156,7 +156,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
     return ready[Math.floor(this.settings.chance.random() * ready.length)];
   }
 
-  /** The node at `place`, also one that has just come into the cluster. */
+  /** The node at `place`. Connects to a node that has just come into the cluster. */
   private nodeAt(place: Place): ClusterNode {
     return this.nodes.get(addressOf(place)) ?? this.connect(place);
   }

@@ -14,7 +14,7 @@ export interface Place {
   readonly port: number;
 }
 
-/** Where clients find the servers that Sentinels or a cluster name. */
+/** The application's map from the addresses that Sentinels or a cluster announce to those to which clients connect. */
 type AddressMap = Readonly<Record<string, Place>> | ((address: string) => Place | undefined);
 
 /**
@@ -44,7 +44,7 @@ export function addressOf({ host, port }: Place): string {
   return `${host}:${port}`;
 }
 
-/** Where a client connects to the server that is called `place`. */
+/** The address to connect to for a server that Sentinels or a cluster announce as `place`. */
 export function mappedPlace(map: AddressMap | undefined, place: Place): Place {
   const address = addressOf(place);
   return (typeof map === 'function' ? map(address) : map?.[address]) ?? place;
@@ -68,7 +68,7 @@ export function clusterOptions(target: NodeRedisCluster): ClusterOptions {
   );
 }
 
-/** Clients for the node that the cluster calls `place`. */
+/** Makes clients for the node that the cluster announces as `place`. */
 export function patternAt(read: () => ClusterOptions, place: Place): NodeRedisPattern {
   return patternOf(() => {
     const { defaults, nodeAddressMap } = read();
@@ -76,7 +76,7 @@ export function patternAt(read: () => ClusterOptions, place: Place): NodeRedisPa
   });
 }
 
-/** Clients for the nodes that the application has named. */
+/** Makes clients for the nodes that the application has named. */
 export function rootPatterns(read: () => ClusterOptions): readonly NodeRedisPattern[] {
   return read().rootNodes.map((_, i) =>
     patternOf(() => {

@@ -73,7 +73,7 @@ export class AccessRights {
     return new LockStoreError(message, key, 'refused', { cause });
   }
 
-  /** Without the right to subscribe locks still work, but slowly. */
+  /** Reports that the user lacks the right to subscribe or to unsubscribe. Without it locks still work, but slowly. */
   onNotSubscribed(error: unknown): void {
     const [, command] = /permissions to run the '([\w|]+)' command/.exec(textOf(error)) ?? [];
     if (!command || this.told.has(command)) return;
