@@ -29,7 +29,10 @@ const MYSQL: OwnProtocol = {
   tls: 'MySQL begins without it, and the option ssl asks for it',
 };
 
-/** Options of each connection for locks. The last ones keep replies in the form that the statements expect. */
+/**
+ * Options that each connection gets in place of those of the application. The last ones keep replies in the form that the
+ * statements expect.
+ */
 const OWN_OPTIONS: ConnectionOptions = {
   multipleStatements: true,
   charset: 'utf8mb4',
@@ -45,9 +48,9 @@ const OWN_OPTIONS: ConnectionOptions = {
 };
 
 /**
- * The meaning of a statement must not depend on the settings of the server. No write waits for a row (`NoWait`), but a
- * new row may wait for a gap that another transaction has locked: for one second at most, which is the least that MySQL
- * knows. A connection may be idle for weeks.
+ * Settings of each session, so that statements mean the same on every server. No write waits for a row that is locked (`NoWait`).
+ * A new row may wait for a gap that another transaction has locked: for one second, the shortest timeout that MySQL has. The long
+ * `wait_timeout` lets a connection be idle for weeks.
  */
 const SETTINGS = [
   "SET SESSION sql_mode = 'STRICT_ALL_TABLES', time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, wait_timeout = 2000000",
@@ -55,13 +58,16 @@ const SETTINGS = [
   "SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'group_replication_consistency')",
 ];
 
-/** On a cluster a reading must wait until its node has all that the others have committed, as the manuals say. Not measured. */
+/**
+ * On a cluster, a read must wait until its node has applied what the other nodes have committed. The settings for that are from
+ * the manuals, and were not tried on a cluster.
+ */
 const OF_CLUSTERS: Readonly<Record<string, string>> = {
   wsrep_on: 'SET SESSION wsrep_sync_wait = 1',
   group_replication_consistency: "SET SESSION group_replication_consistency = 'BEFORE'",
 };
 
-/** Connections of our own to MySQL or MariaDB. */
+/** Opens the store's own connections to MySQL or MariaDB. */
 export class MysqlDatabase implements SqlDatabase {
   readonly server = 'MySQL';
   readonly access: SqlAccess;
@@ -79,7 +85,7 @@ export class MysqlDatabase implements SqlDatabase {
   async open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink> {
     const { createConnection } = await clientPackage<Mysql2>(() => import('mysql2'), NO_MYSQL2);
     signal.throwIfAborted();
-    // Read anew for each connection, because the application may have changed a password.
+    // Read the options anew for each connection, because the application may have changed a password.
     const own = withProgramName(connectionOptions(this.target), this.connectionName);
     const connection = createConnection({ ...own, ...OWN_OPTIONS });
     signal.addEventListener('abort', () => connection.destroy());
@@ -108,7 +114,7 @@ export class MysqlDatabase implements SqlDatabase {
     return prepare(pipe, this.options);
   }
 
-  /** A pool gives each new connection to its listeners, which may choose a database or a role there. */
+  /** Calls the listeners that a pool calls with each new connection. They may choose a database or a role there. */
   private async setUpAsPool(connection: Connection, pipe: MysqlPipe): Promise<void> {
     const listeners = poolOf(this.target)?.listeners?.('connection') ?? [];
     if (listeners.length === 0) return;
@@ -131,7 +137,7 @@ const NO_MYSQL2 =
   'mysqlStore needs the package mysql2, which it does not find: npm install mysql2. In a bundle leave mysql2 outside of it, and install it beside the bundle.';
 
 /**
- * Finds out whether the server can keep locks, and makes the table if it is missing.
+ * Checks that the server can keep locks, and creates the table if it is missing.
  *
  * @throws LockConfigurationError, or the error of the first statement that fails
  */
@@ -150,7 +156,7 @@ async function prepare(
       if (access !== 'create') throw missingTableError({ store: 'mysqlStore', table });
       await createTable(pipe, table);
     }
-    // A check of the shape of the table, which follows, says more.
+    // The table has other columns. The check of its shape, which follows, says more.
     else if (errorNumberOf(error) !== NO_SUCH_COLUMN) throw error;
   }
   await checkTableShape(pipe, table);
@@ -180,7 +186,7 @@ const LEAST = { MySQL: [8, 0], MariaDB: [10, 5] } as const;
 /** @throws LockConfigurationError for a server that is too old */
 function serverOf(version: string): keyof typeof LEAST {
   const name = version.includes('MariaDB') ? 'MariaDB' : 'MySQL';
-  // MariaDB may put 5.5.5- before its version, for old clients.
+  // MariaDB may put 5.5.5- before its version, for the sake of old clients.
   const [, major, minor] = /^(?:5\.5\.5-)?(\d+)\.(\d+)/.exec(version) ?? [];
   const [leastMajor, leastMinor] = LEAST[name];
   const isOlder = Number(major) < leastMajor || (Number(major) === leastMajor && Number(minor) < leastMinor);
@@ -210,7 +216,7 @@ async function checkTableShape(pipe: MysqlPipe, table: string): Promise<void> {
   checkShape(shape, COLUMNS, { store: 'mysqlStore', table, sql: lockTableSql('mysql', table) });
 }
 
-/** A table's name has letters, digits and _ only, and so needs no escaping here. */
+/** The name of a table has only letters, digits and _, so it needs no escaping here. */
 function questionsAbout(table: string): readonly string[] {
   const [name, schema] = table.split('.').reverse();
   const isTable = `TABLE_SCHEMA = ${schema === undefined ? 'DATABASE()' : `'${schema}'`} AND TABLE_NAME = '${name}'`;
@@ -221,7 +227,7 @@ function questionsAbout(table: string): readonly string[] {
   ];
 }
 
-/** Column names and values in lower case, because the servers differ. A value that is NULL is left out. */
+/** A row of the catalogue, with column names and values in lower case, because the servers differ in that. NULL values are left out. */
 type Texts = Readonly<Record<string, string>>;
 
 function textsOf(row: MysqlRow): Texts {
@@ -243,7 +249,7 @@ function columnIn({ name = '', type = '', nullable, standard, extra = '' }: Text
   return { name, type, isNullable, mustBeGiven: !isNullable && !isMade };
 }
 
-/** Joins the rows of the answer, each of which is a part of a key. */
+/** Makes keys of the rows of the catalogue, each of which is one column of a key. */
 function keysIn(parts: readonly Texts[]): readonly UniqueKey[] {
   const names = [...new Set(parts.map(({ name = '' }) => name))];
   return names.map((name) => ({

@@ -8,11 +8,14 @@ import type { Named, SqlFailure, SqlLink, SqlWriteReply } from '../sql/database.
 import type { PreparedTable } from './database.js';
 import { hexNameOf, type MysqlStatement, type MysqlStatements, plain } from './statements.js';
 
-/** A connection whose table was checked. Each write is followed by a reading of its rows. */
+/** A connection to a table that was checked. It sends each write together with a read of the written rows. */
 export class MysqlLink implements SqlLink {
   readonly opened: SqlLink['opened'];
   private readonly statements: MysqlStatements;
-  /** A request that is sent again keeps its mark, by which this client sees that an earlier copy was executed. */
+  /**
+   * The mark of each request (`MysqlStatements`). A request that is sent again keeps its mark, so that this client recognizes
+   * that an earlier copy was executed.
+   */
   private readonly marks = new WeakMap<Named, number>();
 
   constructor(
@@ -117,7 +120,7 @@ export class MysqlPipe {
   constructor(private readonly connection: Connection) {}
 
   /**
-   * @param together in one transaction
+   * @param together run all of them in one transaction
    * @throws the error of the first statement that fails. Those after it do not run
    */
   async run(statements: readonly MysqlStatement[], together = false): Promise<readonly MysqlReply[]> {
@@ -160,7 +163,7 @@ function replyIn(result: unknown): MysqlReply {
   return { changed: (result as ResultSetHeader).affectedRows, rows: [] };
 }
 
-/** Removes the statement from an error, because callers log the error as a `cause`. */
+/** Removes the text of the statement from an error, because callers log the error as a `cause`. */
 function withoutStatement(error: Error): Error {
   delete (error as { sql?: string }).sql;
   return error;
@@ -208,7 +211,7 @@ const TOO_LONG = {
 };
 const NO_SPACE = { ...NOT_NOW, advice: 'The server has no room for the lock table' };
 
-/** The failures by error numbers. MySQL and MariaDB share most of the numbers. */
+/** What the error numbers mean for the requests that failed. MySQL and MariaDB share most of the numbers. */
 const FAILURES: Readonly<Record<number, ServerFailure>> = {
   1205: BLOCKED, // MariaDB, and MySQL after a second
   3572: BLOCKED, // MySQL, at once
@@ -252,7 +255,7 @@ const FAILURES: Readonly<Record<number, ServerFailure>> = {
 export const NO_SUCH_TABLE = 1146;
 export const NO_SUCH_COLUMN = 1054;
 
-/** A table that has lost its unique key takes the same name twice, so that two owners would hold. */
+/** Two rows of the lock table have one name, because the table has lost its unique key. Two owners could hold one lock. */
 class TwoRowsError extends Error {
   constructor() {
     super('The lock table has two rows of one key');
@@ -267,7 +270,7 @@ interface MysqlError extends Error {
 
 type ServerFailure = Omit<SqlFailure, 'detail'> & { readonly advice?: string };
 
-/** The number of the server's error. Tools wrap the error of their driver. */
+/** The number of the server's error; 0 if it has none. Looks into the errors in which tools wrap that of their driver. */
 export function errorNumberOf(error: unknown): number {
   const { errno, driverError, cause } = (error ?? {}) as MysqlError;
   return errno ?? ((driverError ?? cause) ? errorNumberOf(driverError ?? cause) : 0);
@@ -275,11 +278,11 @@ export function errorNumberOf(error: unknown): number {
 
 export function mysqlFailure(error: unknown): SqlFailure {
   if (error instanceof LockConfigurationError) return { ...NEVER, detail: error.message };
-  // The next connection finds out that the table has lost its key, and refuses it.
+  // The next connection will find that the table has lost its key, and refuse it.
   if (error instanceof TwoRowsError) return { ...NOT_NOW, isFatal: true, detail: error.message };
   const number = errorNumberOf(error);
   const text = textOf(error);
-  // A connection that was lost or never made has an error of the system, or one of mysql2 itself.
+  // If the connection was lost or never made, the error is one of the operating system or of mysql2 itself.
   if (number <= 0) return { ...LOST, detail: text };
   const { advice, ...failure } = FAILURES[number] ?? { ...NEVER, mayBeOne: true };
   return { ...failure, detail: advice === undefined ? text : `${text}. ${advice}.` };

@@ -4,10 +4,11 @@ import type { Swap, Take } from '../document/timed-register.js';
 
 const sinceEpoch = (time: string) => `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ${time})`;
 /**
- * When the statement began, in microseconds since 1970. `NOW` and `UNIX_TIMESTAMP` are ambiguous for an hour of each autumn.
+ * When the statement began, in microseconds since 1970. In UTC, because `NOW` and `UNIX_TIMESTAMP` are ambiguous for an hour each
+ * autumn.
  */
 const NOW = sinceEpoch('UTC_TIMESTAMP(6)');
-/** When the expression is evaluated. That may be later, because the statement has waited for a row. */
+/** When this expression is evaluated, in microseconds since 1970: later than `NOW` if the statement has waited for a row. */
 const HERE = sinceEpoch('SYSDATE(6)');
 
 export const MARIADB_NO_WAIT: NoWait = {
@@ -24,8 +25,8 @@ export const MYSQL_NO_WAIT: NoWait = {
 const COLUMNS = 'name, writer, version, state, last, at, notes';
 
 /**
- * The statements of the lock table. A write replies with no row, so each write has a random mark, and the reading after it
- * tells by the mark who has written.
+ * The statements on the lock table. A write returns no row. So each write puts a random mark into the column `writer` of its row,
+ * and the read after it tells by the mark whether this write was the last one.
  */
 export class MysqlStatements {
   /** @param table quoted */
@@ -35,8 +36,8 @@ export class MysqlStatements {
   ) {}
 
   /**
-   * MySQL assigns from left to right, and each assignment sees the columns that are assigned already. `writer` comes first
-   * because the others depend on its new value, and `state` last because `writer` depends on its old one.
+   * The statement of a take. MySQL assigns columns from left to right, and each assignment sees those before it. `writer` comes
+   * first because the others depend on its new value, and `state` last because `writer` depends on the old one.
    */
   take({ name, request, minToken, notes, notAfter }: Take, mark: number): MysqlStatement {
     const state = takenText(request);
@@ -71,7 +72,7 @@ export class MysqlStatements {
     };
   }
 
-  /** Replies with one row at least, which tells the time. */
+  /** Returns at least one row, because that tells the server's time even if no row has one of the names. */
   read(names: readonly string[]): MysqlStatement {
     const columns = 'HEX(t.name) AS name, t.writer, t.version, t.state, t.last, t.at, t.notes, c.now';
     return plain(
@@ -113,7 +114,10 @@ export class MysqlStatements {
     return plain(`SELECT ${NOW} AS now`);
   }
 
-  /** Fail as later statements would: if the table is missing or another one, a right is missing, or the server is read-only. */
+  /**
+   * Statements that change nothing. They fail as later ones would: if the table is missing or is another one, if the user lacks a
+   * right, or if the server is read-only.
+   */
   probes(): readonly MysqlStatement[] {
     const { table } = this;
     return [
@@ -124,15 +128,15 @@ export class MysqlStatements {
   }
 }
 
-/** `?` stands for each parameter, in order. */
+/** A statement, with a `?` for each of its parameters, in order. */
 export interface MysqlStatement {
   readonly sql: string;
   readonly parameters: readonly string[];
 }
 
 /**
- * How a statement fails at once on a row that another transaction has locked, because requests on other keys wait behind
- * it. The least timeout of MySQL is a second.
+ * How a write fails at once on a row that another transaction has locked. It must not wait, because requests for other keys wait
+ * behind it, and the shortest timeout of MySQL is a second.
  */
 interface NoWait {
   /** The text in front of each write. */
@@ -145,7 +149,7 @@ export function plain(sql: string): MysqlStatement {
   return { sql, parameters: [] };
 }
 
-/** As `HEX(name)` replies with it. */
+/** A name in the form in which `HEX(name)` returns it. */
 export function hexNameOf(name: string): string {
   return Buffer.from(name).toString('hex').toUpperCase();
 }

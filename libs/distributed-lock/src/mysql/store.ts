@@ -14,8 +14,8 @@ const OPTION_NAMES: OptionNames<MysqlStoreOptions> = { table: true, access: true
 /**
  * Locks in one table of MySQL 8 or later, or of MariaDB 10.5 or later. Each process has one connection for its locks.
  *
- * The server notifies nobody, so a process that waits for a lock reads its row: the first in the queue every few
- * milliseconds, the others less often.
+ * The server notifies nobody, so a process that waits for a lock polls its row: the first in the queue every few milliseconds,
+ * the others less often.
  *
  * @param target a URL, mysql2 options, or a mysql2 pool, whose options are copied and that stays yours
  * @throws LockConfigurationError for a target that mysql2 would take for localhost, and for options out of range

@@ -19,7 +19,7 @@ import { describeGiven, overlay } from '../port/option-checks.js';
 /** A URL, mysql2 options, or a mysql2 pool, whose options are copied and that stays yours. */
 export type MysqlTarget = string | ConnectionOptions | Pool | PoolOfMysql2;
 
-/** The part of a pool of mysql2, with promises or without, that is read. */
+/** The parts of a mysql2 pool that are read. A pool with promises has the plain one as `pool`. */
 interface PoolOfMysql2 {
   readonly pool?: PoolOfMysql2;
   readonly config?: { readonly connectionConfig?: ConnectionOptions };
@@ -62,7 +62,7 @@ export function connectionOptions(target: unknown): ConnectionOptions {
   return all;
 }
 
-/** The pool itself, where the target is one, with promises or without. */
+/** The pool without promises, if the target is a pool of either kind. */
 export function poolOf(target: unknown): PoolOfMysql2 | undefined {
   if (typeof target !== 'object' || target === null) return undefined;
   const { pool, config } = target as PoolOfMysql2;
@@ -75,7 +75,7 @@ export function mysqlAddressOf({ host, port = 3306, socketPath, database = '' }:
   return `${socketPath ?? `${host}:${port}`}/${database}`;
 }
 
-/** A pool adds computed values to its options. mysql2 warns of these values when they are given as options. */
+/** The options of a pool, without the values that the pool has computed: mysql2 warns of these when they are given as options. */
 function withoutComputed(options: ConnectionOptions): ConnectionOptions {
   const { clientFlags: _flags, maxPacketSize: _size, ...given } = readOptions(options);
   return given;
@@ -98,7 +98,7 @@ function optionsOfUrl(url: string): ConnectionOptions {
   return optionsIn(parsed);
 }
 
-/** The options with a name for the connection, which `performance_schema` shows, unless they have one. */
+/** Adds a name of the connection, which `performance_schema` shows, unless the options have one. */
 export function withProgramName(options: ConnectionOptions, connectionName: string): ConnectionOptions {
   const attributes = { program_name: connectionName, ...options.connectAttributes };
   return { ...options, connectAttributes: attributes } as ConnectionOptions;
@@ -111,7 +111,10 @@ const TIMEOUT = 'Leave it out, and give mysqlStore the option commandTimeoutMs.'
 const POOL = 'Leave it out: mysqlStore has one connection of its own.';
 const PLACE = 'Write it in the URL: mysql://user:password@host:port/database.';
 
-/** `true` stands for TLS with the authorities that Node trusts. mysql2 itself takes options in JSON, or the name of a profile. */
+/**
+ * `true` means TLS with the authorities that Node trusts. Of the other values, options in JSON and the name of a profile are
+ * those of mysql2 itself.
+ */
 const SSL: UrlParameter = {
   takes: 'true, false, options of TLS in JSON as {"rejectUnauthorized":true}, or Amazon RDS',
   read: (text) => {
@@ -121,7 +124,7 @@ const SSL: UrlParameter = {
 };
 const ATTRIBUTES: UrlParameter = { takes: 'an object in JSON', read: jsonObject };
 
-/** What a URL may ask for. mysql2 prints other parameters and goes on without them. */
+/** The parameters that a URL may have. mysql2 prints a warning for others and goes on without them. */
 export const MYSQL_PARAMETERS: UrlParameters = {
   ...refused(TLS_ADVICE, ...TLS_PARAMETERS),
   ...refused(OWN, 'multipleStatements', 'namedPlaceholders', 'queryFormat', 'typeCast', 'trace', 'debug'),
@@ -144,7 +147,7 @@ export const MYSQL_PARAMETERS: UrlParameters = {
   maxPreparedStatements: WHOLE_NUMBER,
 };
 
-/** @throws LockConfigurationError for a part that cannot be followed */
+/** @throws LockConfigurationError for a part of the URL that the store cannot follow */
 function optionsIn(url: URL): ConnectionOptions {
   const { hostname, port, pathname, username, password, search } = url;
   return {

@@ -6,7 +6,10 @@ import { checkPostgresTable, createTable } from './table.js';
 import { postgresFailure } from './failures.js';
 import { statementsFor, type PostgresStatements } from './statements.js';
 
-/** The parameter stands here once, because some tools number parameters anew. */
+/**
+ * Asks the server what it is, and what it has as the lock table. The parameter stands here one time only, because some tools
+ * number parameters anew.
+ */
 const HELLO = `
 SELECT pg_is_in_recovery()::int AS replica, current_setting('transaction_read_only') AS readonly,
   (extract(epoch FROM clock_timestamp()) * 1e6)::bigint AS now,
@@ -34,7 +37,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
   readonly server = 'PostgreSQL';
   readonly access: SqlAccess;
   protected readonly statements: PostgresStatements;
-  /** How long a statement waits for a locked row, in ms. Short, because requests on other keys wait behind the statement. */
+  /** How long a statement waits for a locked row, in ms. Short, because requests for other keys wait behind the statement. */
   protected readonly lockTimeoutMs: number;
   private tookWrites = false;
   private schema: string | undefined;
@@ -45,7 +48,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
     this.statements = statementsFor(quoted(options.table, '"'), this.lockTimeoutMs);
   }
 
-  /** The lock table, with its schema once that is known. */
+  /** The lock table, with its schema as soon as that is known. */
   get location(): string {
     const { table } = this.options;
     return this.schema === undefined || table.includes('.') ? table : `${this.schema}.${table}`;
@@ -58,9 +61,10 @@ export abstract class PostgresDatabase implements SqlDatabase {
   }
 
   /**
-   * Learns what this server is, and makes the table if it is missing.
+   * Asks the server what it is, and creates the table if it is missing.
    *
-   * @throws LockConfigurationError for a server or a table that can keep no locks, and for a missing table that it may not make
+   * @throws LockConfigurationError for a server or a table that cannot keep locks, and for a missing table that the store may not
+   * create
    */
   protected async greet(query: Query): Promise<Hello & { readonly sentAt: number }> {
     const { clock, table } = this.options;
@@ -79,8 +83,9 @@ export abstract class PostgresDatabase implements SqlDatabase {
   }
 
   /**
-   * Fails soon if another transaction keeps the table locked. A statement sets its `lock_timeout` only once it has the table. So
-   * where the connection has none, as behind a pooler, the server would wait for ever, with one connection for each attempt.
+   * Fails soon if another transaction keeps the whole table locked. A statement sets its own `lock_timeout` only after it has got
+   * the table. Where the connection has no such timeout, as behind a pooler, the server would wait for ever, with one connection
+   * for each attempt.
    */
   protected async checkUnlocked(query: Query): Promise<void> {
     const mode = this.access === 'read' ? 'ACCESS SHARE' : 'ROW EXCLUSIVE';
@@ -94,12 +99,15 @@ export abstract class PostgresDatabase implements SqlDatabase {
     return hello;
   }
 
-  /** Makes a statement wait for locks of other transactions no longer than statements wait for rows. */
+  /** Wraps a statement so that it waits at most `lockTimeoutMs` for locks of other transactions. */
   private givenUpSoon(sql: string): string {
     return `DO $do$ BEGIN PERFORM set_config('lock_timeout', '${this.lockTimeoutMs}', true); ${sql}; END $do$`;
   }
 
-  /** Warns of a lock table in another schema: two roles that each have a schema of their own name would use two tables. */
+  /**
+   * Remembers the schema of the table, and warns if there are lock tables in other schemas: two roles that each have a schema of
+   * their own name would use two tables, and not exclude each other.
+   */
   private onTable({ schema, others }: Hello): void {
     const { table, onWarning } = this.options;
     const isFirst = this.schema === undefined;
@@ -111,7 +119,10 @@ export abstract class PostgresDatabase implements SqlDatabase {
     );
   }
 
-  /** Refuses a server that takes no writes as wrong configuration, unless one has taken writes before, as in a failover. */
+  /**
+   * @throws LockConfigurationError for a server that is too old, or that takes no writes. If this store has written before, as in
+   * a failover, a server without writes is an error that passes
+   */
   private checkServer({ replica, readonly, server }: Hello): void {
     if (Number(server) < MIN_SERVER) {
       throw new LockConfigurationError(

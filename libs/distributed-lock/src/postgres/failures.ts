@@ -3,7 +3,10 @@ import { textOf } from '../connection/connection-errors.js';
 import { nestedErrors } from '../sql/database.js';
 import type { SqlFailure } from '../sql/database.js';
 
-/** Five characters with a digit among them. Node's own codes, as EPIPE, have none; Prisma's begin with P and no 0. */
+/**
+ * A SQLSTATE: five characters, one of them a digit. Codes of Node, such as EPIPE, have no digit. Those of Prisma begin with P and
+ * a digit other than 0.
+ */
 const SQL_STATE = /^(?!P[1-9])(?=.*\d)[0-9A-Z]{5}$/;
 /** The SQLSTATE of an error, or of the one that an ORM has wrapped; `undefined` when the server did not send it. */
 export function sqlStateOf(error: unknown): string | undefined {
@@ -24,7 +27,7 @@ const OWN_WORDS: Readonly<Record<string, SqlFailure>> = {
     mayRepeat: true,
     isBlocked: true,
   }),
-  // The next connection makes it again.
+  // The next connection creates the table again.
   '42P01': unready('the lock table was dropped (42P01)', { mayRepeat: true, isFatal: true }),
   '28P01': { reason: 'refused', detail: 'user or password is wrong (28P01)', isFatal: true },
   '42501': {
@@ -39,13 +42,13 @@ function unready(detail: string, flags: Partial<SqlFailure> = {}): SqlFailure {
   return { reason: 'unready', detail, ...flags };
 }
 
-/** The server lets this user in with TLS, and the connection has none. */
+/** In a message: the server lets this user in only with TLS, and the connection has none. */
 const NO_TLS = /no encryption|SSL off/;
-/** The server does not let the client in: its user, or a database that does not exist. The message names it. */
+/** The server does not let this client in, because of its user, or because the database does not exist. The message says which. */
 const NOT_LET_IN = /^(28|3D)/;
-/** The server ended the connection, or has failed: the statement may have been committed before. */
+/** The server has ended the connection or has failed. It may have committed the statement before. */
 const ENDED = /^(08|40003|57P0[12]|58|XX)/;
-/** Resources that are used up, and a server that starts or stops: the statement was not executed. */
+/** The server has used up a resource, starts or stops. It has not executed the statement. */
 const NOT_NOW = /^(53|57|72)/;
 
 export function postgresFailure(error: unknown): SqlFailure {

@@ -8,22 +8,22 @@ import { isPool, type PostgresConfig, type PostgresPool } from './target.js';
 
 const POSTGRES: OwnProtocol = {
   server: 'PostgreSQL',
-  // To a request for TLS, and to the first message.
+  // N or S answers a request for TLS, and R or E answers the first message.
   reply: /^[NSRE]/,
   tls: 'add ?sslmode=verify-full to the URL, or give the option ssl',
 };
 
 export interface OwnTarget {
   readonly target: string | PostgresConfig | PostgresPool;
-  /** For connections to which the target gives no name. */
+  /** The name of a connection whose options give it none. */
   readonly connectionName: string;
 }
 
 /**
- * Connects a new client of pg, with settings of its own where locks depend on them. Sets no timeout by the startup
- * message, because poolers refuse that.
+ * Connects a new client of pg, with the settings on which locks depend. Sends no timeout in the startup message, because poolers
+ * refuse that.
  *
- * @param setUp the first statements, after which the connection is open
+ * @param setUp sends the first statements. When it resolves, the connection is open
  */
 export async function connectOwn<Opened>(
   own: OwnTarget,
@@ -34,7 +34,7 @@ export async function connectOwn<Opened>(
   signal.throwIfAborted();
   const { target } = own;
   const client = newClient(pg, target, configOf(own));
-  // Without a listener an error would end the process.
+  // An `error` event without a listener would end the process.
   client.on('error', onLost);
   client.on('end', () => onLost(new Error('the connection was closed')));
   signal.addEventListener('abort', () => destroy(client));
@@ -49,12 +49,12 @@ export async function connectOwn<Opened>(
 }
 
 interface WantedConnection {
-  /** Ends the socket, whatever the server does. The promise may never settle then. */
+  /** When it aborts, the socket is ended, whatever the server does. The promise of `connectOwn` may then never settle. */
   readonly signal: AbortSignal;
   readonly onLost: (error: unknown) => void;
 }
 
-/** Ends the client at once, whatever the server does. Tells the server if it can be reached. */
+/** Ends the client at once, whatever the server does. If the server can be reached, it is told that the client leaves. */
 export function destroy(client: Client): void {
   const stream = streamOf(client);
   client.end().catch(() => undefined);
@@ -65,14 +65,14 @@ function streamOf(client: Client): Socket {
   return (client as unknown as { readonly connection: { readonly stream: Socket } }).connection.stream;
 }
 
-/** The options as they are now: the application may have changed a password. */
+/** The options of the next connection. They are read anew for each one, because the application may have changed a password. */
 function configOf({ target, connectionName }: OwnTarget): ClientConfig {
   return {
     application_name: connectionName,
     ...readOptions(givenConfig(target)),
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-    // All values come as texts, so that parsers of the application do not change them.
+    // Take all values as texts, so that parsers of the application do not change them.
     types: { getTypeParser: () => (value: string) => value } as unknown as NonNullable<ClientConfig['types']>,
     statement_timeout: false,
     query_timeout: undefined,
@@ -85,14 +85,14 @@ function givenConfig(target: OwnTarget['target']): object {
   return isPool(target) ? target.options : target;
 }
 
-/** What a pool makes its clients of, and does with each new one, where the application has said so. */
+/** What an application may tell a pool about its new clients: their class, and functions that the pool calls with each of them. */
 interface PoolSettings {
   readonly Client?: new (config: ClientConfig) => Client;
   readonly onConnect?: (client: Client) => unknown;
   readonly verify?: (client: Client, done: (error?: Error) => void) => void;
 }
 
-/** A client of the class of the pool, unless that is the native one, whose socket is out of reach. */
+/** Makes a client of the pool's class, unless that is the native one, whose socket is out of reach. */
 function newClient(pg: Pg, target: OwnTarget['target'], config: ClientConfig): Client {
   const { Client: Given } =
     typeof target === 'object' && isPool(target) ? (target.options as PoolSettings) : {};
@@ -100,7 +100,7 @@ function newClient(pg: Pg, target: OwnTarget['target'], config: ClientConfig): C
   return client && 'connection' in client ? client : new pg.Client(config);
 }
 
-/** A pool gives each new client to its listeners, which may choose a role or a `search_path` there. */
+/** Calls what a pool calls with each new client. A listener may choose a role or a `search_path` there. */
 async function setUpAsPool(target: OwnTarget['target'], client: Client): Promise<void> {
   if (typeof target === 'string' || !isPool(target)) return;
   const { onConnect, verify } = target.options as PoolSettings;

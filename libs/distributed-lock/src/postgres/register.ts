@@ -14,14 +14,14 @@ import { connectOwn, destroy, type OwnTarget } from './own-client.js';
 import { channelOf, notifiedBy } from './statements.js';
 import type { Listen } from './target.js';
 
-/** Documents in the rows of a PostgreSQL table, with the notifications of that server. */
+/** Documents in the rows of a PostgreSQL table. The server notifies clients of changes (LISTEN and NOTIFY). */
 export class PostgresRegister extends SqlRegister {
   readonly attempted: Promise<void>;
   private readonly channel: string;
   private readonly listening: { check?(): void; close(): void } | undefined;
 
   constructor(
-    /** `location`: the lock table, with its schema once that is known. */
+    /** `location`: the lock table, with its schema as soon as that is known. */
     private readonly database: SqlDatabase & { readonly location: string },
     source: NotificationSource | undefined,
     options: PostgresRegisterOptions,
@@ -33,13 +33,16 @@ export class PostgresRegister extends SqlRegister {
     this.listening = source && this.listenTo(source, options);
   }
 
-  /** The address names the schema of the table once it is known, because two schemas are two sets of locks. */
+  /**
+   * Where the locks are, for messages. Names the table with its schema as soon as that is known, because two schemas are two sets
+   * of locks.
+   */
   override get address(): string {
     const table = `table ${this.database.location}`;
     return super.address === undefined ? table : `${super.address}, ${table}`;
   }
 
-  /** Checks the connection for notifications, because a waiter that rechecks has had none for a while. */
+  /** If the take is a recheck, also checks the connection for notifications, because this waiter has had none for a while. */
   override take(take: Take): Promise<WriteReply> {
     if (take.request.ticket !== 0) this.listening?.check?.();
     return super.take(take);
@@ -87,13 +90,13 @@ export class PostgresRegister extends SqlRegister {
     };
   }
 
-  /** Notifications from before are lost. While none arrive, the store polls. */
+  /** Stops polling when notifications begin to arrive, and starts it when they stop. Those from before are lost, so waiters recheck. */
   private onListening(isListening: boolean): void {
     this.poller.setActive(!isListening);
     if (isListening) this.listener?.onGap();
   }
 
-  /** Any client may notify, so a payload that no statement of ours would write is ignored. */
+  /** Takes in the document of a notification. Any client may notify, so a payload that no statement of ours would send is ignored. */
   private onPayload(payload: string): void {
     const notified = notifiedBy(payload);
     if (!notified) return;
@@ -120,20 +123,24 @@ interface PostgresRegisterOptions extends SqlRegisterOptions {
   readonly clientId: string;
 }
 
-/** Switches off the idle timeout of a session on which notifications have arrived. A pooler would not have delivered them, so no other client shares the session. */
+/**
+ * Switches off the idle timeout of a session on which notifications have arrived. Behind a pooler none would have arrived, so no
+ * other client shares this session.
+ */
 const STAY = `
 SELECT set_config('idle_session_timeout', '0', false) WHERE current_setting('server_version_num')::int >= 140000`;
 
 /**
  * The store's connection for notifications.
  *
- * A pooler that gives each transaction another connection takes LISTEN and delivers nothing, silently. So the store
- * notifies itself over its other connection first. If that does not arrive the listener gives up, and the store polls.
+ * A pooler that gives each transaction another connection accepts LISTEN, and then silently delivers nothing. So the store first
+ * notifies itself, over its other connection. If that notification does not arrive, the listener gives up for good, and the store
+ * polls.
  */
 class PostgresListener {
   private readonly delays: Delays;
   private readonly kept: KeptConnection<Listening>;
-  /** The connection that listens, while no statement of its own is in flight. */
+  /** The connection that listens, unless a statement of ours is in flight on it. */
   private idle: Listening | undefined;
   private onProbe = (): void => undefined;
 
@@ -160,7 +167,7 @@ class PostgresListener {
     this.kept.start();
   }
 
-  /** Finds out whether the connection still exists, since nothing is written on it otherwise. */
+  /** Sends a statement to find out whether the connection is alive. Nothing else is sent on it, so a dead one would not be noticed. */
   check(): void {
     const { idle } = this;
     if (!idle) return;
@@ -195,7 +202,7 @@ class PostgresListener {
     const silent = this.delays.wait(options.commandTimeoutMs).then(() => false);
     const arrives = await Promise.race([arrived, silent]);
     if (arrives) await connection.client.query(STAY);
-    // A dead connection makes `ask` throw, and is replaced. One that replies only brings no notifications.
+    // If the connection is dead, `ask` throws, and the connection is replaced. If it replies, it only brings no notifications.
     else await this.ask(connection);
     if (this.kept.current !== connection) return;
     if (!arrives) return this.close();
@@ -223,7 +230,7 @@ interface ListenerOptions {
   /** Notifies the channel over the other connection of this store. */
   probe(channel: string): Promise<unknown>;
   onPayload(payload: string): void;
-  /** Whether notifications arrive from now on. Before the first call they do not. */
+  /** Called with `true` when notifications begin to arrive, and with `false` when they stop. Before the first call none arrive. */
   onListening(isListening: boolean): void;
 }
 

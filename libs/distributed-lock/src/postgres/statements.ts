@@ -4,28 +4,27 @@ import type { Swap, Take } from '../document/timed-register.js';
 import { FREE_FOR_MS, UNWRITTEN_FOR_MS } from '../sql/database.js';
 import type { LockRow } from '../sql/database.js';
 
-/** Parts that the statements share. */
-
-/** When the server got the statement, in microseconds: the same in all of it, and before its reading of the rows. */
+/** When the server got the statement, in microseconds. It is the same throughout the statement, and earlier than its reading of rows. */
 const NOW = `(extract(epoch FROM statement_timestamp()) * 1e6)::bigint`;
 
 /**
- * 1 for a request that is executed in time, also when it has waited for its row. Otherwise an error rolls back the statement
- * (22012).
+ * 1 if the request is executed before its not-after, `until`, even if it has waited for its row. Otherwise the division by zero
+ * is an error (22012), which rolls the whole statement back.
  */
 const inTime = (until: string): string =>
   `1 / CASE WHEN (extract(epoch FROM clock_timestamp()) * 1e6)::bigint <= ${until} THEN 1 ELSE 0 END`;
 
 /**
- * Settings of this statement's own transaction, made before it locks a row. Behind a pooler no session of the store's own
- * could have them.
+ * Settings of this statement's own transaction, made before it locks a row. They cannot be those of a session, because behind a
+ * pooler the store has no session of its own.
  *
- * The statement waits `lockTimeoutMs` at most for a row that another transaction keeps locked. The server would go on waiting
- * after the client has left, with one connection for each attempt. A grant is on disk when it is answered, whatever the role or
- * the database have for `synchronous_commit`. `remote_apply` is stronger and stays.
+ * - The statement waits `lockTimeoutMs` at most for a row that another transaction keeps locked. Otherwise the server would go on
+ *   waiting after the client has left, with one connection for each attempt.
+ * - A grant is on disk when it is answered, whatever the role or the database have for `synchronous_commit`. `remote_apply` is
+ *   stronger and stays.
  *
- * @param mayBeForgotten a condition: a crash of the server may undo what is written
- * @returns a condition that is always true, and evaluated once
+ * @param mayBeForgotten a condition in SQL, under which a crash of the server may undo what the statement writes
+ * @returns a condition in SQL that is always true, and that is evaluated one time
  */
 const settings = (lockTimeoutMs: number, mayBeForgotten = 'false'): string => `(SELECT
     set_config('lock_timeout', '${lockTimeoutMs}', true) || set_config('synchronous_commit', CASE
@@ -37,17 +36,17 @@ const ROW = 'version, state, last, at, notes';
 
 const rowOf = (alias: string): string => ROW.replaceAll(/\w+/g, (column) => `${alias}.${column}`);
 
-/** A row with its name and the server's time, as JSON: in replies and in notifications. `namedRowIn` reads it. */
+/** Makes a JSON text of a row, its name and the server's time, for replies and notifications. `namedRowIn` reads it. */
 const rowText = (row: string, name = `${row}.name`): string =>
   `json_build_array(${name}, ${rowOf(row)}, ${NOW})::text`;
 
 const isFreeRow = (row: string): string => `${row}.state IS NULL AND ${row}.notes = ''`;
 
 /**
- * Tells clients of a row that was written: the row itself, or only its name if it is too long for a notification. A name of
- * control characters may be too long itself, as JSON; its waiters find their grants by rechecks.
+ * Notifies clients of a row that was written. The notification has the row, or only its name if the row is too long for one. A
+ * name of control characters may itself be too long, as JSON. Then nothing is sent, and waiters find their grants by rechecks.
  *
- * @param clients a text with commas @returns the number of clients notified
+ * @param clients client ids with commas between them, as a text in SQL @returns the number of clients notified, in SQL
  */
 const notify = (row: string, clients: string, condition = 'true'): string => `(
     SELECT count(pg_notify('nest_lock_' || client, CASE WHEN octet_length(whole) < 8000 THEN whole ELSE short END))
@@ -65,7 +64,7 @@ export interface PostgresStatement {
 
 export type PostgresStatements = ReturnType<typeof statementsFor>;
 
-/** @param table quoted @param lockTimeoutMs how long a statement waits for a row that another transaction keeps locked */
+/** @param table in quotes @param lockTimeoutMs how long a statement waits for a row that another transaction keeps locked */
 export function statementsFor(table: string, lockTimeoutMs: number) {
   const named = (name: string, text: string): PostgresStatement => ({ name: `nest_lock_${name}`, text });
   return {
@@ -81,7 +80,7 @@ export function statementsFor(table: string, lockTimeoutMs: number) {
   };
 }
 
-/** Rows by names in one JSON parameter. */
+/** Reads rows by their names. Parameter: the names as JSON. */
 function read(table: string): string {
   return `
 SELECT 0 AS done, ${rowText('h', 'g.name')} AS row
@@ -91,7 +90,7 @@ FROM json_array_elements_text($1::text::json) AS g (name) LEFT JOIN ${table} AS 
 const isOld = (row: string, ms: number) => `${row}.at < ${NOW} - ${ms * 1000}`;
 const isOldAndFree = `${isFreeRow('l')} AND ${isOld('l', FREE_FOR_MS)}`;
 
-/** Parameters: the name after which to begin, and the number of rows. */
+/** Reads the next rows in order of names, for a sweep or a list. Parameters: the name after which to begin, and the number of rows. */
 function scan(table: string): string {
   return `
 SELECT l.name, (NOT (${isFreeRow('l')}))::int AS held, (${isOldAndFree})::int AS free,
@@ -99,7 +98,7 @@ SELECT l.name, (NOT (${isFreeRow('l')}))::int AS held, (${isOldAndFree})::int AS
 FROM ${table} AS l WHERE l.name > $1::text ORDER BY l.name LIMIT $2::int`;
 }
 
-/** Parameter: the names as JSON. */
+/** Deletes those of the named rows that were free for long. Parameter: the names as JSON. */
 function deleteFree(table: string, lockTimeoutMs: number): string {
   return `
 WITH old AS (
@@ -111,11 +110,11 @@ DELETE FROM ${table} AS l USING old WHERE l.name = old.name`;
 }
 
 /**
- * A swap writes a row that still has its version, and keeps the notes that were not read. It replies nothing where another
- * client was first.
+ * A swap writes a row that still has its version, and keeps notes that were not read. It returns no row if another client was
+ * first.
  *
- * Parameters: name, version, state, last token, clients of the holders, length of the notes read, whether it is exact,
- * not-after, clients to tell, whether a crash of the server may undo it.
+ * Parameters: name, version, state, last token, clients of the holders, length of the notes read, `failOnUnreadNotes` as 0 or 1,
+ * not-after, clients to notify, whether a crash of the server may undo it.
  */
 function swapOne(table: string, lockTimeoutMs: number): string {
   return `
@@ -128,8 +127,8 @@ RETURNING ${inTime('$8::bigint')} AS done, ${rowText('l')} AS row,
 }
 
 /**
- * Several swaps, as one JSON parameter, and whether a crash of the server may undo them all. The rows are locked in order of
- * their names first, so that two statements with the same names do not wait for each other.
+ * Several swaps, as one JSON parameter; the other parameter says whether a crash of the server may undo them all. The statement
+ * first locks the rows in order of their names, so that two statements with the same names do not deadlock.
  */
 function swapMany(table: string, lockTimeoutMs: number): string {
   return `
@@ -156,10 +155,10 @@ WHERE g.name NOT IN (SELECT name FROM t)`;
 }
 
 /**
- * A take inserts the row, or writes over a free one. Beside a row that is not free it leaves the notes, if there are any,
- * and tells the clients of the holders. Without notes it writes nothing: such a row is not even locked.
+ * A take inserts the row, or overwrites a free one. Beside a row that is not free it leaves the notes, if there are any, and
+ * notifies the clients of the holders. Without notes it writes nothing to such a row, and does not even lock it.
  *
- * Parameters: name, state, smallest token, number of tokens, client, not-after, notes, as `takeParameters` orders them.
+ * Parameters, as `takeParameters` orders them: name, state, smallest token, number of tokens, client, not-after, notes.
  */
 function takeOne(table: string, lockTimeoutMs: number): string {
   const free = isFreeRow('l');
@@ -188,8 +187,8 @@ SELECT 0, ${rowText('h')}, 0 FROM ${table} AS h WHERE h.name = $1::text AND NOT 
 }
 
 /**
- * Several takes, as one JSON parameter. Rows that exist are locked in order of their names before anything is written, so
- * that two statements with the same names do not wait for each other.
+ * Several takes, as one JSON parameter. The statement locks the rows that exist in order of their names before it writes
+ * anything, so that two statements with the same names do not deadlock.
  */
 function takeMany(table: string, lockTimeoutMs: number): string {
   const ifFree = (then: string, otherwise: string) =>
@@ -234,8 +233,8 @@ WHERE g.name NOT IN (SELECT name FROM t)`;
 }
 
 /**
- * Client ids are random, so that only a client that may read the table can forge a notification. PGlite does not quote the
- * name of a channel, so the name has no dashes.
+ * The channel on which a client gets its notifications. Client ids are random, so that only somebody who may read the table can
+ * forge one. PGlite does not quote the name of a channel, so the name has no dashes.
  */
 export function channelOf(clientId: string): string {
   return `nest_lock_${channelId(clientId)}`;
@@ -257,9 +256,9 @@ export function namedRowIn(text: string): NamedRow {
 }
 
 /**
- * The row of which a statement notifies, or only its name if the row is too long.
+ * Reads a notification: a row, or only its name if the row was too long.
  *
- * @returns `undefined` for what no statement of ours writes: any client may notify
+ * @returns `undefined` for a text that no statement of ours sends, because any client of the database may notify
  */
 export function notifiedBy(payload: string): NamedRow | Pick<NamedRow, 'name'> | undefined {
   let parsed: unknown;
@@ -284,7 +283,7 @@ function namedRow([name, version, state, last, at, notes, now]: RowText): NamedR
   return { name, row: { version, state, last, at, notes, now } as LockRow };
 }
 
-/** The parameters of the statement for a take, in their order. */
+/** The parameters of the statement for one take, in their order. */
 export function takeParameters({ name, request, minToken, notes, notAfter }: Take) {
   return {
     name,
@@ -293,12 +292,12 @@ export function takeParameters({ name, request, minToken, notes, notAfter }: Tak
     tokens: request.tokens,
     client: channelId(clientOf(request.owner)),
     until: micros(notAfter()),
-    // The statement replaces each line break by its time and `],`.
+    // The statement replaces each line break by the moment at which it leaves the note, and `],`.
     notes: notes.map((note) => `${noteText(note)}\n`).join(''),
   };
 }
 
-/** The parameters of the statement for a swap, in their order. */
+/** The parameters of the statement for one swap, in their order. */
 export function swapParameters({
   name,
   expected,

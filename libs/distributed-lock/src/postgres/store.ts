@@ -37,9 +37,9 @@ const OPTION_NAMES: OptionNames<PostgresStoreOptions> = {
 /**
  * Locks in a table of PostgreSQL, 13 or later: one row for each key.
  *
- * @param target a URL, options of `pg`, or a `Pool`, whose options are copied: the store opens two connections of its own.
- * Or a PGlite instance, or a function `{ query }` that runs one statement
- * @throws LockConfigurationError for a target that names no PostgreSQL, and for options that would do nothing
+ * @param target a URL, options of `pg`, or a `Pool`, whose options are copied: the store opens two connections of its own. Or a
+ * PGlite instance, or an object with a function `query` of yours that runs one statement
+ * @throws LockConfigurationError for a target that names no PostgreSQL, and for options that would have no effect
  * @example
  * ```ts
  * import { DistributedLockModule } from 'nestjs-distributed-lock';
@@ -81,16 +81,16 @@ export function postgresStore(target: PostgresTarget, options: PostgresStoreOpti
 /** Options of `postgresStore`. Times are in ms. */
 export interface PostgresStoreOptions extends SqlStoreOptions {
   /**
-   * `poll`: no connection for notifications. The store reads what its callers wait for from time to time. For some hundred
-   * processes on a server before PostgreSQL 19, where each notification wakes every listening connection. By default the
-   * store listens, and polls where it finds that no notification arrives, as behind a transaction pooler.
+   * `poll`: the store opens no connection for notifications, and reads from time to time what its callers wait for. Meant for
+   * some hundred processes on a server before PostgreSQL 19, where each notification wakes every listening connection. By default
+   * the store listens, and polls if it finds that no notification arrives, as behind a transaction pooler.
    */
   readonly notifications?: 'poll';
 }
 
 interface PostgresParts {
   readonly database: PostgresDatabase;
-  /** Where notifications come from, if any do. */
+  /** Where notifications come from; `undefined`: there are none, and the store polls. */
   readonly source: NotificationSource | undefined;
 }
 
@@ -114,14 +114,14 @@ interface PostgresRow {
   readonly row: string;
 }
 
-/** A statement whose requests came too late rolls itself back by a division by zero. */
+/** The code of a division by zero, by which a statement rolls itself back if one of its requests came after its not-after. */
 const ROLLED_BACK_ITSELF = '22012';
 
 /**
- * Executes requests by the statements of one table.
+ * Executes the requests of a store by the statements of one table.
  *
- * @param mayRepeat the client may have a parameter several times in one statement. Some ORMs number parameters anew, so
- * that they take only the statements for many requests, which have each parameter once
+ * @param mayRepeat whether a statement may use a parameter several times. Some ORMs number parameters anew. For these only the
+ * statements for many requests are used, which use each parameter one time
  */
 function statementsOver(
   send: Send,
@@ -131,7 +131,10 @@ function statementsOver(
   const readNames = async (names: readonly string[]) =>
     inOrder(names, await send(statements.read, [JSON.stringify(names)]));
 
-  /** Sends a write, and reads the rows that it did not write. A statement that has rolled itself back wrote none. */
+  /**
+   * Sends a write. If it did not return all rows, or has rolled itself back, reads the rows afterwards, because another client
+   * was first.
+   */
   const write = (statement: PostgresStatement, items: readonly Named[], parameters: unknown[]) => {
     const names = namesOf(items);
     return send(statement, parameters).then(
@@ -191,10 +194,10 @@ function namesOf(items: readonly Named[]): readonly string[] {
   return items.map(({ name }) => name);
 }
 
-/** The codes for a connection of a pooler on which the statement is not prepared, or another client has prepared it. */
+/** Error codes behind a pooler: the statement is not prepared on this connection, or another client has prepared it there. */
 const NOT_PREPARED = ['26000', '42P05'];
 
-/** A server, over a connection of this store's own. */
+/** A PostgreSQL server, over a connection of this store's own. */
 class PostgresServer extends PostgresDatabase {
   constructor(
     private readonly target: OwnTarget,
@@ -232,14 +235,15 @@ class PostgresServer extends PostgresDatabase {
     };
   }
 
-  /** Sets the session up for locks. A pooler would give a session with these settings to other clients, so it is not called there. */
+  /** Sets the session up for locks. Not called behind a pooler, which would give the session with these settings to other clients. */
   private async setUp(query: Query, server: number): Promise<void> {
     const settings = {
       statement_timeout: this.options.commandTimeoutMs,
       lock_timeout: this.lockTimeoutMs,
       default_transaction_isolation: 'read committed',
       ...(server >= 140000 && { idle_session_timeout: 0 }),
-      // A plan for each execution takes longer than the statement, and one for a small table is wrong for a large one.
+      // Planning costs more than executing, so force a generic plan. Forbid sequential scans, because a plan made while the table
+      // is small would keep using one.
       plan_cache_mode: 'force_generic_plan',
       enable_seqscan: 'off',
       jit: 'off',

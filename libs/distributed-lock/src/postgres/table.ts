@@ -10,10 +10,10 @@ import { sqlStateOf } from './failures.js';
 
 type Run = (sql: string) => Promise<unknown>;
 
-/** The codes of PostgreSQL for a table that another process has made at the same time. */
+/** The error codes for a table that another process has created at the same time. */
 const EXISTS = ['23505', '42P07', '42710'];
 
-/** @throws LockConfigurationError with the statement, if the user of the store may not make the table */
+/** @throws LockConfigurationError with the statement in it, if the user of the store may not create the table */
 export async function createTable(run: Run, table: string): Promise<void> {
   const sql = lockTableSql('postgres', table);
   try {
@@ -27,8 +27,8 @@ export async function createTable(run: Run, table: string): Promise<void> {
 }
 
 /**
- * A name must be compared byte by byte. Other collations may take two names for one, or change with the operating system,
- * and then the index does not find what it has.
+ * Names must be compared byte by byte. Another collation may take two names for one. Or it may change with an update of the
+ * operating system, and then the index no longer finds its rows.
  */
 const NAME = { type: 'text COLLATE C', matches: /^text COLLATE (C|POSIX)$/ };
 const NUMBER = { type: 'bigint', matches: /^bigint$/ };
@@ -77,7 +77,7 @@ export async function checkPostgresTable(
   table: string,
 ): Promise<void> {
   const [row] = (await query(SHAPE, [quoted(table, '"')])) as readonly { readonly shape: string }[];
-  // The table was dropped meanwhile. The first statement fails, and the next connection finds no table.
+  // The table was dropped meanwhile. The first statement will fail, and the next connection will find no table.
   if (!row) return;
   const shape = JSON.parse(row.shape) as TableShape;
   checkShape(shape, COLUMNS, { store: 'postgresStore', table, sql: lockTableSql('postgres', table) });

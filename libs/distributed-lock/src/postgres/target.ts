@@ -14,7 +14,7 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 /** A URL, options of `pg`, a pool of `pg` whose options are copied, a PGlite instance, or a statement function of your own. */
 export type PostgresTarget = string | PostgresConfig | PostgresPool | PGliteDatabase | PostgresHandle;
 
-/** The options of `pg` for one connection. Options of its pool do nothing here. */
+/** The options of `pg` for one connection. Options of its pool have no effect here. */
 export interface PostgresConfig {
   readonly connectionString?: string | undefined;
   readonly host?: string | undefined;
@@ -27,7 +27,7 @@ export interface PostgresConfig {
   readonly [option: string]: unknown;
 }
 
-/** A `Pool` of `pg`. Its options are read for each connection, and its connections are never used. */
+/** A `Pool` of `pg`. Its options are read for each new connection of the store, and its own connections are never used. */
 export interface PostgresPool {
   readonly options: object;
   connect(...args: never[]): unknown;
@@ -35,7 +35,7 @@ export interface PostgresPool {
   readonly totalCount: number;
 }
 
-/** Gets each notification on a channel. @returns a function that stops listening */
+/** Listens on a channel, and calls `onNotification` for each notification. @returns a function that stops listening */
 export type Listen = (
   channel: string,
   onNotification: (payload: string) => void,
@@ -48,7 +48,7 @@ export interface PGliteDatabase {
   readonly waitReady: Promise<void>;
 }
 
-/** A statement function of your own, as `SqlQuery` of the guard. Without `listen` the store polls. */
+/** A function of yours that runs one statement, as `SqlQuery` of the guard does. Without `listen` the store polls. */
 export interface PostgresHandle {
   query(
     sql: string,
@@ -60,8 +60,8 @@ export interface PostgresHandle {
 const NEEDED = 'postgresStore takes a URL, pg options, a pg Pool, a PGlite instance or { query }';
 
 /**
- * Refuses targets that pg would take for localhost, and clients of other libraries. Says what was given, and never the
- * values of it: there may be a password among them.
+ * Refuses clients of other libraries, and targets with which pg would connect to localhost. Its messages say what kind of target
+ * was given, and never its values, because there may be a password among them.
  *
  * @throws LockConfigurationError
  */
@@ -85,7 +85,7 @@ export function checkPostgresTarget(target: unknown): asserts target is Postgres
   checkPostgresOptions(target);
 }
 
-// Not by instanceof: the application may have another copy of pg than this package sees.
+// Not by instanceof, because the application may have another copy of pg than this package.
 export function isPool(target: object): target is PostgresPool {
   return 'totalCount' in target && 'options' in target && 'connect' in target;
 }
@@ -147,7 +147,7 @@ const POOL = 'Leave it out: postgresStore opens two connections of its own, and 
 const PATH = 'Write it as the path of the URL: postgres://user@host/database.';
 const OWN = 'Leave it out: postgresStore sets up its connections itself.';
 
-/** What a URL may ask for. pg takes most other parameters without a word. */
+/** The parameters that a URL may have. pg accepts most others silently. */
 export const POSTGRES_PARAMETERS: UrlParameters = {
   ...refused(TLS, ...TLS_PARAMETERS),
   ...refused(SCHEMA, 'schema', 'currentSchema', 'search_path', 'searchPath'),
@@ -176,11 +176,11 @@ export const POSTGRES_PARAMETERS: UrlParameters = {
   uselibpqcompat: sameTextOf('true', 'false'),
 };
 
-/** The names in options by which pg asks for TLS. */
+/** The options by which pg itself asks for TLS. */
 const READ_BY_PG = ['ssl', 'sslnegotiation', 'key', 'cert', 'ca'];
 
 /**
- * Refuses what pg would ignore, and what would be a connection in plain text where TLS is asked for.
+ * Refuses parameters that pg would ignore, and a URL that asks for TLS but would be connected in plain text.
  *
  * @throws LockConfigurationError
  */
@@ -221,7 +221,7 @@ function checkPostgresOptions(options: object): void {
   }
 }
 
-/** pg reads the text itself. */
+/** Accepts these texts and leaves them as they are, because pg interprets them itself. */
 function sameTextOf(...texts: readonly string[]) {
   return oneOfTexts(Object.fromEntries(texts.map((text) => [text, text])));
 }

@@ -25,14 +25,13 @@ import { readingOf } from './database.js';
 import { checkLockName, checkRowName, isHolderEntry } from './lock-table.js';
 
 /**
- * The store's connection for statements. One statement is in flight at a time, and the requests that come meanwhile go
- * together in the next one.
+ * The store's connection for statements. One statement is in flight at a time, and requests that arrive meanwhile go together in
+ * the next one.
  *
- * A connection that has not replied for `commandTimeoutMs` may be stuck. It is replaced, and the requests in flight fail with
- * it.
+ * A connection that has not replied for `commandTimeoutMs` may be stuck. It is replaced, and the requests in flight on it fail.
  */
 export class SqlConnection {
-  /** The first attempt to connect has ended. */
+  /** Resolves when the first attempt to connect has succeeded or failed. */
   readonly attempted: Promise<void>;
   readonly commandTimeoutMs: number;
   private onAttempted = (): void => undefined;
@@ -73,8 +72,8 @@ export class SqlConnection {
   }
 
   /**
-   * @throws LockStoreError: `unreachable` if it was never sent, `unknown` if it was and no reply came, or as the reply says.
-   * LockConfigurationError for a write with access 'read', whatever the user of the database may
+   * @throws LockStoreError: `unreachable` if the request was never sent, `unknown` if it was sent and no reply came, otherwise as
+   * the reply says. LockConfigurationError for a write with access 'read', whatever rights the user of the database has
    */
   run<Kind extends BatchedKind>(kind: Kind, item: SqlItem<Kind>, key: string): Promise<SqlReply<Kind>> {
     if (kind !== 'read' && this.database.access === 'read') return Promise.reject(readOnlyError());
@@ -85,7 +84,7 @@ export class SqlConnection {
     return this.add(send, { name: '' });
   }
 
-  /** Rejects the requests in flight. Leaves no socket and no timer, whatever the server does. */
+  /** Rejects all requests, and leaves no socket and no timer, whatever the server does. */
   close(): void {
     this.cancelPause();
     this.kept.close();
@@ -123,7 +122,8 @@ export class SqlConnection {
     const failure = this.database.failureOf(error);
     this.errors.last = { failure, error };
     this.reject(this.pipe.takeInFlight(), { ...failure, reason: 'unknown' }, error);
-    // A database that refuses this client will refuse it again: its callers need not wait for their deadlines.
+    // A database that has refused this client will refuse it again. Fail the waiting requests now, and not only when their time
+    // is over.
     if (failure.reason !== 'refused') return;
     for (const request of this.waiting.take())
       request.reject(this.errors.unsent('no connection', request.key));
@@ -186,7 +186,7 @@ interface ConnectionOptions {
   /** Where the database is, for messages. */
   readonly address?: string | undefined;
   readonly onState?: ((state: StoreState) => void) | undefined;
-  /** Gets the server's time from each new connection, before any other request is sent on it. */
+  /** Called with the server's time from each new connection, before any other request is sent on it. */
   onTime?(now: number, sentAt: number): void;
 }
 
@@ -199,19 +199,22 @@ function readOnlyError(): LockConfigurationError {
 const PAUSE_MS = { least: 2, most: 100 };
 
 /**
- * How long a request pauses that has found its row locked by another transaction for the n-th time in a row. A commit of
- * another client takes a millisecond or two. A transaction of the application may take as long as it likes.
+ * How long to pause a request, in ms, that has found its row locked by another transaction for the n-th time in a row. If it is a
+ * transaction of this library, it commits within a millisecond or two. One of the application may take as long as it likes.
  */
 function blockedPause(chance: Chance, times: number): number {
   return Math.min(PAUSE_MS.least * 2 ** (times - 1), PAUSE_MS.most) * (0.5 + chance.random());
 }
 
-/** More requests in one statement would take as long as they save. */
+/** The most requests in one statement. A larger statement would cost as much time as it saves. */
 const MAX_TOGETHER = 128;
 
-/** The requests that wait for the connection. Those of one kind go in one statement, in order of names, each name once. */
+/**
+ * Requests that wait for the connection. Requests of one kind go together in one statement, in order of names, with each name at
+ * most one time.
+ */
 class WaitingSqlRequests extends WaitingRequests<SqlRequest> {
-  /** The requests of the next statement: of the kind that has waited longest. None if all of them pause. */
+  /** Takes out the requests of the next statement: the one that has waited longest, and others of its kind. None if all of them pause. */
   takeNext(now: number): readonly SqlRequest[] {
     const ready = this.requests.filter((request) => pausesUntil(request) <= now);
     const [first] = ready;
@@ -229,7 +232,7 @@ class WaitingSqlRequests extends WaitingRequests<SqlRequest> {
     return [...this.take((request) => taken.has(request))].sort((a, b) => compare(a.item.name, b.item.name));
   }
 
-  /** Our time at which the first pause of a request is over. */
+  /** When the first pause of a request ends, by our clock. */
   get nextAt(): number {
     return minOf(this.requests.map(pausesUntil));
   }
@@ -240,12 +243,12 @@ export type SqlItem<Kind extends BatchedKind> = Parameters<BatchedStatements[Kin
 export type SqlReply<Kind extends BatchedKind> = Awaited<ReturnType<BatchedStatements[Kind]>>[number];
 
 interface SqlRequest extends PipedRequest {
-  /** The statement for several requests of its kind together, or a function that sends a statement for this one alone. */
+  /** The statement that executes several requests of one kind together, or a function that sends a statement for this request alone. */
   readonly kind: BatchedKind | ((link: SqlLink) => Promise<unknown>);
   readonly item: Named;
-  /** The request goes alone, because a statement with others has failed. */
+  /** The request must go alone, because a statement that had it together with others has failed. */
   isAlone?: boolean;
-  /** How often the request has found its row locked by another transaction, and our time until which it pauses. */
+  /** Set if another transaction had locked the row: how many times in a row, and until when the request pauses, by our clock. */
   blocked?: { readonly times: number; readonly until: number };
   resolve(reply: never): void;
 }
@@ -279,7 +282,7 @@ export class SqlDocuments {
     return this.connection.run('swap', swap, name).then((reply) => writeReply(name, reply));
   }
 
-  /** Writes a document that no lane has, soon after it was read. Nothing is granted by that. */
+  /** Writes a document outside of any lane, soon after it was read. The write must grant nothing. */
   replace(name: string, expected: Reading, next: LockDocument): Promise<WriteReply> {
     const { lastToken } = expected;
     const notAfter = (): number => this.soonAfter(expected);
@@ -300,7 +303,7 @@ export class SqlDocuments {
     return readingOf(name, await this.connection.run('read', { name }, name));
   }
 
-  /** Looks through rows in order of their names, which the index gives, and picks those that are not free. */
+  /** Reads rows in order of names, as the index has them, and returns the names of the documents that are not free. */
   async list({ prefix, after, most }: NameRequest): Promise<NamePage> {
     checkRowName(prefix);
     checkRowName(after ?? '');
@@ -322,7 +325,7 @@ export class SqlDocuments {
     this.connection.close();
   }
 
-  /** The not-after of a write that follows a reading at once. */
+  /** The not-after of a write that is sent right after this reading. */
   protected soonAfter({ now }: Reading): number {
     return Math.ceil(now + 2 * this.connection.commandTimeoutMs);
   }

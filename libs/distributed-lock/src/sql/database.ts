@@ -4,35 +4,35 @@ import { documentIn, notesIn } from '../document/text.js';
 import type { Swap, Take } from '../document/timed-register.js';
 import type { SqlAccess } from './lock-table.js';
 
-/** The parts of PostgreSQL, MySQL or SQLite that `SqlConnection` needs. */
+/** What `SqlConnection` needs from PostgreSQL, MySQL or SQLite. */
 export interface SqlDatabase {
   /** Its name for messages: `PostgreSQL`. */
   readonly server: string;
   readonly access: SqlAccess;
-  /** @param signal the connection is not wanted any more @param onLost called when the connection can send no more */
+  /** @param signal aborts when the connection is no longer wanted @param onLost called when the connection can send no more */
   open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink>;
   failureOf(error: unknown): SqlFailure;
 }
 
 /** A connection to the database on which statements can be sent. */
 export interface SqlLink extends SqlStatements {
-  /** The server's time in ms as it told it when the connection was opened, and our time when it was asked. */
+  /** The server's time in ms when the connection was opened, and our time when we asked for it. */
   readonly opened: { readonly now: number; readonly sentAt: number };
-  /** Ends at once, whatever the server does. */
+  /** Ends the connection at once, whatever the server does. */
   destroy(): void;
 }
 
-/** The requests of stores as statements. A rejected promise has the error of the client. */
+/** The requests of a store as SQL statements. A rejected promise carries the error of the client library. */
 export interface SqlStatements extends BatchedStatements {
   /** Reads some rows in order of their names, for the sweeper and for lists. */
   scan(scan: Scan): Promise<Slice>;
-  /** Deletes the rows among these that are free for long and not locked. */
+  /** Deletes those of these rows that were free for long and that no transaction has locked. */
   deleteFree(names: readonly string[]): Promise<void>;
-  /** Finds out whether the connection still exists. @param channel PostgreSQL notifies it */
+  /** Finds out whether the connection is alive. @param channel PostgreSQL notifies it, to find out whether notifications arrive */
   ping(channel?: string): Promise<void>;
 }
 
-/** Executes several requests of one kind together, in order of their names, each name once. Replies in the same order. */
+/** Executes several requests of one kind together. They come in order of names, each name at most one time, and so do the replies. */
 export interface BatchedStatements {
   take(takes: readonly Take[]): Promise<readonly SqlWriteReply[]>;
   swap(swaps: readonly Swap[]): Promise<readonly SqlWriteReply[]>;
@@ -48,21 +48,21 @@ export interface SqlWriteReply {
   readonly row: LockRow;
 }
 
-/** The meaning of an error of the database or of its client for the requests that were sent. */
+/** What an error of the database, or of its client library, means for the requests that were sent. */
 export interface SqlFailure extends StoreFailure {
   /** `unknown`: the connection is lost, and nobody knows whether the statement was executed. */
   readonly reason: 'unknown' | 'unready' | 'refused';
-  /** The statement was rolled back for certain, and may succeed when it is sent again. */
+  /** The statement was certainly rolled back, and may succeed if it is sent again. */
   readonly mayRepeat?: boolean;
-  /** Another transaction holds a row: a request on it is sent again after all others, so that they do not wait for that row. */
+  /** Another transaction holds a row. The request for it is sent again behind all others, so that they do not wait for that row. */
   readonly isBlocked?: boolean;
-  /** One of several requests in the statement may have caused the error, so each is sent again alone. */
+  /** One of the requests in the statement may have caused the error for all of them, so each is sent again alone. */
   readonly mayBeOne?: boolean;
-  /** The connection is of no more use. */
+  /** The connection cannot be used any more. */
   readonly isFatal?: boolean;
 }
 
-/** A row of the lock table as a statement has returned it: numbers come as numbers, texts or bigints. */
+/** A row of the lock table as a statement returns it. The client library gives numbers as numbers, texts or bigints. */
 export interface LockRow {
   /** `null` when there is no such row. */
   readonly version: SqlNumber | null;
@@ -74,7 +74,7 @@ export interface LockRow {
   readonly now: SqlNumber;
 }
 
-/** A row that does not exist, without the time of its reading. */
+/** The columns of a row that does not exist. Only `now` is not among them. */
 export const NO_ROW = { version: null, state: null, last: null, at: null, notes: null } as const;
 
 type SqlNumber = number | string | bigint;
@@ -88,7 +88,7 @@ export function readingOf(name: string, row: LockRow): Reading {
   const text = { state, lastToken, at: Number(row.at ?? 0), notes: row.notes ?? '' };
   return {
     version,
-    // A row is deleted only after it was free for long, so the time now is larger than all its versions.
+    // A row is deleted only after it was free for long, so the present time is larger than all versions that it had.
     order: version ?? micros,
     document: documentIn(text, name),
     notes: notesIn(text, name),
@@ -102,11 +102,11 @@ export function readingOf(name: string, row: LockRow): Reading {
 
 /** Rows of the lock table in order of their names. */
 export interface Slice {
-  /** The name of the last row that was read. Absent at the end of the table. */
+  /** The name of the last row of the slice. Absent if the table ends there. */
   readonly last: string | undefined;
   /** Names of documents that are not free. */
   readonly held: readonly string[];
-  /** Names that were free for long. */
+  /** Names of documents that were free for long. */
   readonly free: readonly string[];
   /** Names of documents that nobody has written for long. */
   readonly unwritten: readonly string[];
@@ -117,12 +117,15 @@ export interface Scan {
   readonly most: number;
 }
 
-/** A row is deleted once it was free for this long. Until then its tokens grow even if the server's clock is set back. */
+/**
+ * A row is deleted after it was free for this long, in ms. It holds the last token, so until then tokens grow even if the
+ * server's clock is set back.
+ */
 export const FREE_FOR_MS = 10 * 60_000;
-/** A document that was not written for this long may belong to crashed processes. */
+/** A document that was not written for this long, in ms, may belong to crashed processes. */
 export const UNWRITTEN_FOR_MS = 60 * 60_000;
 
-/** The state of a row in the reply of a statement: `held`, `free` and `unwritten` are 1 if they are true. */
+/** A row as `scan` reads it: `held`, `free` and `unwritten` are 1 if they are true. */
 export interface SweptRow {
   readonly name: string;
   readonly held: number | string | bigint;
@@ -130,7 +133,7 @@ export interface SweptRow {
   readonly unwritten: number | string | bigint;
 }
 
-/** @param most the limit of the statement; fewer rows end the table */
+/** @param most the limit of the statement. If it has returned fewer rows, the table ends there */
 export function sliceOf(rows: readonly SweptRow[], most: number): Slice {
   const namesOf = (which: 'held' | 'free' | 'unwritten') =>
     rows.filter((row) => Number(row[which]) === 1).map(({ name }) => name);
@@ -142,10 +145,10 @@ export function sliceOf(rows: readonly SweptRow[], most: number): Slice {
   };
 }
 
-/** Where ORMs put the error of the driver. */
+/** Properties in which ORMs put the error of the driver. */
 const NESTED = ['cause', 'driverError', 'meta', 'driverAdapterError', 'originalError'] as const;
 
-/** An error, and those that an ORM has wrapped in it, from the outside in. */
+/** The error, and the errors that an ORM has wrapped in it, the outermost first. */
 export function nestedErrors(error: unknown, depth = 0): readonly Readonly<Record<string, unknown>>[] {
   if (typeof error !== 'object' || error === null || depth > 5) return [];
   const fields = error as Readonly<Record<string, unknown>>;

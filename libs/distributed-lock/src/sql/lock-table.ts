@@ -25,8 +25,8 @@ const STATEMENTS = {
 } as const;
 
 /**
- * The statement that makes the table of the locks, for migrations. A store makes the table itself on first use, if its
- * user may.
+ * The statement that creates the table of the locks, for migrations. A store creates the table itself on first use, if its user
+ * has the right.
  *
  * @param table as in the options of the store; default `nest_lock`
  * @throws LockConfigurationError for another dialect, and for a name that no table can have
@@ -41,15 +41,15 @@ export function lockTableSql(dialect: 'postgres' | 'mysql', table = DEFAULT_TABL
 }
 
 interface NamedTable {
-  /** The function of the store, as `mysqlStore`. */
+  /** The name of the store function, such as `mysqlStore`. */
   readonly store: string;
   readonly table: string;
   readonly sql: string;
 }
 
 /**
- * The error for a table of the right name that is not the one of `lockTableSql`. Exclusion needs its unique key on `name`, and
- * columns that return what was written.
+ * The error for a table of the right name that is not as `lockTableSql` creates it. Exclusion needs its unique key on `name`, and
+ * columns that return exactly what was written.
  */
 export function otherTableError(
   faults: readonly string[],
@@ -60,14 +60,17 @@ export function otherTableError(
   );
 }
 
-/** The error of a store that may not make its table. */
+/** The error of a store whose option `access` forbids it to create the table, and that finds none. */
 export function missingTableError({ store, table }: Omit<NamedTable, 'sql'>): LockConfigurationError {
   return new LockConfigurationError(
     `There is no lock table ${table} in this database, and ${store} makes none with access 'write' or 'read'. Either no process has locked here yet, or the application has another database, schema or table.`,
   );
 }
 
-/** The error of a store whose user may not make the table. @param why what the database says, as a part of the sentence */
+/**
+ * The error of a store whose database user has no right to create the table. @param why what the database says, to go into the
+ * sentence
+ */
 export function notMadeError(
   { store, table, sql }: NamedTable,
   why: string,
@@ -89,12 +92,12 @@ export function quoted(table: string, quote: '"' | '`'): string {
   return table.replaceAll(/[^.]+/g, `${quote}$&${quote}`);
 }
 
-/** The longest name in bytes, which fits into the index of each database. */
+/** The longest name in bytes. It fits into an index of each of the databases. */
 const MAX_BYTES = 2000;
 
 const INTRODUCTION = 'nest_lock_client:';
 
-/** The name of the row with the holder entry of one client. It belongs to no lock. */
+/** The name of the row that holds the holder entry of one client. No lock has such a name. */
 export function holderEntryRow(clientId: string): string {
   return INTRODUCTION + clientId;
 }
@@ -114,7 +117,7 @@ export function checkRowName(name: string): void {
   }
 }
 
-/** @throws LockKeyError for a name that no row can have, and for one of a holder entry */
+/** @throws LockKeyError for a name that no row can have, and for the name of a row with a holder entry */
 export function checkLockName(name: string): void {
   checkRowName(name);
   if (!isHolderEntry(name)) return;
@@ -124,9 +127,9 @@ export function checkLockName(name: string): void {
   );
 }
 
-/** A table as its server describes it. */
+/** A table, as its server describes it. */
 export interface TableShape {
-  /** Faults of the table as a whole, as that it is a view. */
+  /** What is wrong with the table as a whole, for example that it is a view. */
   readonly faults: readonly string[];
   readonly columns: readonly Column[];
   readonly uniqueKeys: readonly UniqueKey[];
@@ -136,22 +139,22 @@ export interface Column {
   readonly name: string;
   readonly type: string;
   readonly isNullable: boolean;
-  /** The server has no default for the column. */
+  /** An INSERT without this column fails, because the column is NOT NULL and has no default. */
   readonly mustBeGiven: boolean;
 }
 
 export interface UniqueKey {
   readonly name: string;
-  /** Whole columns, in order. An expression or a part of a column is `null`. */
+  /** Columns of the key, in order. `null` stands for an expression, or for a part of a column. */
   readonly columns: readonly (string | null)[];
-  /** The server checks the key for all rows, after each statement. */
+  /** The server checks the key for all rows, after each statement and not only at the commit. */
   readonly isComplete: boolean;
 }
 
-/** The types of the columns that statements write. */
+/** The columns that statements write: the type that messages name, and the types that are accepted. */
 export type Columns = Readonly<Record<string, { readonly type: string; readonly matches: RegExp }>>;
 
-/** @throws LockConfigurationError unless the table is as `lockTableSql` makes it, but for columns that may stay empty */
+/** @throws LockConfigurationError unless the table is as `lockTableSql` creates it. It may have more columns, if they may stay empty */
 export function checkShape(shape: TableShape, columns: Columns, named: NamedTable): void {
   const faults = [...shape.faults, ...columnFaults(shape, columns), ...keyFaults(shape, columns)];
   if (faults.length > 0) throw otherTableError(faults, named);
@@ -174,7 +177,7 @@ function columnFaults(shape: TableShape, expected: Columns): readonly string[] {
   ];
 }
 
-/** Checks that `name` is a unique key, and finds others, because of which a write may fail or change another lock's row. */
+/** Finds a missing unique key on `name`, and other unique keys, which could make a write fail or change the row of another lock. */
 function keyFaults({ uniqueKeys }: TableShape, expected: Columns): readonly string[] {
   const hasKey = uniqueKeys.some(({ columns, isComplete }) => isComplete && columns.join() === 'name');
   const others = uniqueKeys.filter(
@@ -193,22 +196,23 @@ function isOneOf(expected: Columns, name: string): boolean {
 
 /** Options that all SQL stores have. */
 export interface SqlStoreOptions {
-  /** The table of the locks, with its schema if need be: `app.nest_lock`; default `nest_lock`. Made on first use. */
+  /** The table of the locks, with its schema if need be: `app.nest_lock`; default `nest_lock`. Created on first use. */
   readonly table?: string;
   /**
-   * With `create`, the default, the store makes its table on first use. With `write` it makes no table, and refuses every request
-   * while the table is missing. With `read` it makes no table either, and writes nothing: it lists and inspects locks, for which
-   * its user needs no right but SELECT, and refuses all other requests.
+   * With `create`, the default, the store creates its table on first use. With `write` it creates no table, and refuses every
+   * request while the table is missing. With `read` it creates no table either, and writes nothing: it lists and inspects locks,
+   * for which its user needs only the right to SELECT, and refuses all other requests.
    */
   readonly access?: 'create' | 'write' | 'read';
   /**
-   * How long one statement may take, in ms, before its connection is given up and replaced; default 500. Bounds how long a
-   * failure can hide, and how late a call settles after its `waitMs`. At most a third of the watchdog's timeout.
+   * How long one statement may take, in ms, before its connection is given up and replaced; default 500. It limits how long a
+   * failure can go unnoticed, and how late a call settles after its `waitMs`. At most a third of the module's
+   * `watchdogTimeoutMs`.
    */
   readonly commandTimeoutMs?: number;
 }
 
-/** What each of the databases needs to know. */
+/** Options that the class of each database takes. */
 export interface SqlDatabaseOptions {
   readonly table: string;
   readonly access: SqlAccess;
@@ -238,9 +242,9 @@ export function sqlOptionsOf<Options extends SqlStoreOptions>(
 
 export const DEFAULT_TABLE = 'nest_lock';
 export const SQL_COMMAND_TIMEOUT_MS = 500;
-/** An owner that was granted the lock by another client must confirm it within this time. */
+/** How long, in ms, an owner has to confirm a grant that another client wrote. */
 export const SQL_INITIAL_LEASE_MS = 1000;
-/** The table's name gets endings in names of indexes and constraints. */
+/** The longest name of a table, in characters. Names of its indexes and constraints append endings to it. */
 const MAX_NAME = 48;
 
 /** @throws LockConfigurationError unless it is an identifier that needs no quotes, with or without a schema */

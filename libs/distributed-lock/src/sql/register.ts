@@ -12,7 +12,7 @@ import { SqlConnection, SqlDocuments } from './connection.js';
 import type { SqlDatabase } from './database.js';
 import { holderEntryRow, SQL_INITIAL_LEASE_MS } from './lock-table.js';
 
-/** Documents in the rows of one table. Where nothing else notifies this client, it polls. */
+/** Documents in the rows of one table. Polls for changes while the database does not notify this client of them. */
 export class SqlRegister extends SqlDocuments implements Register {
   readonly initialLeaseMs = SQL_INITIAL_LEASE_MS;
   readonly mayLoseWrites = true;
@@ -59,8 +59,8 @@ export class SqlRegister extends SqlDocuments implements Register {
   }
 
   /**
-   * Each holder entry is a row with a document whose only holder is the client, and the text stands in place of the nonce. An older
-   * version of this library takes the row for a lock, and sweeps it when its lease is over.
+   * Writes the holder entry as a row of the lock table: a document whose only holder is the client, with the text in place of the
+   * nonce. An older release of this library takes the row for a lock, and sweeps it when its lease is over.
    */
   async publishHolderEntry({ clientId, text, leaseMs }: HolderEntry): Promise<void> {
     const name = holderEntryRow(clientId);
@@ -79,7 +79,7 @@ export class SqlRegister extends SqlDocuments implements Register {
     });
   }
 
-  /** A connection that has died is replaced before a caller needs it. */
+  /** Checks the connection, so that one that has died is replaced before a caller needs it. */
   protected checkConnections(): void {
     const checked = this.connection.runAlone((link) => link.ping());
     inBackground(checked, () => undefined);
@@ -92,7 +92,7 @@ export class SqlRegister extends SqlDocuments implements Register {
     await super.close();
   }
 
-  /** @returns the row, which this makes if there is none */
+  /** @returns the row, which is created if there is none */
   private async presentRow(name: string, owner: string, leaseMs: number): Promise<Reading> {
     const found = await this.read(name);
     if (found.version !== undefined) return found;
@@ -104,37 +104,43 @@ export class SqlRegister extends SqlDocuments implements Register {
 
 export interface SqlRegisterOptions extends LockStoreContext {
   readonly commandTimeoutMs: number;
-  /** Where the database is, for messages. */
+  /** Where the database is, for messages: host, port and database, or the path of a file. */
   readonly address?: string | undefined;
 }
 
-/** Each process sweeps at its own random times. */
+/** How long a process waits before each of its sweeps, at random, in ms. */
 const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
-/** A document whose leases and tickets are over for this long belongs to crashed processes. */
+/** A document whose leases and tickets ran out this long ago, in ms, belongs to crashed processes, and is freed. */
 const ABANDONED_MS = 60 * 60_000;
-/** Rows of one request: fewer after one that failed, as on a slow disk. */
+/**
+ * How many rows one request of a sweep covers. Halved after a request that fails, as on a slow disk, and doubled again after one
+ * that succeeds.
+ */
 const SLICE_ROWS = { most: 1000, least: 10 };
-/** A sweep that deletes a smaller part of its rows than this doubles the wait for the next one, up to eight times the usual. */
+/**
+ * After a sweep that deletes a smaller share of its rows than this, the wait before the next one doubles, up to `MAX_PATIENCE`
+ * times the usual.
+ */
 const LITTLE = 0.1;
 const MAX_PATIENCE = 8;
 
 /**
- * Keeps the table small: abandoned documents are freed, and rows that were free for long are deleted.
+ * Keeps the table small: frees abandoned documents, and deletes rows that were free for long.
  *
- * A sweep goes through the table in order of names, a slice at a time, and rests after each slice as long as that took. It
- * has a connection of its own for that time, because a slow slice must not delay the requests of callers.
+ * A sweep reads the table in order of names, one slice at a time. After each slice it rests for as long as that slice took. It
+ * opens a connection of its own, because a slow slice must not delay the requests of callers.
  */
 class TableSweeper {
   private readonly delays: Delays;
   private cancel = (): void => undefined;
   private documents: SqlDocuments | undefined;
   private isClosed = false;
-  /** The next sweep goes on where this one has failed. */
+  /** The name behind which the next slice begins. A sweep that fails leaves it there, and the next sweep goes on from it. */
   private after = '';
   private rows = SLICE_ROWS.most;
   private patience = 1;
 
-  /** @param open connects for one sweep */
+  /** @param open opens a connection for one sweep */
   constructor(
     private readonly context: { readonly clock: Clock; readonly chance: Chance },
     private readonly open: () => SqlDocuments,
@@ -176,7 +182,7 @@ class TableSweeper {
     do {
       const startedAt = this.context.clock.now();
       await this.sweepSlice(documents, seen);
-      // At least a turn of the event loop: SQLite reads without one.
+      // Rest for one turn of the event loop at least: SQLite blocks it while it reads.
       await this.delays.wait(Math.max(1, this.context.clock.now() - startedAt));
     } while (this.after !== '' && !this.isClosed);
     const foundLittle = seen.rows > SLICE_ROWS.most && seen.free < seen.rows * LITTLE;
@@ -191,7 +197,7 @@ class TableSweeper {
     seen.rows += most;
     seen.free += free.length;
     await Promise.allSettled(unwritten.map((name) => this.freeAbandoned(documents, name)));
-    // Another transaction may hold one of the rows. The slices after this one can be swept all the same.
+    // The delete fails if another transaction holds one of the rows. The slices after this one can be swept all the same.
     if (free.length === 0 || (await succeeds(documents.deleteFree(free)))) {
       this.rows = Math.min(2 * most, SLICE_ROWS.most);
     }
@@ -220,15 +226,18 @@ async function succeeds(work: Promise<unknown>): Promise<boolean> {
   );
 }
 
-/** A waiter's document is read quickly after a change, then ever more slowly. For the k-th waiter it is k times as slowly. */
+/**
+ * How often the document of a waiter is polled, in ms. The interval begins at `least` after each change and grows by `growth` up
+ * to `most`. For the k-th waiter both are k times as long, but never longer than `SLOWEST_MS`.
+ */
 const FIRST_MS = { least: 2, most: 25, growth: 1.3 };
 const SLOWEST_MS = 250;
-/** Names with less than this part of their interval left are read with those that are due. */
+/** Documents with less than this share of their interval left are read together with those that are due. */
 const TOGETHER = 0.25;
 
 /**
- * Reads the documents that this client depends on, if no notifications come from the database. One statement reads all
- * documents that are due, and one statement is under way at a time.
+ * Polls the documents that this client depends on, while no notifications come from the database. One statement reads all
+ * documents that are due, and one such statement is in flight at a time.
  */
 class Poller {
   private readonly names = new Map<string, Watched>();
@@ -238,8 +247,8 @@ class Poller {
   private timerAt = Infinity;
 
   /**
-   * @param read called for several names in one turn makes one statement of them
-   * @param onReading gets each document that has changed
+   * @param read reads one document; its calls in one turn of the event loop are sent as one statement
+   * @param onReading called with each document that has changed
    */
   constructor(
     private readonly clock: Clock,
@@ -260,7 +269,7 @@ class Poller {
     this.schedule();
   }
 
-  /** Nothing is read while notifications arrive. */
+  /** Starts or stops polling. It is stopped while notifications arrive. */
   setActive(isActive: boolean): void {
     this.isActive = isActive;
     this.schedule();
@@ -304,7 +313,7 @@ class Poller {
       watched.seen = seen;
       if (hasChanged && this.names.get(name) === watched) this.onReading(name, reading);
     } catch {
-      // The next poll tries again. Callers learn of an outage by their own requests.
+      // Ignore the error, because the next poll tries again. Callers learn of an outage by their own requests.
     }
     const { interest, everyMs } = watched;
     watched.everyMs = hasChanged ? quickest(interest) : slower(interest, everyMs);
@@ -316,7 +325,7 @@ interface Watched {
   interest: PollPriority;
   everyMs: number;
   dueAt: number;
-  /** Version and notes of the last reading. */
+  /** Version and notes of the last reading, to tell whether the document has changed since. */
   seen?: string;
 }
 

@@ -1,8 +1,8 @@
 import { timeOfDay, type Clock } from '../common/clock.js';
 
 /**
- * Time of day of this host in microseconds, which all processes on the file share. The microseconds keep requests of one
- * process in order. After the clock of the host was set they may all be 0 or 999.
+ * The time of day of this host in microseconds, which all processes on the file share. The last three digits keep the requests of
+ * one process in order. After the clock of the host was set, these may all be 0 or 999.
  */
 export function microsecondsOf(clock: Clock): () => number {
   const startedAt = performance.timeOrigin + performance.now() - clock.now();

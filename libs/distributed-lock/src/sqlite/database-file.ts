@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { describeServer } from '../port/option-checks.js';
 
-/** The numbers of network file systems on Linux. */
+/** The numbers by which Linux identifies network file systems. */
 const NETWORK: Readonly<Record<number, string>> = {
   0x6969: 'NFS',
   0x517b: 'SMB',
@@ -19,7 +19,7 @@ const NETWORK: Readonly<Record<number, string>> = {
   0x19830326: 'BeeGFS',
 };
 
-/** @throws LockConfigurationError for what is no path of a file */
+/** @throws LockConfigurationError for what is not the path of a file */
 export function checkFile(file: unknown): asserts file is string {
   if (typeof file !== 'string' || file === '' || file.includes('\0')) {
     throw new LockConfigurationError(
@@ -52,9 +52,10 @@ function realPath(file: string): string {
 }
 
 /**
- * SQLite's log lies beside the file, under its name. On a network file system the locks of files do not hold, and the shared
- * memory of the log is not shared. A second name, and a file that is mounted without its folder, have another log. Mounts
- * and file systems are known on Linux only.
+ * Checks that all processes that open the file share its log, which SQLite keeps beside it, under its name. On a network file
+ * system they do not: locks on files do not hold there, and the shared memory of the log is not shared. A second name of the file
+ * (a hard link) has another log, and so has a file that is mounted without its folder. Mounts and file systems are checked on
+ * Linux only.
  *
  * @throws LockConfigurationError where processes would not exclude each other
  */
@@ -106,7 +107,7 @@ function typeOf(folder: string): number {
 
 /** Other processes find another database at the path than the one that this connection has open. */
 export class ReplacedError extends Error {
-  /** @param wasExecuted the statement may have been committed to a log that others read no more */
+  /** @param wasExecuted the statement may have been committed, but to a log that other processes no longer read */
   constructor(
     message: string,
     readonly wasExecuted: boolean,
@@ -116,11 +117,11 @@ export class ReplacedError extends Error {
 }
 
 /**
- * The file of a database, its log and the memory that its processes share, as a connection has opened them.
+ * The file of a database, its log and the memory that its processes share, as they were when a connection opened them.
  *
- * SQLite's locks on the file keep other processes from deleting the log. POSIX drops them when any descriptor of the process
- * for that file is closed, by a second SQLite library or by a copy of the file. The next process that closes the database
- * then deletes the log, and this connection would go on writing to it.
+ * SQLite's locks on the file keep other processes from deleting the log. POSIX drops all locks of a process on a file as soon as
+ * the process closes any descriptor of that file, which a second SQLite library does, or a copy of the file. The next process
+ * that closes the database then deletes the log, and this connection would go on writing to the deleted one.
  */
 export class DatabaseFiles {
   private readonly paths: readonly string[];
@@ -130,7 +131,7 @@ export class DatabaseFiles {
   constructor(file: string) {
     const path = realPath(file);
     this.memory = `${path}-shm`;
-    // The first is the path that was given, because a link may lead elsewhere later.
+    // The first path is not resolved, because it may be a link that leads elsewhere later.
     this.paths = [file, `${path}-wal`, this.memory];
     this.opened = this.paths.map(statOf);
   }
@@ -139,7 +140,7 @@ export class DatabaseFiles {
     return this.paths.some((path, i) => !isSame(statOf(path), this.opened[i]));
   }
 
-  /** @throws ReplacedError */
+  /** @param wasExecuted passed on to the error @throws ReplacedError if one of the paths leads to another file now */
   check(wasExecuted: boolean): void {
     const replaced = this.paths.find((path, i) => !isSame(statOf(path), this.opened[i]));
     if (replaced === undefined) return;
@@ -150,8 +151,8 @@ export class DatabaseFiles {
   }
 
   /**
-   * SQLite shares the memory of a deleted log with every new connection of the process, as long as an earlier one has it
-   * open. Known on Linux only.
+   * Refuses a new connection to which SQLite would give the shared memory of a deleted log. SQLite does so as long as an earlier
+   * connection of this process has that memory open. Found out on Linux only.
    *
    * @throws ReplacedError
    */

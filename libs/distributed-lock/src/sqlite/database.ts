@@ -7,7 +7,7 @@ import { checkPlace, DatabaseFiles } from './database-file.js';
 import type { Database, NodeSqlite } from './link.js';
 import { closeReplacedLinks, sqliteFailure, SqliteLink } from './link.js';
 
-/** How long SQLite waits for the file by itself. The event loop stands still meanwhile. */
+/** How long SQLite itself waits for a busy file, in ms. It blocks the event loop meanwhile. */
 const BUSY_MS = 10;
 
 /** A file that several processes of one host open. */
@@ -32,7 +32,7 @@ export class SqliteDatabase implements SqlDatabase {
     const database = new this.sqlite.DatabaseSync(file);
     try {
       database.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
-      // Checked first, so that the file of an application never gets a log.
+      // Check before the file gets a log, so that the database of an application, given by mistake, stays as it is.
       if (this.access !== 'create') checkTable(database, table);
       database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${synchronous}`);
       if (this.access === 'create') ensureTable(database, table);
@@ -77,16 +77,16 @@ interface SchemaObject {
 }
 
 /**
- * Makes the table if it is missing.
+ * Creates the table if it is missing.
  *
- * @throws LockConfigurationError for a table that another program has made or changed
+ * @throws LockConfigurationError for a table that another program has created or changed
  */
 function ensureTable(database: Database, table: string): void {
   database.exec(sqlOf(table));
   checkTable(database, table);
 }
 
-/** @throws LockConfigurationError if there is no such table, or another program has made or changed it */
+/** @throws LockConfigurationError if there is no such table, or if another program has created or changed it */
 function checkTable(database: Database, table: string): void {
   const objects = objectsOf(database, table);
   if (objects.length === 0) throw missingTableError({ store: 'sqliteStore', table });
@@ -112,7 +112,7 @@ function faultsOf({ type, name, sql }: SchemaObject): readonly string[] {
     case 'table':
       return bodyOf(sql) === bodyOf(COLUMNS) ? [] : ['it was made by another statement'];
     case 'index':
-      // INSERT OR REPLACE would delete the rows of other keys.
+      // The store writes by INSERT OR REPLACE, which would delete rows of other keys with the same values in this index.
       return /^CREATE UNIQUE/i.test(sql ?? '')
         ? [`its unique index ${name} refuses rows of different keys`]
         : [];

@@ -20,10 +20,10 @@ import { quoted } from '../sql/lock-table.js';
 import { microsecondsOf } from './clock.js';
 import { type DatabaseFiles, ReplacedError } from './database-file.js';
 
-/** After the file was busy the next request pauses at random, and the event loop goes on. */
+/** How long the next request waits after the file was busy, at random, in ms. The event loop goes on meanwhile. */
 const BUSY_PAUSE_MS = { least: 1, spread: 10 };
 
-/** One connection to the file. It ends when the file, its log or its tables are not those that it has opened. */
+/** One connection to the file. It ends as soon as the file, its log or its tables are not those any more that it has opened. */
 export class SqliteLink implements SqlLink {
   readonly opened: SqlLink['opened'];
   private readonly rows: SqliteRows;
@@ -66,8 +66,8 @@ export class SqliteLink implements SqlLink {
   }
 
   /**
-   * When the last connection to a path closes, SQLite deletes the log at that path. After the file was replaced that log belongs
-   * to other processes, and an open reader keeps SQLite from deleting it.
+   * Closes the connection. SQLite deletes the log at its path when the last connection to that path closes. If the file was
+   * replaced, that log belongs to other processes. A reader that is opened first and closed last keeps SQLite from deleting it.
    */
   destroy(): void {
     if (!openLinks.delete(this)) return;
@@ -96,7 +96,10 @@ export class SqliteLink implements SqlLink {
     }
   }
 
-  /** @throws ReplacedError before anything is written */
+  /**
+   * Runs `work` if the file and its tables are still those that were opened. @throws ReplacedError otherwise, before anything is
+   * written
+   */
   private checked<Result>(work: () => Result): Result {
     this.parts.files.check(false);
     if (this.schemaVersion() === this.openedSchema) return work();
@@ -109,12 +112,13 @@ export class SqliteLink implements SqlLink {
   }
 }
 
-/** The open connections of all services of the process. */
+/** The open connections of all lock services in this process. */
 const openLinks = new Set<SqliteLink>();
 
 /**
- * Closes the connections whose file was replaced. As long as one of them is open, SQLite shares the memory of the deleted log
- * with every new connection of the process. An idle connection would notice by its keep-alive only after half a minute.
+ * Closes the connections whose file was replaced. As long as one of them is open, SQLite gives every new connection of this
+ * process the shared memory of the deleted log. An idle connection would otherwise notice only at its next keep-alive, after up
+ * to half a minute.
  */
 export function closeReplacedLinks(): void {
   for (const link of openLinks) if (link.parts.files.areReplaced) link.destroy();
@@ -126,11 +130,11 @@ interface Parts {
   readonly table: string;
   readonly clock: Clock;
   readonly chance: Chance;
-  /** Opens the same file, to read it only. */
+  /** Opens the same file for reading only. */
   readonly openReader: () => Database;
 }
 
-/** @returns `undefined` if the file is gone, in which case SQLite deletes nothing */
+/** @returns `undefined` if the file is gone. SQLite then has no log to delete */
 function orNone(open: () => Database): Database | undefined {
   try {
     return open();
@@ -139,7 +143,10 @@ function orNone(open: () => Database): Database | undefined {
   }
 }
 
-/** Locks the file for writing from the start, so that what `work` reads is still true when it writes. */
+/**
+ * Runs `work` in a transaction that locks the file for writing from the start, so that what `work` reads is still true when it
+ * writes.
+ */
 function inTransaction<Result>(database: Database, work: () => Result): Result {
   database.exec('BEGIN IMMEDIATE');
   try {
@@ -152,7 +159,7 @@ function inTransaction<Result>(database: Database, work: () => Result): Result {
   }
 }
 
-/** Rolls back. After some errors, such as a full disk, SQLite has done so by itself and refuses to do it again. */
+/** Rolls back the transaction. After some errors, such as a full disk, SQLite has done so by itself, and refuses to do it again. */
 function rollBack(database: Database): void {
   try {
     database.exec('ROLLBACK');
@@ -162,8 +169,8 @@ function rollBack(database: Database): void {
 }
 
 /**
- * The requests on the rows of one table. For a write the caller has begun a transaction, so that no other process writes
- * meanwhile.
+ * Executes requests on the rows of one table. For a write the caller must have begun a transaction, so that no other process
+ * writes meanwhile.
  */
 class SqliteRows {
   private readonly find;
@@ -172,7 +179,7 @@ class SqliteRows {
   private readonly findNext;
   private readonly deleteOne;
 
-  /** @param table quoted @param micros the time of day of this host */
+  /** @param table in quotes @param micros returns the time of day of this host in microseconds */
   constructor(
     database: Database,
     table: string,
@@ -237,7 +244,7 @@ class SqliteRows {
     this.put(name, row, { state: takenText(request), last, notes: '' });
   }
 
-  /** Versions of a name only grow, also when its row was deleted in between. */
+  /** Writes a row. The version of a name only grows, even if its row was deleted in between, because it is at least the time. */
   private put(
     name: string,
     before: SqliteRow | undefined,
@@ -260,7 +267,7 @@ interface SqliteRow {
   readonly notes: string;
 }
 
-/** The members of `node:sqlite` that the store uses. The types of older releases of Node do not have them. */
+/** The parts of `node:sqlite` that the store uses. The types of older releases of Node do not have them. */
 export interface NodeSqlite {
   readonly DatabaseSync: new (file: string, options?: { readonly readOnly: boolean }) => Database;
 }
@@ -297,7 +304,7 @@ const NO_FILE = {
 } as const;
 const NO_SPACE = { reason: 'unready', advice: 'The disk is full or broken' } as const;
 
-/** The failures by the result codes of SQLite. */
+/** What the result codes of SQLite mean for the request that failed. */
 const FAILURES: Readonly<Record<number, Omit<SqlFailure, 'detail'> & { readonly advice: string }>> = {
   5: BUSY,
   6: BUSY,
@@ -308,7 +315,7 @@ const FAILURES: Readonly<Record<number, Omit<SqlFailure, 'detail'> & { readonly 
   26: { reason: 'refused', advice: 'Give sqliteStore a file of its own' },
 };
 
-/** The result code, without its extension. */
+/** The result code of SQLite, without the bits of its extension; 0 for any other error. */
 function codeOf(error: unknown): number {
   return ((error as { readonly errcode?: number } | undefined)?.errcode ?? 0) & 0xff;
 }
@@ -317,7 +324,10 @@ function isBusy(error: unknown): boolean {
   return FAILURES[codeOf(error)] === BUSY;
 }
 
-/** A statement that fails has changed nothing: SQLite has rolled back its transaction, or `SqliteLink` does. */
+/**
+ * What an error means for its request. A statement that fails has changed nothing: SQLite has rolled back its transaction, or
+ * `SqliteLink` does so.
+ */
 export function sqliteFailure(error: unknown): SqlFailure {
   const detail = textOf(error);
   if (error instanceof LockConfigurationError) return { reason: 'refused', detail };

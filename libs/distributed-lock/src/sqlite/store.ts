@@ -23,9 +23,9 @@ const OPTION_NAMES: OptionNames<SqliteStoreOptions> = {
  * Locks in a file of SQLite, for several processes of one host. It needs no server, and Node 22.13 or later.
  *
  * Give the locks a file of their own. While a process has it open, nothing in that process may open and close it but
- * `node:sqlite`: no other SQLite library, and no copy. The operating system would drop SQLite's own locks.
+ * `node:sqlite`: no other SQLite library, and no copy. Closing it would drop SQLite's own locks on the file.
  *
- * @param file its path. The file is made if there is none
+ * @param file its path. The file is created if there is none
  * @throws LockConfigurationError on an older Node, for a database in memory, and for options out of range
  * @example
  * ```ts
@@ -45,7 +45,7 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Loc
     );
   }
   const sqlite = loadNodeSqlite();
-  // A process may change its working directory.
+  // Resolve the path now, because a process may change its working directory.
   const path = resolve(file);
   return {
     create(context) {
@@ -62,8 +62,8 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Loc
 /** Options of `sqliteStore`. Times are in ms. */
 export interface SqliteStoreOptions extends SqlStoreOptions {
   /**
-   * `normal`: a loss of power may take the last writes back, and with them the last locks; default. `full`: each write waits
-   * for the disk. A process that crashes loses nothing either way.
+   * `normal`, the default: a power failure may undo the last writes, and the locks in them. `full`: each write waits for the
+   * disk. The crash of a process undoes nothing either way.
    */
   readonly synchronous?: 'normal' | 'full';
 }
