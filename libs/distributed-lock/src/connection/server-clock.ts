@@ -8,7 +8,7 @@ import { readClocks, type Clock, type ClockReading } from '../common/clock.js';
  * the end of that span that is safe for its purpose.
  */
 export class ServerClock {
-  /** Time from request to reply at the last `TIME`, in ms. */
+  /** How long the last command `TIME` of Redis took from request to reply, in ms. */
   roundTripMs = 0;
   private sent: ClockReading = { now: 0, wallClockOffset: 0 };
   private receivedAt = 0;

@@ -2,8 +2,8 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 import { nearestName } from '../port/option-checks.js';
 
 /**
- * What a store does with one parameter of a URL. It takes the value, unless `read` returns `undefined` for it; or it refuses the
- * parameter, and its error says what to write instead.
+ * What a store does with one parameter of a URL. Either it takes the value: `read` parses it, and returns `undefined` for one that
+ * is not as `takes` says. Or it refuses the parameter, and `instead` says what to write.
  */
 export type UrlParameter =
   | { readonly takes: string; readonly read: (text: string) => unknown }
@@ -80,7 +80,7 @@ export const TLS_PARAMETERS = [
  * Reads the parameters of a URL into their values, by name. Messages do not repeat values, because these may be secret.
  *
  * @param store the name of the store function, such as `redisStore`
- * @param query the part of the URL behind its `?`
+ * @param query the part of the URL after its `?`
  * @throws LockConfigurationError for a parameter that the store does not follow, with what to write instead
  */
 export function readParameters(

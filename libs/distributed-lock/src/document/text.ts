@@ -46,7 +46,7 @@ type NoteText = readonly [...RequestText, waitMs: number, at: number];
 interface StoredRow {
   /** The text of the document; `null` if it is free. */
   readonly state: string | null;
-  /** The notes, one behind the other: each as `noteText` wrote it, then its `at` in microseconds, then `],`. */
+  /** The notes, one after the other: each as `noteText` wrote it, then its `at` in microseconds, then `],`. */
   readonly notes: string;
   readonly lastToken: number;
   /** Microseconds of the store's time when `state` was written. */

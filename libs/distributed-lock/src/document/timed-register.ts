@@ -17,8 +17,9 @@ export interface Leases {
   /** Prolongs the lease here before the request that prolongs it is sent, so that this client does not end the lease meanwhile. */
   extend(owner: string, ms: number): void;
   /**
-   * Called when another client has granted a waiting owner of this client the lock. @returns until when, by our clock, the owner
-   * may believe in the grant
+   * Called when another client has granted a waiting owner of this client the lock.
+   *
+   * @returns until when, by our clock, the owner may believe in the grant
    */
   onGranted(holder: Holder, told: { key: string; leaseMs: number; timed: TimedReading }): number;
   /** Called when the back end has replied to an acquire or a renewal that the owner holds. */

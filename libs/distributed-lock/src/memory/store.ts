@@ -45,7 +45,7 @@ export class MemoryDocuments {
     this.lastToken = startedAt * 1000;
   }
 
-  /** The names behind `after` that begin with `prefix`, in order. */
+  /** The names after `after` that begin with `prefix`, in order. */
   namesAfter({ prefix, after }: NameRequest): readonly string[] {
     const isNext = (name: string) => name.startsWith(prefix) && (after === undefined || name > after);
     return [...this.entries.keys()].filter(isNext).sort();

@@ -98,7 +98,7 @@ function optionsOfUrl(url: string): ConnectionOptions {
   return optionsIn(parsed);
 }
 
-/** Adds a name of the connection, which `performance_schema` shows, unless the options have one. */
+/** Adds a name for the connection to the options, unless they have one. `performance_schema` shows it. */
 export function withProgramName(options: ConnectionOptions, connectionName: string): ConnectionOptions {
   const attributes = { program_name: connectionName, ...options.connectAttributes };
   return { ...options, connectAttributes: attributes } as ConnectionOptions;

@@ -120,8 +120,8 @@ export abstract class PostgresDatabase implements SqlDatabase {
   }
 
   /**
-   * @throws LockConfigurationError for a server that is too old, or that takes no writes. If this store has written before, as in
-   * a failover, a server without writes is an error that passes
+   * @throws LockConfigurationError for a server that is too old, or that takes no writes. If an earlier server of this store took
+   * writes, as before a failover, the error only says that this one takes none now, and the store connects again
    */
   private checkServer({ replica, readonly, server }: Hello): void {
     if (Number(server) < MIN_SERVER) {

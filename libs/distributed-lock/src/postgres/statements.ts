@@ -46,7 +46,8 @@ const isFreeRow = (row: string): string => `${row}.state IS NULL AND ${row}.note
  * Notifies clients of a row that was written. The notification has the row, or only its name if the row is too long for one. A
  * name of control characters may itself be too long, as JSON. Then nothing is sent, and waiters find their grants by rechecks.
  *
- * @param clients client ids with commas between them, as a text in SQL @returns the number of clients notified, in SQL
+ * @param clients client ids with commas between them, as a text in SQL
+ * @returns the number of clients notified, in SQL
  */
 const notify = (row: string, clients: string, condition = 'true'): string => `(
     SELECT count(pg_notify('nest_lock_' || client, CASE WHEN octet_length(whole) < 8000 THEN whole ELSE short END))

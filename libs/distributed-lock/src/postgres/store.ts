@@ -132,8 +132,8 @@ function statementsOver(
     inOrder(names, await send(statements.read, [JSON.stringify(names)]));
 
   /**
-   * Sends a write. If it did not return all rows, or has rolled itself back, reads the rows afterwards, because another client
-   * was first.
+   * Sends a write, and then reads the rows if the statement has not returned all of them, because another client wrote first, or
+   * has rolled itself back, because it came too late.
    */
   const write = (statement: PostgresStatement, items: readonly Named[], parameters: unknown[]) => {
     const names = namesOf(items);

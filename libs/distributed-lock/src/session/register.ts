@@ -278,7 +278,7 @@ const TOGETHER = 100;
  */
 export class SessionSweeper {
   private readonly idle = new Map<string, Idle>();
-  /** The name behind which the next sweep begins; `undefined` for the first name. */
+  /** The name after which the next sweep begins; `undefined` for the first name. */
   private after: string | undefined;
   private cancel = (): void => undefined;
 
@@ -355,8 +355,9 @@ async function inParts<Item>(items: readonly Item[], work: (item: Item) => Promi
 }
 
 /**
- * Lets the sweep go on after an error about one document: this client may not read it, or another program has written it. @throws
- * any other error
+ * Lets the sweep go on after an error about one document: this client may not read it, or another program has written it.
+ *
+ * @throws any other error
  */
 function passOver(error: unknown): void {
   const isOfDocument =

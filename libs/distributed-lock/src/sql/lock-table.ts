@@ -68,8 +68,9 @@ export function missingTableError({ store, table }: Omit<NamedTable, 'sql'>): Lo
 }
 
 /**
- * The error of a store whose database user has no right to create the table. @param why what the database says, to go into the
- * sentence
+ * The error of a store whose database user has no right to create the table.
+ *
+ * @param why what the database says, to go into the sentence
  */
 export function notMadeError(
   { store, table, sql }: NamedTable,

@@ -135,7 +135,7 @@ class TableSweeper {
   private cancel = (): void => undefined;
   private documents: SqlDocuments | undefined;
   private isClosed = false;
-  /** The name behind which the next slice begins. A sweep that fails leaves it there, and the next sweep goes on from it. */
+  /** The name after which the next slice begins. A sweep that fails leaves it there, and the next sweep goes on from it. */
   private after = '';
   private rows = SLICE_ROWS.most;
   private patience = 1;

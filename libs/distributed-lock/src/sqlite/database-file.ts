@@ -105,7 +105,7 @@ function typeOf(folder: string): number {
   }
 }
 
-/** Other processes find another database at the path than the one that this connection has open. */
+/** Thrown when other processes find another database at the path than the one that this connection has open. */
 export class ReplacedError extends Error {
   /** @param wasExecuted the statement may have been committed, but to a log that other processes no longer read */
   constructor(

@@ -97,8 +97,9 @@ export class SqliteLink implements SqlLink {
   }
 
   /**
-   * Runs `work` if the file and its tables are still those that were opened. @throws ReplacedError otherwise, before anything is
-   * written
+   * Runs `work` if the file and its tables are still those that were opened.
+   *
+   * @throws ReplacedError otherwise, before anything is written
    */
   private checked<Result>(work: () => Result): Result {
     this.parts.files.check(false);
