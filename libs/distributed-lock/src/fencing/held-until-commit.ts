@@ -166,7 +166,6 @@ export class CommitRefusedError extends LockError {
   }
 }
 
-/** A statement and its parameters, for a query function. */
 interface SqlStatement {
   readonly sql: string;
   readonly parameters: readonly unknown[];

@@ -79,8 +79,8 @@ async function inTurn<T>(owner: QuorumOwner, step: () => Promise<T>): Promise<T>
 }
 
 /**
- * Called after each attempt. If none follows: the node leases of a holder count for its lock, newcomers after a confirmation;
- * others are given back.
+ * Called after each attempt. Unless another attempt follows: if the owner holds, newcomers among its node leases count from now on
+ * or soon; if it does not, it gives its node leases back.
  */
 function settleLeases(owner: QuorumOwner): void {
   const { attempts, leases, nodes } = owner;
@@ -227,8 +227,9 @@ function holdersIn(replies: readonly AcquireReply[]): string[] {
 }
 
 /**
- * How long after a newcomer has come the leases of a lock are renewed, so that it counts. Most locks are released before that, and
- * so cost no renewal. Until it counts, the lock does not survive the failure of a node of its first majority.
+ * How long after a newcomer (a node lease that comes while the lock is held) the leases of a lock are renewed, so that the newcomer
+ * counts. Most locks are released before that, and so cost no renewal. Until it counts, the lock does not survive the failure of a
+ * node of its first majority.
  */
 const CONFIRM_MS = 100;
 
@@ -256,9 +257,9 @@ async function renewNodes(owner: QuorumOwner, renewal: Renewal): Promise<Outcome
 }
 
 /**
- * Renews soon so that newcomers count, because the next renewal may be 10 s away. It renews the node leases to their usual length:
- * a renewal to less could undo one that is under way. So a lease that nobody renews after this may block the key for `CONFIRM_MS`
- * more.
+ * Renews soon so that newcomers (node leases that came while the lock was held) count, because the next renewal may be 10 s away.
+ * It renews the node leases to their usual length: a renewal to less could undo one that is under way. So a lease that nobody
+ * renews after this may block the key for `CONFIRM_MS` more.
  *
  * While another renewal is under way, this one waits for its outcome. With a later renewal in flight, the answer to an earlier one
  * no longer prolongs a node lease, so an `extend` would resolve and leave the old end.

@@ -48,7 +48,6 @@ export abstract class RedisCommand<Result = unknown> extends Linked {
     return Promise.reject(asStoreError(error, this.key));
   }
 
-  /** Called when the command has failed. For subclasses. */
   protected onFailed(_error: LockStoreError): void {}
 
   start(since: number, resolve: (result: Result) => void, reject: (error: unknown) => void): void {

@@ -17,7 +17,6 @@ export type RedisKeys = readonly [
   channel: string,
 ];
 
-/** The channel of the notifications to one client. */
 export function notificationChannel(clientId: string): string {
   return `nest_lock_notify:${clientId}`;
 }

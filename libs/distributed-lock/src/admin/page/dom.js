@@ -1,4 +1,3 @@
-/** The element of the page with this id. */
 export const byId = (id) => document.getElementById(id);
 
 /** Characters that nobody sees: a key with one of them looks like another key. `common/redaction.ts` has the same list. */

@@ -256,7 +256,6 @@ function someOf<T>(all: readonly T[], chance: Chance): readonly T[] {
   return places.slice(0, ASKED_AT_ONCE).map(({ value }) => value);
 }
 
-/** How many slots a cluster has. */
 const SLOTS = 16_384;
 /** CRC-16/XMODEM, as the specification of Redis Cluster has it. */
 const POLYNOMIAL = 0x1021;

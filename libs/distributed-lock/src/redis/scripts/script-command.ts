@@ -16,7 +16,6 @@ import { explainWrongType } from './refusals.js';
 
 const TOO_OLD = 'Redis refused: it does not know SET … GET. Locks need Redis 6.2 or later.';
 
-/** A command that runs a script for a lock. */
 export abstract class ScriptCommand<R extends ScriptReply, Result> extends RedisCommand<Result> {
   private lastArgs: Arguments = [];
 

@@ -22,7 +22,7 @@ end
 
 local was_holder, receivers, waiting_keys
 if kind == 'lock' then
-  -- Delete before anything else. A Redis that is out of memory allows HDEL, and after a first write it allows the script all others.
+  -- Delete before anything else: a Redis that is out of memory allows HDEL, and lets a script that has written once go on writing.
   was_holder = redis.pcall('HDEL', KEYS[1], owner)
   -- If the key is no hash any more, the owner holds nothing. Any other error is raised again by the second HDEL.
   if type(was_holder) == 'table' then
