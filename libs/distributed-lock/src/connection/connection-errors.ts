@@ -26,7 +26,7 @@ export class ConnectionErrors {
     return storeError(this.server, failure, { key, cause });
   }
 
-  /** The error of a request that was never sent. @param what is missing, and for how long, as the message says it: `no connection` */
+  /** The error of a request that was never sent. @param what the reason in the words of the message: `no connection` */
   unsent(what: string, key: string | undefined): Error {
     const { last } = this;
     return last?.error instanceof LockConfigurationError ? last.error : this.noConnection(what, key);

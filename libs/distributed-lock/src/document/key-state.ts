@@ -32,7 +32,7 @@ import {
   type StoredWaiter,
 } from './document.js';
 
-/** If more notes than this lie beside a document, the next change of the key writes them into it, even if it changes nothing else. */
+/** If more notes than this lie beside a document, the next client that applies a task to it writes them into it. */
 const MAX_NOTES = 32;
 
 /**

@@ -99,6 +99,7 @@ export class LaneOwners {
           this.onGranted(owner, leaseMs, holder.token);
           notifications.push(grantTo(holder, this.validityOf(holder, leaseMs, timed), queue.length));
         } else if (queue[0]?.owner === owner) {
+          // Nobody grants the lock at the end of a minimum hold, so the first waiter rechecks then.
           const placeholder = holders.find((each) => isPlaceholder(each.owner));
           if (placeholder)
             notifications.push({

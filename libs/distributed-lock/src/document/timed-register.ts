@@ -22,7 +22,7 @@ export interface Leases {
    * @returns until when, by our clock, the owner may believe in the grant
    */
   onGranted(holder: Holder, told: { key: string; leaseMs: number; timed: TimedReading }): number;
-  /** Called when the back end has replied to an acquire or a renewal that the owner holds. */
+  /** Called when the back end has granted the owner the lock or renewed its lease. */
   onHeld(lease: LeaseStart): void;
   /**
    * Called with the holders in the newest document of the key. This client may have to end the lease of one of them that it does

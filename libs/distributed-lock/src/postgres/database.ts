@@ -7,7 +7,7 @@ import { postgresFailure } from './failures.js';
 import { statementsFor, type PostgresStatements } from './statements.js';
 
 /**
- * Asks the server what it is, and what it has as the lock table. The parameter stands here one time only, because some tools
+ * Asks the server what it is, and what it has as the lock table. The parameter stands here only once, because some tools
  * number parameters anew.
  */
 const HELLO = `

@@ -24,7 +24,7 @@ const inTime = (until: string): string =>
  *   stronger and stays.
  *
  * @param mayBeForgotten a condition in SQL, under which a crash of the server may undo what the statement writes
- * @returns a condition in SQL that is always true, and that is evaluated one time
+ * @returns a condition in SQL that is always true, and that is evaluated once
  */
 const settings = (lockTimeoutMs: number, mayBeForgotten = 'false'): string => `(SELECT
     set_config('lock_timeout', '${lockTimeoutMs}', true) || set_config('synchronous_commit', CASE

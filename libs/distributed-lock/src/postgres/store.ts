@@ -121,7 +121,7 @@ const ROLLED_BACK_ITSELF = '22012';
  * Executes the requests of a store by the statements of one table.
  *
  * @param mayRepeat whether a statement may use a parameter several times. Some ORMs number parameters anew. For these only the
- * statements for many requests are used, which use each parameter one time
+ * statements for many requests are used, which use each parameter once
  */
 function statementsOver(
   send: Send,

@@ -211,7 +211,7 @@ const MAX_TOGETHER = 128;
 
 /**
  * Requests that wait for the connection. Requests of one kind go together in one statement, in order of names, with each name at
- * most one time.
+ * most once.
  */
 class WaitingSqlRequests extends WaitingRequests<SqlRequest> {
   /** Takes out the requests of the next statement: the one that has waited longest, and others of its kind. None if all of them pause. */

@@ -32,7 +32,7 @@ export interface SqlStatements extends BatchedStatements {
   ping(channel?: string): Promise<void>;
 }
 
-/** Executes several requests of one kind together. They come in order of names, each name at most one time, and so do the replies. */
+/** Executes several requests of one kind together. They come in order of names, each name at most once, and so do the replies. */
 export interface BatchedStatements {
   take(takes: readonly Take[]): Promise<readonly SqlWriteReply[]>;
   swap(swaps: readonly Swap[]): Promise<readonly SqlWriteReply[]>;
