@@ -9,8 +9,7 @@ export async function shrink(plan: Plan, fails: Fails): Promise<Plan> {
   let smallest = plan;
   for (;;) {
     const before = smallest;
-    for (const shorter of pendingRequestThatWouldShorten)
-      smallest = await withoutMost(smallest, shorter, fails);
+    for (const shorter of shorterThan) smallest = await withoutMost(smallest, shorter, fails);
     if (JSON.stringify(before) === JSON.stringify(smallest)) return smallest;
   }
 }
@@ -62,7 +61,7 @@ const clocks: Shorter = (plan) => [
   () => ({ ...plan, faults: plan.faults.map(({ when, act }) => ({ when, act })) }),
 ];
 
-const pendingRequestThatWouldShorten: readonly Shorter[] = [
+const shorterThan: readonly Shorter[] = [
   halves,
   faults,
   calls,

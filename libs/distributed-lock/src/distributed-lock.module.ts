@@ -29,16 +29,13 @@ import { internalsOf, warn } from './lock/events/service-internals.js';
 import { LockService } from './lock/lock.service.js';
 import { type LockServiceOptions, SERVICE_NAMES } from './lock/request/lock-options.js';
 import { Registration } from './locked/live-services.js';
-import { resolveLockHttp } from './locked/lock-http.js';
-import type { LockHttpOptions } from './locked/lock-http.js';
+import { type LockHttpOptions, resolveLockHttp } from './locked/lock-http.js';
 import { LockedExplorer } from './locked/locked.explorer.js';
 import { LockErrorFilter } from './locked/transport-error.js';
 import { memoryStore } from './memory/store.js';
-import { isLockLoggerOption, LockLogger } from './observe/lock.logger.js';
-import type { LockLoggerOption } from './observe/lock.logger.js';
+import { isLockLoggerOption, LockLogger, type LockLoggerOption } from './observe/lock.logger.js';
 import { LockConfigurationError } from './port/lock.errors.js';
-import { checkOptionNames, checkOptions, REGISTRATION_NAME } from './port/option-checks.js';
-import type { OptionNames } from './port/option-checks.js';
+import { checkOptionNames, checkOptions, type OptionNames, REGISTRATION_NAME } from './port/option-checks.js';
 
 /** Options of one registration of the module. */
 export interface DistributedLockModuleOptions extends Omit<LockServiceOptions, 'store'> {

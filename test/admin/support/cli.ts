@@ -1,7 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { spawnGuarded } from '#processes';
-import { run } from '../../../libs/distributed-lock/src/admin/cli/run.js';
-import type { Terminal } from '../../../libs/distributed-lock/src/admin/cli/run.js';
+import { run, type Terminal } from '../../../libs/distributed-lock/src/admin/cli/run.js';
 
 /** As npm links it. */
 export const PROGRAM = fileURLToPath(new URL('../../../libs/distributed-lock/dist/cli.js', import.meta.url));

@@ -126,12 +126,12 @@ async function request(work: () => Promise<unknown>): Promise<() => boolean> {
 }
 
 /** Whether they go while the event loop turns and garbage is collected. */
-async function areCollected(mailboxExists: () => boolean): Promise<boolean> {
-  for (let turn = 0; turn < 50 && mailboxExists(); turn++) {
+async function areCollected(isThere: () => boolean): Promise<boolean> {
+  for (let turn = 0; turn < 50 && isThere(); turn++) {
     await new Promise((resolve) => setTimeout(resolve, 20));
     collect();
   }
-  return !mailboxExists();
+  return !isThere();
 }
 
 let count = 0;
@@ -178,11 +178,11 @@ describe.each(STORES)('the memory of requests on %s', (name, makeStore) => {
   it('a request that is over is not kept by the time for which its key stays taken', async () => {
     const service = open();
     const key = newKey();
-    const mailboxExists = await request(async () => {
+    const isThere = await request(async () => {
       await service.withLock(key, { holdAtLeastMs: 30_000 }, () => undefined);
       await service.inspect(key);
       await service.tryAcquire(key);
     });
-    expect(await areCollected(mailboxExists)).toBe(true);
+    expect(await areCollected(isThere)).toBe(true);
   });
 });

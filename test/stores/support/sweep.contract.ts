@@ -1,7 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { LockService } from 'nestjs-distributed-lock';
-import type { Clock } from '../../../libs/distributed-lock/src/common/clock.js';
-import { systemClock } from '../../../libs/distributed-lock/src/common/clock.js';
+import { type Clock, systemClock } from '../../../libs/distributed-lock/src/common/clock.js';
 import { until } from '#until';
 
 const MINUTE_US = 60e6;

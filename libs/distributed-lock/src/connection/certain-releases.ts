@@ -1,5 +1,4 @@
-import { type Chance, Delays, randomMs } from '../common/clock.js';
-import type { Clock } from '../common/clock.js';
+import { type Chance, type Clock, Delays, randomMs } from '../common/clock.js';
 import { RebuiltMap } from '../common/collections.js';
 import { inBackground } from '../common/promises.js';
 import type { ReleaseReply, ReleaseRequest, Renewal } from '../port/lock-store.js';

@@ -1,6 +1,5 @@
 import type { Readable } from 'node:stream';
-import { giveUpAfter } from '../common/clock.js';
-import type { Chance, Clock } from '../common/clock.js';
+import { type Chance, type Clock, giveUpAfter } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
 import type { StoreState } from '../port/lock-store.js';
 import type { LockStoreError } from '../port/lock.errors.js';

@@ -1,5 +1,4 @@
-import type { Clock } from '../common/clock.js';
-import { giveUpAfter } from '../common/clock.js';
+import { type Clock, giveUpAfter } from '../common/clock.js';
 
 /**
  * Sends the requests of one connection in batches. One batch is in flight at a time, and requests that arrive meanwhile go

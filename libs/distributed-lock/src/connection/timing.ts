@@ -1,5 +1,4 @@
-import type { Chance, Clock } from '../common/clock.js';
-import { within } from '../common/clock.js';
+import { type Chance, type Clock, within } from '../common/clock.js';
 import type { LockClient } from '../port/lock-store.js';
 
 /**

@@ -1,5 +1,4 @@
-import type { AcquireRequest, TakeoverNotice } from '../port/lock-store.js';
-import { type Claim, isExclusive } from '../port/lock-store.js';
+import { type AcquireRequest, type Claim, isExclusive, type TakeoverNotice } from '../port/lock-store.js';
 import { LockStoreError } from '../port/lock.errors.js';
 import { SILENT_WAITER_MS } from '../port/timing.js';
 

@@ -306,8 +306,8 @@ export class KeyState {
    */
   private giveWholeLease(mine: Holder, leaseMs: number, lastToken = mine.lastToken): UntimedGrant {
     const { owner, claim, token, takeover } = mine;
-    const mailboxExists = mine.leaseMs === leaseMs && !mine.isUnconfirmed && lastToken === mine.lastToken;
-    if (this.client.areRenewalsWritten || !mailboxExists) {
+    const isStored = mine.leaseMs === leaseMs && !mine.isUnconfirmed && lastToken === mine.lastToken;
+    if (this.client.areRenewalsWritten || !isStored) {
       const until = { inMs: leaseMs };
       this.replace(mine, { owner, claim, token, lastToken, until, ...(takeover && { takeover }) });
       this.lastTokenNow = Math.max(this.lastTokenNow, lastToken);

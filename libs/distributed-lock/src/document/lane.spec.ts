@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { follow } from '../../../../test/support/lock-world.js';
-import { LOCK } from '../port/lock-store.js';
-import type { AcquireRequest, Notification } from '../port/lock-store.js';
+import { type AcquireRequest, LOCK, type Notification } from '../port/lock-store.js';
 import { LockStoreError } from '../port/lock.errors.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { MemoryDocuments, MemoryRegister } from '../memory/store.js';

@@ -1,11 +1,9 @@
-import type { Chance, Clock, Delays } from '../common/clock.js';
-import { nextTurn } from '../common/clock.js';
+import { type Chance, type Clock, type Delays, nextTurn } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
 import { asUnknownError } from '../connection/connection-errors.js';
 import type { AcquireRequest, Notification } from '../port/lock-store.js';
 import { LockStoreError } from '../port/lock.errors.js';
-import type { StoredWaiter, TimedReading } from './document.js';
-import { leavesNote } from './document.js';
+import { leavesNote, type StoredWaiter, type TimedReading } from './document.js';
 import { type ActingClient, KeyState } from './key-state.js';
 import { LaneOwners, type OwnersContext } from './lane-owners.js';
 import { type PollPriority, sessionEndedError } from './timed-register.js';

@@ -34,8 +34,7 @@ import { leaseValidity, SILENT_WAITER_MS, snapshotsOf } from '../port/timing.js'
 import type { Reading } from './document.js';
 import type { AcquireOutcome, ActingClient } from './key-state.js';
 import { type Executed, Lane, type LaneContext } from './lane.js';
-import type { LeaseClient, Leases, Register } from './timed-register.js';
-import { TimedRegister } from './timed-register.js';
+import { type LeaseClient, type Leases, type Register, TimedRegister } from './timed-register.js';
 
 /**
  * How many held keys are read at a time after a gap. A process may hold so many that the requests of its callers would wait

@@ -15,8 +15,7 @@ import type {
   SessionTake,
   SessionWriteReply,
 } from '../session/backend.js';
-import type { EtcdRequest } from './batch.js';
-import { EtcdOutbox } from './batch.js';
+import { EtcdOutbox, type EtcdRequest } from './batch.js';
 import { EtcdClient } from './client.js';
 import type {
   Compare,
@@ -29,8 +28,7 @@ import type {
   TxnRequest,
 } from './grpc.js';
 import { EtcdPipe } from './pipe.js';
-import { EtcdMailbox, EtcdSessions } from './sessions.js';
-import type { EtcdSession } from './sessions.js';
+import { EtcdMailbox, type EtcdSession, EtcdSessions } from './sessions.js';
 import type { EtcdTarget } from './target.js';
 
 /** Up to this number, a transaction deletes notes one by one. */

@@ -1,5 +1,4 @@
-import { giveUpAfter } from '../common/clock.js';
-import type { Chance, Clock } from '../common/clock.js';
+import { type Chance, type Clock, giveUpAfter } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
 import { conceal } from '../common/redaction.js';
 import { ConnectionErrors } from '../connection/connection-errors.js';
@@ -7,8 +6,7 @@ import { type Attempt, KeptConnection, Openings } from '../connection/kept-conne
 import type { StoreState } from '../port/lock-store.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import type { EtcdKeys } from './backend.js';
-import { type EtcdGrpc, loadGrpc } from './grpc.js';
-import type { CallName, Calls } from './grpc.js';
+import { type CallName, type Calls, type EtcdGrpc, loadGrpc } from './grpc.js';
 import { etcdFailure, type EtcdFailure, EtcdMember } from './member.js';
 import type { EtcdTarget } from './target.js';
 

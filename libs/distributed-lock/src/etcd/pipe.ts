@@ -1,10 +1,8 @@
 import { RequestPipe, WaitingRequests } from '../connection/request-pipe.js';
-import type { EtcdOutbox } from './batch.js';
-import { Batch, type EtcdRequest } from './batch.js';
+import { Batch, type EtcdOutbox, type EtcdRequest } from './batch.js';
 import type { EtcdContext } from './client.js';
 import type { Compare, RequestOp, TxnReply, TxnRequest } from './grpc.js';
-import { etcdFailure, type EtcdFailure } from './member.js';
-import type { EtcdMember } from './member.js';
+import { etcdFailure, type EtcdFailure, type EtcdMember } from './member.js';
 import { epochText, type EtcdSession } from './sessions.js';
 
 /**

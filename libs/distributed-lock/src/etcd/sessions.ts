@@ -5,8 +5,7 @@ import { leaseValidity } from '../port/timing.js';
 import type { Session } from '../session/backend.js';
 import type { EtcdContext } from './client.js';
 import type { Compare, EtcdKeyValue, RequestOp, WatchReply } from './grpc.js';
-import { etcdFailure, watchError } from './member.js';
-import type { EtcdMember, WatchStream } from './member.js';
+import { etcdFailure, type EtcdMember, watchError, type WatchStream } from './member.js';
 
 /** How many keep-alives the client sends in the length of a lease. */
 export const KEEP_ALIVES = 6;

@@ -3,9 +3,8 @@ import { failureOf } from '../../../../test/support/lock-services.js';
 import { LockConfigurationError, LockNotHeldError } from '../port/lock.errors.js';
 import { TestLocks } from '../testing/test-locks.js';
 import { fencingHeaders } from './fencing-headers.js';
-import { heldUntilCommit } from './held-until-commit.js';
+import { heldUntilCommit, type SqlQuery } from './held-until-commit.js';
 import type { Lock } from '../lock/lock.js';
-import type { SqlQuery } from './held-until-commit.js';
 
 const REFUSE = { nested: 'refuse' } as const;
 const neverAsked: SqlQuery = () => {

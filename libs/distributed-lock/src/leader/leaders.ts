@@ -17,8 +17,7 @@ import type { LockService } from '../lock/lock.service.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { nearestName } from '../port/option-checks.js';
 import { Candidate, type TermHandlers } from './candidate.js';
-import type { LeaderOptions } from './leader.js';
-import { LEADERS } from './leader.js';
+import { type LeaderOptions, LEADERS } from './leader.js';
 import { findHandlers, findOnlyLeader, findUnlistedClasses } from './on-elected.decorator.js';
 
 /**

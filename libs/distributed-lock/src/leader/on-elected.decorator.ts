@@ -4,8 +4,7 @@ import type { AnyClass, AnyFunction } from '../nest/metadata.js';
 import { ParameterSlots } from '../nest/parameter-names.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import type { Candidate, LeaderTerm } from './candidate.js';
-import type { Term } from './leader.js';
-import { checkLeaderName, injectLeaders, LEADERS } from './leader.js';
+import { checkLeaderName, injectLeaders, LEADERS, type Term } from './leader.js';
 
 /** One `@OnElected` or `@OnDemoted` on a method. */
 interface TermMark {

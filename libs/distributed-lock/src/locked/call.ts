@@ -16,8 +16,7 @@ import { runAsCalled } from './handler-flow.js';
 import { UnderLock } from './handler-run.js';
 import { KeyPlan } from './key-plan.js';
 import { serviceOf } from './live-services.js';
-import { optionsOf } from './locked.options.js';
-import type { LockedSite } from './locked.options.js';
+import { type LockedSite, optionsOf } from './locked.options.js';
 
 /** One call of a method that is wrapped. */
 export interface MethodCall {

@@ -71,9 +71,7 @@ export class KeyPlan {
   keysOfCall(args: readonly unknown[]): Keys {
     const { key } = this.site;
     if (typeof key === 'function') return this.callKey(args);
-    return key.flatMap((template) =>
-      template.render({ valueOrThrow: (p) => this.valueInArguments(p, args) }),
-    );
+    return key.flatMap((template) => template.render({ valueOf: (p) => this.valueInArguments(p, args) }));
   }
 
   /** The keys of a call that Nest is about to make. @throws LockKeyError, or the error of a pipe */
@@ -91,9 +89,9 @@ export class KeyPlan {
       (list) => {
         const read = new Map(sources.map(([p], i) => [p, list[i]]));
         this.parts.set(context, new Map([...read].filter(([p]) => !this.sources.get(p)?.inArguments)));
-        const valueOrThrow = (p: Placeholder): unknown => read.get(p);
+        const valueOf = (p: Placeholder): unknown => read.get(p);
         const partOf = (p: Placeholder): string | undefined => this.sources.get(p)?.part;
-        return key.flatMap((template) => template.render({ valueOrThrow, partOf }));
+        return key.flatMap((template) => template.render({ valueOf, partOf }));
       },
     );
   }
@@ -170,7 +168,7 @@ export class KeyPlan {
       return key
         .filter(({ placeholders }) => placeholders.every(isKnown))
         .flatMap((template) =>
-          template.render({ valueOrThrow: (p) => parts.get(p) ?? this.valueInArguments(p, args) }),
+          template.render({ valueOf: (p) => parts.get(p) ?? this.valueInArguments(p, args) }),
         );
     }
     const ownArgs = args.slice(0, key.length);

@@ -4,7 +4,7 @@ import { LockConfigurationError, LockKeyError } from '../port/lock.errors.js';
 import { valueAtPath, KEY_FILTERS, KeyTemplate, lockKey } from './key-template.js';
 
 const renderBy = (template: KeyTemplate, values: readonly unknown[]): readonly string[] =>
-  template.render({ valueOrThrow: (p) => values[template.placeholders.indexOf(p)] });
+  template.render({ valueOf: (p) => values[template.placeholders.indexOf(p)] });
 const render = (text: string, ...values: unknown[]): readonly string[] =>
   renderBy(KeyTemplate.compile(text), values);
 

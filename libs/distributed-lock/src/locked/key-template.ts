@@ -80,12 +80,12 @@ export class KeyTemplate {
   render(values: PlaceholderValues): readonly string[] {
     const list = this.placeholders.find((p) => p.isList);
     if (!list) return [this.renderOne(values)];
-    const elements = values.valueOrThrow(list);
+    const elements = values.valueOf(list);
     if (!Array.isArray(elements) || elements.length === 0) {
       throw this.valueError(list, `${kindOf(elements)}, not a list of values`, values);
     }
     return elements.map((element: unknown) =>
-      this.renderOne({ ...values, valueOrThrow: (p) => (p === list ? element : values.valueOrThrow(p)) }),
+      this.renderOne({ ...values, valueOf: (p) => (p === list ? element : values.valueOf(p)) }),
     );
   }
 
@@ -94,7 +94,7 @@ export class KeyTemplate {
   }
 
   private valueText(p: Placeholder, values: PlaceholderValues): string {
-    let value = values.valueOrThrow(p);
+    let value = values.valueOf(p);
     for (const name of p.filters) {
       value = KEY_FILTERS[name]?.(value);
       if (value === undefined) throw this.valueError(p, `not accepted by the filter ${name}`, values);
@@ -127,7 +127,7 @@ export interface Placeholder {
 
 interface PlaceholderValues {
   /** The value of a placeholder; an array for the placeholder with the list. */
-  readonly valueOrThrow: (p: Placeholder) => unknown;
+  readonly valueOf: (p: Placeholder) => unknown;
   /** The name that clients have for the value of a placeholder, for `LockKeyError.part`. */
   readonly partOf?: (p: Placeholder) => string | undefined;
 }

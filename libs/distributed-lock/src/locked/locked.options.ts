@@ -7,8 +7,7 @@ import {
   MAX_TEXT,
   WITH_LOCK_NAMES,
 } from '../lock/request/lock-options.js';
-import { refuseStandard } from '../nest/metadata.js';
-import type { AnyClass, AnyFunction } from '../nest/metadata.js';
+import { type AnyClass, type AnyFunction, refuseStandard } from '../nest/metadata.js';
 import type { Signature } from '../nest/parameter-names.js';
 import { LockConfigurationError, type LockWaitTimeoutError } from '../port/lock.errors.js';
 import {

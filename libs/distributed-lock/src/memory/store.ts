@@ -1,5 +1,4 @@
-import type { Clock } from '../common/clock.js';
-import { systemChance, timeOfDay } from '../common/clock.js';
+import { type Clock, systemChance, timeOfDay } from '../common/clock.js';
 import {
   clientsOf,
   FREE,

@@ -1,6 +1,5 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
-import type { AnyClass, AnyFunction } from './metadata.js';
-import { refuseStandard } from './metadata.js';
+import { type AnyClass, type AnyFunction, refuseStandard } from './metadata.js';
 
 /** The parameters of a function, as far as its source text can be read for certain. */
 export interface Signature {

@@ -1,6 +1,5 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { missingTableError, quoted } from '../sql/lock-table.js';
-import type { SqlAccess, SqlDatabaseOptions } from '../sql/lock-table.js';
+import { missingTableError, quoted, type SqlAccess, type SqlDatabaseOptions } from '../sql/lock-table.js';
 import type { SqlDatabase, SqlFailure, SqlLink } from '../sql/database.js';
 import { checkPostgresTable, createTable } from './table.js';
 import { postgresFailure } from './failures.js';

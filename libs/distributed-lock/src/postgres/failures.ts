@@ -1,7 +1,6 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { textOf } from '../connection/connection-errors.js';
-import { nestedErrors } from '../sql/database.js';
-import type { SqlFailure } from '../sql/database.js';
+import { nestedErrors, type SqlFailure } from '../sql/database.js';
 
 /**
  * A SQLSTATE: five characters, one of them a digit. Codes of Node, such as EPIPE, have no digit. Those of Prisma begin with P and

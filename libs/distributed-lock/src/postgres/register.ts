@@ -1,14 +1,12 @@
 import type { Client } from 'pg';
-import type { Chance, Clock } from '../common/clock.js';
-import { Delays, within } from '../common/clock.js';
+import { type Chance, type Clock, Delays, within } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
 import { conceal } from '../common/redaction.js';
 import { KeptConnection } from '../connection/kept-connection.js';
 import { connectWithinMs } from '../connection/timing.js';
 import type { Reading } from '../document/document.js';
 import type { Take, WriteReply } from '../document/timed-register.js';
-import type { SqlDatabase } from '../sql/database.js';
-import { readingOf } from '../sql/database.js';
+import { readingOf, type SqlDatabase } from '../sql/database.js';
 import { SqlRegister, type SqlRegisterOptions } from '../sql/register.js';
 import { connectOwn, destroy, type OwnTarget } from './own-client.js';
 import { channelOf, notifiedBy } from './statements.js';

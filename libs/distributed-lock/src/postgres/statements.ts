@@ -1,8 +1,7 @@
 import { clientOf, clientsOf } from '../document/document.js';
 import { documentText, noteText, takenText } from '../document/text.js';
 import type { Swap, Take } from '../document/timed-register.js';
-import { FREE_FOR_MS, UNWRITTEN_FOR_MS } from '../sql/database.js';
-import type { LockRow } from '../sql/database.js';
+import { FREE_FOR_MS, type LockRow, UNWRITTEN_FOR_MS } from '../sql/database.js';
 
 /** When the server got the statement, in microseconds. It is the same throughout the statement, and earlier than its reading of rows. */
 const NOW = `(extract(epoch FROM statement_timestamp()) * 1e6)::bigint`;

@@ -21,8 +21,7 @@ import {
   ownerHasLeftError,
   tokensTooFarApartError,
 } from './context.js';
-import { ownerOf, SPARE_TOKENS } from './node-owner.js';
-import type { NodeOwner, QuorumOwner } from './node-owner.js';
+import { type NodeOwner, ownerOf, type QuorumOwner, SPARE_TOKENS } from './node-owner.js';
 import { giveBackSoon, releaseAll, SPLIT_MS } from './release.js';
 
 /** How soon to ask again after an attempt that no majority answered, in ms. */

@@ -1,5 +1,4 @@
-import type { Chance, Clock } from '../common/clock.js';
-import { Delays } from '../common/clock.js';
+import { type Chance, type Clock, Delays } from '../common/clock.js';
 import { maxOf } from '../common/collections.js';
 import type {
   AcquireReply,
@@ -12,8 +11,7 @@ import type {
   RenewalReply,
 } from '../port/lock-store.js';
 import { leaseValidity } from '../port/timing.js';
-import { ownerHasLeftError, reachedBy } from './context.js';
-import type { QuorumContext, QuorumNode } from './context.js';
+import { ownerHasLeftError, type QuorumContext, type QuorumNode, reachedBy } from './context.js';
 
 /**
  * One owner at one node: in its queue, or with a node lease.
@@ -289,8 +287,8 @@ class NodeLeases {
     return length >= this.context.majority;
   }
 
-  private reachedBy(leases: readonly Grant[], valueOrThrow: (lease: Grant) => number): number {
-    return reachedBy(this.context.majority, leases.map(valueOrThrow));
+  private reachedBy(leases: readonly Grant[], valueOf: (lease: Grant) => number): number {
+    return reachedBy(this.context.majority, leases.map(valueOf));
   }
 }
 

@@ -25,8 +25,7 @@ import {
   reachedBy,
 } from './context.js';
 import type { QuorumNode } from './context.js';
-import type { NodeOwner, NodeRelease, QuorumOwner } from './node-owner.js';
-import { ownerOf } from './node-owner.js';
+import { type NodeOwner, type NodeRelease, ownerOf, type QuorumOwner } from './node-owner.js';
 
 /**
  * How long an owner without a majority keeps its node leases, and how long it pauses before it asks again: at random, so that one

@@ -24,10 +24,8 @@ import type {
 import { LockConfigurationError, type LockStoreError } from '../port/lock.errors.js';
 import { checkOptionNames, describeGiven, type OptionNames } from '../port/option-checks.js';
 import { acquire, attemptAgain, invite, renew } from './acquire.js';
-import { answersOf, gather, majorityOf, noPermitsError, QuorumNode } from './context.js';
-import type { QuorumContext } from './context.js';
-import { newQuorumId, numberOfAttempt, ownerNumberOf, QuorumOwner } from './node-owner.js';
-import type { NodeOwner } from './node-owner.js';
+import { answersOf, gather, majorityOf, noPermitsError, type QuorumContext, QuorumNode } from './context.js';
+import { newQuorumId, type NodeOwner, numberOfAttempt, ownerNumberOf, QuorumOwner } from './node-owner.js';
 import { announceTakeover, forceRelease, inspect, list, releaseAtNodes } from './release.js';
 
 /**

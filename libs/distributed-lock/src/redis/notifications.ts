@@ -1,5 +1,4 @@
-import type { Chance, Clock } from '../common/clock.js';
-import { giveUpAfter } from '../common/clock.js';
+import { type Chance, type Clock, giveUpAfter } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
 import { conceal } from '../common/redaction.js';
 import type { Notification } from '../port/lock-store.js';

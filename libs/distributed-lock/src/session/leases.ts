@@ -1,5 +1,4 @@
-import { within } from '../common/clock.js';
-import type { Clock } from '../common/clock.js';
+import { type Clock, within } from '../common/clock.js';
 import { clientOf, type Holder, type TimedReading, UNCONFIRMED_MS } from '../document/document.js';
 import type { LeaseClient, Leases, LeaseStart } from '../document/timed-register.js';
 import type { Grant } from '../port/lock-store.js';
@@ -165,7 +164,7 @@ export class SessionLeases extends ClientSideExpiry implements Leases {
 }
 
 /** How many times in the length of a session this client notifies its holders of how long they may believe in their leases. */
-const TOLD_PER_SESSION = 12;
+const NOTIFICATIONS_PER_SESSION = 12;
 
 /**
  * Leases that end later than the session certainly lasts. A holder must not believe in its lease for longer than in the session.
@@ -202,7 +201,7 @@ export class SessionBoundLeases {
 
   private schedule(): void {
     const { clock, watchdogTimeoutMs } = this.client;
-    this.cancel ??= clock.after(watchdogTimeoutMs / TOLD_PER_SESSION, () => {
+    this.cancel ??= clock.after(watchdogTimeoutMs / NOTIFICATIONS_PER_SESSION, () => {
       this.cancel = undefined;
       for (const [owner, lease] of this.leases) this.tell(owner, lease);
       if (this.leases.size > 0) this.schedule();

@@ -1,7 +1,6 @@
 // Documents on etcd and ZooKeeper, where a lock lasts no longer than the session of its client:
 // docs/document-stores.md#sessions-etcd-and-zookeeper
-import { type Chance, randomMs, systemChance } from '../common/clock.js';
-import type { Clock } from '../common/clock.js';
+import { type Chance, type Clock, randomMs, systemChance } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
 import { clientsOf, isFree, type Reading } from '../document/document.js';
 import type { LeaseClient, Leases } from '../document/timed-register.js';

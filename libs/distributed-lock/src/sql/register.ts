@@ -1,12 +1,10 @@
-import { type Chance, Delays, randomMs, systemChance } from '../common/clock.js';
-import type { Clock } from '../common/clock.js';
+import { type Chance, type Clock, Delays, randomMs, systemChance } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
 import { keepAlive } from '../connection/timing.js';
 import { FREE, isOver, type LockDocument, type Reading } from '../document/document.js';
 import { asciiText, textIn } from '../document/text.js';
 import type { PollPriority, Register, RegisterListener } from '../document/timed-register.js';
-import { LOCK } from '../port/lock-store.js';
-import type { HolderEntry, LockStoreContext } from '../port/lock-store.js';
+import { type HolderEntry, LOCK, type LockStoreContext } from '../port/lock-store.js';
 import { HELD_POLL_MS } from '../port/timing.js';
 import { SqlConnection, SqlDocuments } from './connection.js';
 import type { SqlDatabase } from './database.js';

@@ -4,8 +4,7 @@ import type { SqlDatabase, SqlLink } from '../sql/database.js';
 import type { SqlAccess, SqlDatabaseOptions } from '../sql/lock-table.js';
 import { otherTableError, missingTableError, quoted } from '../sql/lock-table.js';
 import { checkPlace, DatabaseFiles } from './database-file.js';
-import type { Database, NodeSqlite } from './link.js';
-import { closeReplacedLinks, sqliteFailure, SqliteLink } from './link.js';
+import { closeReplacedLinks, type Database, type NodeSqlite, sqliteFailure, SqliteLink } from './link.js';
 
 /** How long SQLite itself waits for a busy file, in ms. It blocks the event loop meanwhile. */
 const BUSY_MS = 10;

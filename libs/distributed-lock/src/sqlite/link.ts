@@ -1,5 +1,4 @@
-import { type Chance, randomMs } from '../common/clock.js';
-import type { Clock } from '../common/clock.js';
+import { type Chance, type Clock, randomMs } from '../common/clock.js';
 import { textOf } from '../connection/connection-errors.js';
 import type { Note } from '../document/document.js';
 import { documentText, noteText, takenText } from '../document/text.js';

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
-import { describeGiven } from '../port/option-checks.js';
-import type { OptionNames } from '../port/option-checks.js';
+import { describeGiven, type OptionNames } from '../port/option-checks.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import type { LockStoreFactory } from '../port/lock-store.js';
 import { systemChance } from '../common/clock.js';

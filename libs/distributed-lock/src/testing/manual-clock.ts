@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { NEVER, Observable } from 'rxjs';
-import type { Clock } from '../common/clock.js';
-import { timerDelay } from '../common/clock.js';
+import { type Clock, timerDelay } from '../common/clock.js';
 
 /**
  * A clock that stands still until a test moves it.

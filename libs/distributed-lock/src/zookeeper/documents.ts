@@ -192,9 +192,9 @@ export class Documents {
       parts: () => (isNew && !hasQueue ? [document, this.queuePart(name)] : [document]),
       read: () => (hasQueue ? readNotes(this.options, name) : undefined),
       repair: ({ failed, code }) => {
-        const mailboxExists = failed.name === 'queue' && code === CODE.nodeExists;
-        hasQueue ||= mailboxExists;
-        return mailboxExists;
+        const queueExists = failed.name === 'queue' && code === CODE.nodeExists;
+        hasQueue ||= queueExists;
+        return queueExists;
       },
     });
     if (!written.isDone) {
@@ -227,9 +227,9 @@ export class Documents {
       read: () => readRow(this.options, name),
       repair({ failed, code }) {
         const isMissing = failed.name === 'note' && code === CODE.noNode;
-        const mailboxExists = failed.name === 'queue' && code === CODE.nodeExists;
-        isQueueMissing = isMissing || (isQueueMissing && !mailboxExists);
-        return isMissing || mailboxExists;
+        const queueExists = failed.name === 'queue' && code === CODE.nodeExists;
+        isQueueMissing = isMissing || (isQueueMissing && !queueExists);
+        return isMissing || queueExists;
       },
     });
     if (written.isDone) return readBehindWrite(written.reading);

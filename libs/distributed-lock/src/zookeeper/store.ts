@@ -1,6 +1,5 @@
 import type { ConnectionOptions } from 'node:tls';
-import { systemChance } from '../common/clock.js';
-import type { Chance } from '../common/clock.js';
+import { type Chance, systemChance } from '../common/clock.js';
 import { checkCommandTimeout, targetError } from '../connection/checks.js';
 import {
   refused,

@@ -1,6 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { LockStoreFactory } from 'nestjs-distributed-lock';
-import { memoryStore } from 'nestjs-distributed-lock';
+import { type LockStoreFactory, memoryStore } from 'nestjs-distributed-lock';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 

@@ -66,8 +66,8 @@ function zadd([key = '', ...words]: readonly string[], { data }: Surroundings): 
   const set = found ?? new SortedSet();
   const before = set.size;
   for (const [member, value] of given) {
-    const mailboxExists = set.scoreOf(member) !== undefined;
-    if (flags.has('XX') ? mailboxExists : !(flags.has('NX') && mailboxExists)) set.set(member, value);
+    const isThere = set.scoreOf(member) !== undefined;
+    if (flags.has('XX') ? isThere : !(flags.has('NX') && isThere)) set.set(member, value);
   }
   if (found) data.touch(key);
   else if (set.size > 0) data.put(key, set);

@@ -1,17 +1,14 @@
 import type { ClockReading } from '../../common/clock.js';
 import { onAbort } from '../../common/listeners.js';
-import { detached } from '../../common/promises.js';
-import { modeOf, type LockMode } from '../../port/lock-store.js';
-import type { Hold } from './hold.js';
+import { detached, type NeverRejects } from '../../common/promises.js';
+import { type LockMode, modeOf, type ReleaseReply } from '../../port/lock-store.js';
 import { RELEASED, type Release } from './guarded-store.js';
-import type { NeverRejects } from '../../common/promises.js';
 import { LockConfigurationError, LockNotHeldError, type LockLostError } from '../../port/lock.errors.js';
 import { inspectByJson } from '../../common/redaction.js';
 import { checkLease } from '../request/lock-options.js';
-import type { ReleaseReply } from '../../port/lock-store.js';
 import type { Lock } from '../lock.js';
 import { runHolding } from './async-context.js';
-import { LossController } from './hold.js';
+import { type Hold, LossController } from './hold.js';
 import { minOf } from '../../common/collections.js';
 
 /** The `Lock` that a caller gets: its share of the holds of one or several keys. */

@@ -1,12 +1,9 @@
 import { AsyncResource } from 'node:async_hooks';
 import { setMaxListeners } from 'node:events';
-import type { ClockReading } from '../../common/clock.js';
-import { nextTurn } from '../../common/clock.js';
+import { type ClockReading, nextTurn } from '../../common/clock.js';
 import { bindListeners } from '../../common/listeners.js';
-import type { NeverRejects } from '../../common/promises.js';
-import { detached } from '../../common/promises.js';
-import { type Claim, modeOf } from '../../port/lock-store.js';
-import type { ReleaseReply } from '../../port/lock-store.js';
+import { detached, type NeverRejects } from '../../common/promises.js';
+import { type Claim, modeOf, type ReleaseReply } from '../../port/lock-store.js';
 import { LockLostError } from '../../port/lock.errors.js';
 import type { HoldSnapshot } from '../lock.js';
 import { type CallSite, siteText } from '../request/call-site.js';

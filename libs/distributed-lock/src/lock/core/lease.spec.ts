@@ -2,9 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { systemChance } from '../../common/clock.js';
 import { ManualClock } from '../../testing/manual-clock.js';
-import { LOCK } from '../../port/lock-store.js';
+import { LOCK, type Renewal, type RenewalReply } from '../../port/lock-store.js';
 import { leaseMargin, leaseValidity } from '../../port/timing.js';
-import type { Renewal, RenewalReply } from '../../port/lock-store.js';
 import { Lease, RENEWALS_PER_LEASE } from './lease.js';
 
 const LEASE_MS = 5000;

@@ -1,5 +1,4 @@
-import { type Claim, LOCK } from '../../port/lock-store.js';
-import type { ListRequest } from '../../port/lock-store.js';
+import { type Claim, type ListRequest, LOCK } from '../../port/lock-store.js';
 import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js';
 import {
   checkOption,

@@ -1,5 +1,4 @@
-import { type DynamicModule, Module } from '@nestjs/common';
-import type { OnModuleInit, Type } from '@nestjs/common';
+import { type DynamicModule, Module, type OnModuleInit, type Type } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { findLockService } from '../../distributed-lock.tokens.js';
 import type { LockService } from '../../lock/lock.service.js';

@@ -1,7 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import type { Cluster, Command, Redis } from 'ioredis';
-import type { Clock } from '../../common/clock.js';
-import { giveUpAfter } from '../../common/clock.js';
+import { type Clock, giveUpAfter } from '../../common/clock.js';
 import { closedUnanswered, type OwnProtocol, strangeReply } from '../../connection/kept-connection.js';
 import { type Arguments, asBulk, type WireKeys } from '../client.js';
 import { findIoredis } from './url.js';

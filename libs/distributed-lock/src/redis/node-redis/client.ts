@@ -3,8 +3,7 @@ import { inBackground } from '../../common/promises.js';
 import { conceal } from '../../common/redaction.js';
 import { KeptConnection } from '../../connection/kept-connection.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
-import type { ClientSettings, RedisClient } from '../client.js';
-import { ClientDatabase } from '../client.js';
+import { ClientDatabase, type ClientSettings, type RedisClient } from '../client.js';
 import { NodeRedisClusterClient } from './cluster.js';
 import {
   addressOf,

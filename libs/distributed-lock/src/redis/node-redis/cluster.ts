@@ -1,6 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { Chance } from '../../common/clock.js';
-import { giveUpAfter } from '../../common/clock.js';
+import { type Chance, giveUpAfter } from '../../common/clock.js';
 import { unlessAborted } from '../../common/listeners.js';
 import { inBackground } from '../../common/promises.js';
 import { conceal } from '../../common/redaction.js';

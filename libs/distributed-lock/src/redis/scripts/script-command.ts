@@ -4,15 +4,13 @@ import { inBackground } from '../../common/promises.js';
 import { RequestsByOwner } from '../../connection/certain-releases.js';
 import type { Claim, LockMode } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
-import { type Arguments, type RedisClient, WireKeys } from '../client.js';
-import type { RedisNode } from '../client.js';
+import { type Arguments, type RedisClient, type RedisNode, WireKeys } from '../client.js';
 import { RedisCommand, type TOO_LATE } from '../command.js';
 import type { RedisConnection } from '../connection.js';
 import { asStoreError, isDenied } from '../errors.js';
 import { checkReserved, checkSlot, redisKeys, type RedisKeys } from '../keys.js';
 import * as lua from './lua.generated.js';
-import type { AccessRights } from './refusals.js';
-import { explainWrongType } from './refusals.js';
+import { type AccessRights, explainWrongType } from './refusals.js';
 
 const TOO_OLD = 'Redis refused: it does not know SET … GET. Locks need Redis 6.2 or later.';
 

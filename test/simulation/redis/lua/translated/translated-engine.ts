@@ -48,10 +48,9 @@ export class TranslatedEngine implements ScriptEngine {
       redis_call: (line: number, words: readonly LuaValue[]): LuaValue => {
         const reply = this.replyTo(line, words);
         if (reply instanceof ErrorReply) throw new LuaError(LuaTable.withText('err', reply.message), line);
-        return valueOrThrow(reply);
+        return valueOf(reply);
       },
-      redis_pcall: (line: number, words: readonly LuaValue[]): LuaValue =>
-        valueOrThrow(this.replyTo(line, words)),
+      redis_pcall: (line: number, words: readonly LuaValue[]): LuaValue => valueOf(this.replyTo(line, words)),
     };
     const make = compileFunction(javaScriptOf(source), Object.keys(names)) as (...all: unknown[]) => Script;
     return make(...Object.values(names));
@@ -76,16 +75,15 @@ function wordOf(value: LuaValue, line: number): string {
 }
 
 /** A reply as a script sees it. */
-function valueOrThrow(reply: Reply): LuaValue {
+function valueOf(reply: Reply): LuaValue {
   if (typeof reply === 'number' || typeof reply === 'string') return reply;
   if (reply === null) return false;
   if (reply instanceof Status) return LuaTable.withText('ok', reply.text);
   if (reply instanceof ErrorReply) return LuaTable.withText('err', reply.message);
   if (reply instanceof Double) return formatG(reply.value, 17);
-  if (reply instanceof MapReply || reply instanceof ScoredReply)
-    return new LuaTable(reply.flat.map(valueOrThrow));
-  if (reply instanceof Push) return new LuaTable(reply.items.map(valueOrThrow));
-  return new LuaTable(reply.map(valueOrThrow));
+  if (reply instanceof MapReply || reply instanceof ScoredReply) return new LuaTable(reply.flat.map(valueOf));
+  if (reply instanceof Push) return new LuaTable(reply.items.map(valueOf));
+  return new LuaTable(reply.map(valueOf));
 }
 
 /** The reply that a script gives with this value. */
