@@ -11,24 +11,26 @@ import type { Owner } from './owner.js';
 import type { Takeover } from './takeover.js';
 
 /**
- * The longest `waitMs` that one request names. A longer wait needs rechecks in any case, because the store drops a waiter that has been
- * silent for three rechecks.
+ * The longest wait that one acquire request announces to the store (`waitMs`). Callers may wait for longer: the loop sends rechecks
+ * meanwhile, and each of them announces a new wait.
  */
 const MAX_WAIT_PER_REQUEST_MS = 60_000;
 /**
- * Fencing tokens that an owner reserves for local hand-offs. Each hand-off takes one, and the release gives the rest back. With fewer
- * of them, a busy owner would have to go back to the store within a millisecond. After a crash the counter of the key stays ahead of
- * the store's clock by up to this many microseconds (docs/decisions/0004).
+ * How many fencing tokens an owner reserves with its grant, for local hand-offs. Each hand-off uses one without a request to the store, and
+ * the release gives the rest back. With a tenth of them, a busy owner would use them up in about a millisecond and have to ask the store
+ * again.
+ * Stores take tokens from their clock, in µs. If a process crashes before it gives its tokens back, the tokens of the key are ahead of that
+ * clock by up to this many µs (docs/decisions/0004).
  */
 export const TOKENS_FOR_HAND_OFFS = 10_000;
 /**
- * Fencing tokens that an owner reserves for readers. Fewer, because several owners hold at the same time, and then unused tokens can
- * seldom be given back.
+ * How many fencing tokens an owner reserves for readers. Fewer than for local hand-offs, because several owners hold at the same time. The
+ * store takes unused tokens back only if no later ones were given out, so most of them would be wasted.
  */
 export const TOKENS_FOR_READERS = 100;
 /**
- * Delay before the next request if the last reply came too early for a caller: it joined after the request was sent, or its deadline
- * timer is late.
+ * Delay before the next request if the last reply settles nothing for a caller: the caller joined after the request was sent, or the timer
+ * of its deadline is late.
  */
 const BUSY_RETRY_MS = 1;
 /** If a caller waits for longer than the last request said, the loop rechecks this many ms before the store would drop the owner. */
@@ -56,7 +58,10 @@ export class AcquireLoop implements Replies<AcquireReply> {
   isRunning = false;
   /** The owner's place in the store's queue, from the last reply; 0 until the store has put this owner into its queue. */
   ticket = 0;
-  /** A request got no reply, so the store may still execute it, at any time until the owner is released. */
+  /**
+   * True after a request that got no reply. The store may execute it later and put this owner into its queue, so the owner must send a
+   * release when it gives up.
+   */
   private mayComeLate = false;
   /** Both clocks, read when the last request was sent. The validity of its grant counts from here. */
   asked: ClockReading = NEVER;
@@ -78,7 +83,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
 
   constructor(
     private readonly owner: Owner,
-    /** For an owner that takes the lock over (`onBusy: 'takeover'`). Absent for an owner that waits for its turn. */
+    /** Set for an owner whose call has `onBusy: 'takeover'`, `undefined` for an owner that waits for its turn. */
     private readonly takeover: Takeover | undefined,
   ) {
     this.callers = owner.callers;
@@ -106,8 +111,8 @@ export class AcquireLoop implements Replies<AcquireReply> {
   }
 
   /**
-   * Called when this loop becomes the first of the process's fair callers and has to recheck for all of them. While another one did,
-   * the store may have dropped this owner from its queue, so the loop rechecks within `RECHECK_MS` of its last request.
+   * Called when this loop becomes the first of the process's fair callers and has to recheck for all of them. Until now another loop did,
+   * so the store may have dropped this owner from its queue as silent. The loop rechecks within `RECHECK_MS` of its last request.
    */
   onFirst(): void {
     this.recheckAfter(Math.max(0, this.asked.now + RECHECK_MS - this.runtime.clock.now()));
@@ -153,8 +158,8 @@ export class AcquireLoop implements Replies<AcquireReply> {
     this.inFlight = true;
     const request = this.nextRequest(at);
     this.isCounting = request.maxWaiting !== undefined;
-    // A takeover presents a ticket of its own in the first request. So the store may have the owner in its queue even after `busy`, and
-    // the owner must be released.
+    // A takeover names its own ticket in the first request, so the store may have put the owner into its queue even if it replies `busy`.
+    // Then the owner must send a release.
     if (this.takeover) this.mayComeLate = true;
     this.runtime.store.acquire(request, this);
   }
@@ -191,7 +196,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
     const isNextDue = this.endRequest(at.now);
     if (reply.mayComeLate) this.mayComeLate = true;
     if (reply.kind === 'granted') this.owner.onGrant(reply, at);
-    // Not if the owner was granted the lock meanwhile: a notification may have overtaken this reply.
+    // If the loop no longer runs, a notification has overtaken this reply and granted the lock, so the refusal is out of date.
     else if (this.isRunning) this.onRefusal(reply, at.now);
     if (isNextDue) this.ask();
   }
@@ -259,11 +264,11 @@ export class AcquireLoop implements Replies<AcquireReply> {
 }
 
 /**
- * The fair callers of one process for each key and kind of claim, in the order of their tickets.
+ * The loops of one process's fair callers, in the order of their tickets: one queue for each key and kind of claim.
  *
- * Only the first of them rechecks, and its reply counts for the others, too. Meanwhile the store drops the others from its queue as
- * silent waiters. They do not lose their turn: each keeps its ticket and presents it again as soon as it is the first, before the one
- * ahead of it can release.
+ * Only the first loop of a queue rechecks, and its reply counts for the others, too. Meanwhile the store drops the others from its queue,
+ * because they are silent. They do not lose their turn: each keeps its ticket and sends it again as soon as its loop is the first, before
+ * the caller ahead of it can release.
  */
 export class FairQueues {
   private readonly byKind = new Map<string, AcquireLoop[]>();

@@ -15,8 +15,8 @@ import type { LockRuntime } from './lock-runtime.js';
  */
 export class Acquirer {
   /**
-   * The local queues by key, for calls that are the most common: without a mode, renewed by the watchdog, neither fair nor a takeover.
-   * Their key is enough to find them, which saves building a name for each call.
+   * The local queues for the most common calls, by key: those without a mode, renewed by the watchdog, neither fair nor a takeover. For
+   * these the key is the name of the queue. All others need a name that is built from the key and the terms of the call (`kindName`).
    */
   private readonly common = new RebuiltMap<string, LocalQueue>();
   private readonly others = new RebuiltMap<string | LockRequest, LocalQueue>();
@@ -112,7 +112,8 @@ export class Acquirer {
     const isHeldHere = ({ key }: LockRequest): number =>
       Number(this.common.get(key)?.canRefuseLocally ?? false);
     const mayWait = requests.some(({ terms }) => terms.waitMs > 0);
-    // A call that does not wait begins with a key that this process holds, because that key refuses it without a request.
+    // A call that does not wait begins with the keys that this process holds, because a local queue can refuse them without a request to
+    // the store.
     const order = mayWait ? requests : requests.toSorted((a, b) => isHeldHere(b) - isHeldHere(a));
     try {
       for (const request of order) {
@@ -130,8 +131,8 @@ export class Acquirer {
   }
 
   /**
-   * Why a call cannot go on: the service closes, or the caller has aborted its signal. Wrapped, because an abort reason may be
-   * `undefined`.
+   * The reason why a call must be refused: the service closes, or the caller has aborted its signal. `undefined` if it may go on. The
+   * reason is wrapped in an object, because the reason of an abort may be `undefined` itself.
    */
   private refusalOf(
     { key, signal }: LockRequest,
@@ -223,14 +224,15 @@ export class DeadlockDetection {
   }
 
   /**
-   * Searches breadth first, in a loop: a chain of some ten thousand flows would overflow the stack of a recursion.
+   * Finds out whether waiting for `wanted` would close a cycle: goes from each key to the flows that hold it, and to the keys for which
+   * these wait. Breadth first and in a loop, because a chain of some ten thousand flows would overflow the stack of a recursion.
    *
-   * @returns the shortest path of keys from `wanted` to one of `mine`, each held by a flow that waits for the next
+   * @returns the path of keys from `wanted` to one of `mine`, each held by a flow that waits for the next; `undefined` if there is no cycle
    */
   private pathToOneOf(mine: readonly Hold[], wanted: LockRequest): readonly string[] | undefined {
     const seen = new Set<Blocked>();
     const waits: Wait[] = [{ request: wanted, before: undefined }];
-    // `for … of` also visits what is added to the list meanwhile.
+    // Further waits are pushed to the list during this loop, and `for … of` visits them, too.
     for (const wait of waits) {
       for (const blocked of this.blocked.get(wait.request.key) ?? []) {
         if (seen.has(blocked) || !blocked.holds.some((hold) => isInTheWay(hold, wait.request))) continue;
@@ -267,7 +269,9 @@ interface Blocked {
 
 interface Wait {
   readonly request: LockRequest;
-  /** The wait whose key is held by the flow that makes `request`. */
+  /**
+   * The previous step of the path: the flow that makes `request` holds the key for which that step waits. `undefined` for the first step.
+   */
   readonly before: Wait | undefined;
 }
 
@@ -278,8 +282,8 @@ function keysUpTo(last: Wait): readonly string[] {
 }
 
 /**
- * Another possible reason, for the messages: a shared queue or pool ran this call in the async context of an unrelated call that holds
- * the key.
+ * Ends the messages of a `LockDeadlockError` with another possible cause: a shared queue or pool ran this call in the async context of an
+ * unrelated call that holds the key.
  */
 const OR_A_QUEUE =
   'If the call that holds it did not make this one, a shared queue or pool has started this one in its async context: wrap the task, as in queue.add(AsyncResource.bind(task)).';

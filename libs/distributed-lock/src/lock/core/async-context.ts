@@ -9,31 +9,38 @@ interface FlowLock extends Lock {
 }
 
 /**
- * One entry of the stack that an async context carries: a lock of the flow, the run of a `@Locked` handler that it belongs to, and the
- * entry around it.
+ * One entry of the stack that an async context carries. `runHolding` and `runFor` push an entry: a lock of the flow, the run of a `@Locked`
+ * handler to which the flow belongs, and the entry below (`outer`).
  */
 class Frame {
   constructor(
     readonly lock: FlowLock | undefined,
-    /** The run of a `@Locked` handler: a `LockedHandlerRun`, or the `ExpectedNestCall` behind its interceptors. */
+    /**
+     * Set in the flow of a `@Locked` handler of a request: the `LockedHandlerRun` while its interceptors run, then the `ExpectedNestCall`
+     * with which Nest calls the handler.
+     */
     readonly handlerRun: object | undefined,
     readonly outer: Flow,
-    /** Identifies the request with which the flow began; `undefined` if nobody has marked its beginning. */
+    /** Identifies the request with which the flow began; `undefined` if nobody called `enterNewFlow` at its beginning. */
     readonly origin: FlowOrigin | undefined,
   ) {}
 }
 
-/** Identifies the beginning of a flow. Does not refer to the request, because promises of the flow keep this object alive. */
+/**
+ * An empty object that identifies the request with which a flow began. It has no reference to that request: every promise of the flow keeps
+ * this object alive, and would keep the request in memory, too.
+ */
 export class FlowOrigin {
   declare private readonly brand: void;
 }
 
-/** What an async context knows of locks. Opaque outside of this file. */
+/** The top of the stack of entries that an async context carries; `undefined` if it has none. Opaque outside of this file. */
 export type Flow = Frame | undefined;
 
 /**
- * One AsyncLocalStorage for the process, on `globalThis`: an application may load both builds of this package, and a flow that starts
- * in one must be found by the other. One for all purposes, because on Node 20 each one slows down every promise.
+ * The one AsyncLocalStorage of the process. It is on `globalThis`, because an application may load both the CommonJS and the ESM build of
+ * this package, and a nested call through one build must find the locks that the other has acquired. There is only one for all purposes,
+ * because on Node 20 each AsyncLocalStorage slows down every promise.
  */
 const SHARED = Symbol.for('nestjs-distributed-lock/owner-context');
 const shared = globalThis as { [SHARED]?: AsyncLocalStorage<Frame | undefined> };
@@ -57,8 +64,8 @@ export function runFor<T>(handlerRun: object | undefined, work: () => T): T {
 }
 
 /**
- * Begins a flow without locks, which lasts for the rest of this turn of the event loop and for everything that starts in it. Call it
- * only from the first listener of an event that a server emits: in other code it would take the locks from the rest of the caller's
+ * Begins a flow without locks, which lasts for the rest of this turn of the event loop and for everything that starts in it. Call it only
+ * from the first listener of an event that a server emits. If other code called it, its caller would lose its own locks for the rest of the
  * turn.
  */
 export function enterNewFlow(): FlowOrigin {
@@ -80,7 +87,10 @@ export function runAsNewFlow<T>(origin: FlowOrigin | undefined, work: () => T): 
   return storage.run(origin && new Frame(undefined, undefined, undefined, origin), work);
 }
 
-/** Runs `work` as a flow that has only the locks which the present flow has taken since it was `entry`. */
+/**
+ * Runs `work` as a flow that has only the locks which the present flow has taken since `entry`, an earlier result of `currentFlow()`. The
+ * locks that it had by then are left out.
+ */
 export function runWithLocksSince<T>(entry: Flow, work: () => T): T {
   const outside = new Set<Flow>();
   for (let frame = entry; frame; frame = frame.outer) outside.add(frame);
@@ -98,14 +108,14 @@ export function handlerRunOfFlow(): object | undefined {
 /**
  * Finds the innermost live hold of `key`. A hold that was released or lost does not count.
  *
- * @param holds those to search; default: those of this flow
+ * @param holds the holds to search; default: those of this flow
  */
 export function findHold(scope: symbol, key: string, holds = holdsOfFlow(scope)): Hold | undefined {
   for (const hold of holds) if (hold.key === key && hold.isLive()) return hold;
   return undefined;
 }
 
-/** How many calls of this flow around the present one share `hold`: 0 for the call that has acquired it. */
+/** How many calls share `hold` around the present one, in this flow: 0 for the call that acquires it, 1 for a call nested in that one. */
 export function depthOf(hold: Hold): number {
   for (let frame = storage.getStore(); frame; frame = frame.outer)
     if (frame.lock?.holds.includes(hold)) return frame.lock.depth + 1;
@@ -137,8 +147,8 @@ export function findLock(scope: symbol, key?: string): Lock | undefined {
 }
 
 /**
- * Skips entries whose lock has ended. Otherwise work that starts its next round from inside its own lock would grow the stack without
- * end.
+ * Skips entries whose lock has ended, when a new entry is put on the stack. Otherwise a worker that starts its next round from inside its
+ * last lock would make the stack grow without end.
  */
 function innermostLive(flow: Flow): Flow {
   let frame = flow;

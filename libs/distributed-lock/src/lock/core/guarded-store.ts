@@ -86,7 +86,7 @@ export interface GuardedStore extends Omit<StoreThatCan<StoreCapability>, 'acqui
   release(request: ReleaseRequest, to: Replies<ReleaseReply>): void;
 }
 
-/** Gets the reply to a request: exactly one of its methods is called, one time. */
+/** Receives the reply to a request: the store calls exactly one of these methods, one time. */
 export interface Replies<T> {
   onReply(reply: T): void;
   onFailure(error: LockError): void;
@@ -104,8 +104,8 @@ function checkMethods(store: LockStore): void {
 }
 
 /**
- * Wraps whatever a store threw. An error that this package did not make says nothing about what the store has done, so its reason is
- * `unknown`.
+ * Turns whatever a store threw into a `LockError`. If it is not an error of this package, nobody knows whether the store has executed the
+ * command, so the reason is `unknown`.
  */
 function asLockError(store: string, error: unknown, key: string | undefined): LockError {
   if (error instanceof LockError) return error;
@@ -117,7 +117,10 @@ function asLockError(store: string, error: unknown, key: string | undefined): Lo
 
 /** A release that has been started. */
 export interface Release {
-  /** The promise is made when somebody reads this property. Most releases run in the background, and a promise for each would take time. */
+  /**
+   * The promise is created when somebody first reads this property: most releases run in the background, and a promise for each would take
+   * time.
+   */
   readonly reply: NeverRejects<ReleaseReply>;
 }
 
@@ -179,7 +182,10 @@ class PendingRelease implements Release, Replies<ReleaseReply> {
     private readonly key: string,
   ) {}
 
-  /** Made outside of any async context, which the promise would otherwise keep alive for as long as the hold exists. */
+  /**
+   * The promise is created outside of any async context. Otherwise it would keep the context of its first reader in memory for as long as
+   * the hold exists.
+   */
   get reply(): NeverRejects<ReleaseReply> {
     return (this.promise ??= detached(() => this.makePromise()));
   }

@@ -1,15 +1,18 @@
 import type { Owner } from './owner.js';
 
-/** The bounds of the budget. The processes that wait divide `sharedMs` among themselves. */
+/**
+ * Bounds of a hand-off budget, in ms and in callers. A process that has a contended lock gets `sharedMs` divided by the number of waiting
+ * processes, at least `minMs`, and in any case the time for `minCallers` callers. `maxMs` ends it always.
+ */
 export const HAND_OFF_BUDGET = { sharedMs: 4, minMs: 0.5, minCallers: 16, maxMs: 16 };
 
 /**
  * How long a process may go on with local hand-offs after the key became contended.
  *
- * With n other processes waiting, one of their callers waits for about n budgets and n + 1 remote hand-offs. So the budget is
- * `sharedMs` divided by n, less the time of a remote hand-off, and no shorter than `minMs`: below that, remote hand-offs would take
- * most of the time. At least `minCallers` are served, so that a remote hand-off costs little beside work of a millisecond. `maxMs`
- * bounds the wait of other processes in any case.
+ * If n other processes wait, a caller of one of them waits for about n budgets and n + 1 remote hand-offs. So the budget is `sharedMs`
+ * divided by n, minus the time of a remote hand-off. It is at least `minMs`: with less, remote hand-offs would take most of the time. And
+ * it lasts until `minCallers` callers were served, because for work of about a millisecond each remote hand-off would otherwise cost as
+ * much as the work. `maxMs` bounds the wait of the other processes in any case.
  */
 export class HandOffBudget {
   private startedAt: number | undefined;
@@ -22,8 +25,8 @@ export class HandOffBudget {
   }
 
   /**
-   * Starts the budget, because the key is contended. A budget that is running goes on from where it started, with the length for the
-   * present number of waiting processes.
+   * Starts the budget, because the key is contended. If the budget is running already, its start stays, and only its length is computed
+   * anew for the present number of waiting processes.
    *
    * @param hopMs about how long a remote hand-off takes
    */
@@ -35,16 +38,16 @@ export class HandOffBudget {
   }
 
   /**
-   * Starts a running budget again when the first caller is admitted, because the time until the grant was confirmed was not spent on
-   * hand-offs.
+   * Restarts a running budget when the first caller is admitted, because the time before that, while the grant was being confirmed, was not
+   * spent on hand-offs.
    */
   onFirstCaller(now: number): void {
     if (this.isRunning) this.startedAt = now;
   }
 
   /**
-   * Ends the budget, because the store has replied that nobody waits. Ignored if a notification has said since the request that
-   * somebody does: it may have overtaken the reply.
+   * Ends the budget, because a reply of the store says that nobody waits. Does nothing if somebody was reported to wait after that request
+   * was sent: such a notification may be newer than the reply.
    *
    * @param askedAt when the request was sent
    */
@@ -79,7 +82,7 @@ export class Contention extends HandOffBudget {
   }
 
   /**
-   * Starts or ends the budget by a number in a reply of the store.
+   * Called with the number of waiting owners from a reply of the store. Starts the budget, or ends it if nobody waits.
    *
    * @param askedAt when the request was sent
    */
@@ -88,9 +91,10 @@ export class Contention extends HandOffBudget {
   }
 
   /**
-   * Starts the budget if other owners wait.
+   * Starts the budget if owners of other processes wait.
    *
-   * @param waiting how many owners wait in the store's queue. One of them may be the next owner of this local queue.
+   * @param waiting how many owners wait in the store's queue; one of them may belong to the same local queue as this owner, and does not
+   * count
    * @returns whether others wait
    */
   onOthers(waiting: number): boolean {
@@ -103,7 +107,7 @@ export class Contention extends HandOffBudget {
     return true;
   }
 
-  /** Called when a caller of this process begins to wait for this owner's lock, as the first one. */
+  /** Called when the first caller of this process begins to wait for the lock that this owner has. */
   onFirstWaiter(): void {
     if (!this.isRunning) this.report();
     if (this.owner.holds.forgotten.length > 0) this.owner.runtime.forgottenReleases.onWaiter();

@@ -47,7 +47,10 @@ export class HeldLock implements Lock {
     return this.released === undefined && this.holds.every((hold) => hold.isLive());
   }
 
-  /** True while it is not certain whether the lock is lost, as after the event loop was blocked for long. After `whenSure` it is. */
+  /**
+   * True while it is not certain whether the lock is lost, for example after the event loop was blocked for long. Await `whenSure` to find
+   * out.
+   */
   isInDoubt(at?: ClockReading): boolean {
     return this.holds.some((hold) => hold.isInDoubt(at));
   }
@@ -81,8 +84,8 @@ export class HeldLock implements Lock {
   }
 
   /**
-   * Joins the signals of all holds by listeners. Node keeps the signal of `AbortSignal.any` in memory until it aborts, as soon as it
-   * has a listener.
+   * Makes a signal that aborts as soon as the signal of one hold aborts. Adds a listener to each, because `AbortSignal.any` leaks: as soon
+   * as such a signal has a listener, Node keeps it in memory until it aborts, and most locks are never lost.
    */
   private joinSignals(): LossController {
     const joined = new LossController();
@@ -168,7 +171,7 @@ export class HeldLock implements Lock {
     return this.release().then(() => undefined);
   }
 
-  /** What a log shows of this lock. Does not check the lease, and refers to no other object. */
+  /** What a log shows of this lock: only texts, numbers and booleans, so that no service or store is printed. Does not check the lease. */
   toJSON(): object {
     const { key, keys, mode } = this;
     const fencingTokens = Object.fromEntries(this.holds.map((hold) => [hold.key, hold.fencingToken]));
@@ -188,7 +191,8 @@ export class HeldLock implements Lock {
     this.released = RELEASED;
     if (this.depth === 0) for (const hold of this.holds) hold.onFirstCallEnds();
     if (isSure && this.holds.length === 1) return (this.released = this.first.release(isAwaited, at));
-    // A promise keeps the async context in which it is made alive for as long as this lock is reachable, so it is made outside of any.
+    // Create the promise outside of any async context. Otherwise it would keep the caller's context in memory for as long as this lock is
+    // reachable.
     const reply = detached(() =>
       isSure ? this.releaseAll(isAwaited, at) : this.whenSure().then(() => this.releaseAll(isAwaited)),
     ) as NeverRejects<ReleaseReply>;
@@ -200,7 +204,7 @@ export class HeldLock implements Lock {
     const worst = (replies: readonly ReleaseReply[]) =>
       replies.find((r) => r === 'not held') ?? replies.find((r) => r === 'unknown') ?? 'released';
     const released = this.holds.map((hold) => hold.release(isAwaited, at).reply);
-    // An outer call may go on holding one of the keys for long. Its signal must not keep the listeners of this lock.
+    // If this was a nested call, the outer call may hold a key for long. Remove the listeners from its signal, or they would stay as long.
     this.stopJoining?.();
     return Promise.all(released).then(worst);
   }
@@ -208,7 +212,7 @@ export class HeldLock implements Lock {
 
 type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
 
-/** Returns a shared promise for the common reply, instead of making one. */
+/** Maps the store's reply to what `release()` returns. `released` is by far the most common, so its promise is shared. */
 function outcomeOf(reply: NeverRejects<ReleaseReply>): Promise<ReleaseOutcome> {
   if (reply === RELEASED.reply) return RELEASED.reply as NeverRejects<'released'>;
   return reply.then((it) => (it === 'not held' ? 'lost' : it));

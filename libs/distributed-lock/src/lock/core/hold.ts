@@ -17,7 +17,7 @@ const NOT_HELD: Release = { reply: Promise.resolve('not held') as NeverRejects<R
 /**
  * One caller's part in an owner that has the lock, with a fencing token of its own.
  *
- * Nested calls share it. The last of them gives it back to the owner, after which it is never live again.
+ * Nested calls share the hold. When the last of them ends, the hold goes back to the owner and is never live again.
  */
 export class Hold {
   /** Identifies the service, because the locks of several services can be in one async flow. */
@@ -75,7 +75,7 @@ export class Hold {
     return this.loss;
   }
 
-  /** True while it is not certain whether the lock is lost. After `whenSure` it is. */
+  /** True while it is not certain whether the lock is lost. Await `whenSure` to find out. */
   isInDoubt(at?: ClockReading): boolean {
     return !this.isOver && this.owner.lease?.doubtReason(at) !== undefined;
   }
@@ -158,7 +158,8 @@ export class Hold {
   /** Called when the call that acquired the lock ends. Warns if nested calls still share the hold, because they keep the key locked. */
   onFirstCallEnds(): void {
     if (this.calls <= 1 || this.isOver) return;
-    // Check in the next turn: a stream that is passed on through several calls ends for all of them in one turn, in any order.
+    // Check in the next turn of the event loop: if several calls return the same stream, its end ends all of these calls in one turn, in
+    // any order.
     const warnIfOpen = () => {
       if (!this.isOver) this.warnOfNested();
     };
@@ -173,7 +174,7 @@ export class Hold {
     );
   }
 
-  /** Starts a minimum hold now. Called at the acquisition, and for each nested call, which may ask for a longer one. */
+  /** Starts a minimum hold of `ms` now. Called when the lock is acquired, and for each nested call, which may ask for a longer one. */
   holdAtLeast(ms: number): void {
     if (ms > 0) this.holdUntil = Math.max(this.holdUntil, this.owner.now + ms);
   }

@@ -6,11 +6,14 @@ import type { HoldSnapshot, LockInspection } from '../lock.js';
 import type { LockRuntime } from './lock-runtime.js';
 
 /**
- * How often a client checks whether to publish its holder entry. A client whose locks are all held and waited for more shortly than
- * this writes no entry.
+ * The time between two checks of a client whether to publish its holder entry: JSON in the store that says which process the client is and
+ * which locks it holds. A client that has held and waited for each of its locks for less than this writes no entry.
  */
 export const FIRST_HOLDER_ENTRY_MS = 1000;
-/** The longest time that the error of a timed-out call waits for the name of the holder. */
+/**
+ * A call that has timed out looks up who holds the lock, to name it in the error. The call rejects after this time at the latest, without
+ * the name.
+ */
 export const NAME_WITHIN_MS = 100;
 /** `describe` looks up the names of this many waiters at the head of the queue. Those behind are listed by owner id alone. */
 const MAX_NAMED_WAITERS = 20;
@@ -24,21 +27,24 @@ const MAX_NAMED_WAITERS = 20;
 export class HolderDirectory {
   /** Stops the timer that checks every `FIRST_HOLDER_ENTRY_MS` whether to write an entry. Set while the client has owners. */
   private cancel: (() => void) | undefined;
-  /** How many owners there had been at the last check. An owner from before then has been there for `FIRST_HOLDER_ENTRY_MS`. */
+  /**
+   * The number of the newest owner at the last check. If an owner up to that number still exists, it has existed for at least
+   * `FIRST_HOLDER_ENTRY_MS`.
+   */
   private ownersBefore = 0;
   private writtenAt = -Infinity;
   /** The ids of the owners that the last entry names. */
   private named: ReadonlySet<string> = new Set();
   /** Others may wait for a lock that the last entry does not name. */
   private mayBeAwaited = false;
-  /** Entries that are being read, by client. */
+  /** Reads of other clients' entries that are in flight, by client id. */
   private readonly readings = new Map<string, Promise<ClientEntry | undefined>>();
   /** Set when the service closes, or when the store has refused an entry. */
   private isStopped = false;
 
   constructor(private readonly runtime: LockRuntime) {}
 
-  // --- what others are told -------------------------------------------------------------------------------------
+  // --- our own entry --------------------------------------------------------------------------------------------
 
   /** Called when an owner begins to ask for its key. Starts the checks. */
   onOwner(): void {
@@ -76,12 +82,12 @@ export class HolderDirectory {
     const hasLongOwner = owners.hasOneOf(this.ownersBefore);
     // Schedule the next check before anything that may fail.
     this.schedule();
-    // Whether the entry must be written now, because at the next check it would be too late.
+    // An entry is due three times in each `watchdogTimeoutMs`. Write it now if the next check would be too late for that.
     const isDue = clock.now() - this.writtenAt >= watchdogTimeoutMs / 3 - FIRST_HOLDER_ENTRY_MS;
     if (isDue ? hasLongOwner : this.isAwaited()) this.write();
   }
 
-  /** Whether others have been waiting for a lock that was held for a while and that the last entry does not name. */
+  /** Whether others wait for a lock that this process has held for `FIRST_HOLDER_ENTRY_MS` and that its last entry does not name. */
   private isAwaited(): boolean {
     // An entry names at most `MAX_AWAITED` such locks, so a new entry would not name more.
     if (!this.mayBeAwaited || this.named.size >= MAX_AWAITED) return false;
@@ -104,7 +110,10 @@ export class HolderDirectory {
     inBackground(store.publishHolderEntry(entry), (error) => this.onFailed(error));
   }
 
-  /** If the store cannot be reached, the next entry tries again. A store that refused will refuse again, so this stops with a warning. */
+  /**
+   * Called when an entry could not be written. If the store could not be reached, nothing is lost: the next entry is written in any case. A
+   * store that refused will refuse again, so the directory stops with a warning.
+   */
   private onFailed(error: unknown): void {
     if (!(error instanceof LockStoreError) || error.reason !== 'refused' || this.isStopped) return;
     this.stop();
@@ -113,7 +122,7 @@ export class HolderDirectory {
     );
   }
 
-  // --- who others are -------------------------------------------------------------------------------------------
+  // --- entries of other clients ---------------------------------------------------------------------------------
 
   /** Whether this owner's name can be found: in the store, or because the owner belongs to this process. */
   mayKnow(owner: string): boolean {
@@ -136,8 +145,8 @@ export class HolderDirectory {
     const heldBy = held.map(({ holder }) => holder);
     const unnamed = pending.slice(MAX_NAMED_WAITERS).map((owner) => ({ owner }));
     const waiters = [...waiting.map(({ holder }) => holder), ...unnamed];
-    // The store has one remaining time for all holders, so it says something about a holder only if there is one. `renewedAgoMs` is
-    // left out for a lease that does not run out.
+    // `remainingMs` is the end of only one of the holders' leases, so we can tell how old a renewal is only if there is just one holder. A
+    // lease that does not run out has no such age.
     const renewedAgoMs = held.length === 1 ? (held[0]?.leaseMs ?? 0) - remainingMs : 0;
     return { ...snapshot, heldBy, waiters, ...(renewedAgoMs > 0 && { renewedAgoMs }) };
   }
@@ -196,39 +205,44 @@ function clientOf(owner: string): string {
   return owner.slice(0, owner.indexOf(':'));
 }
 
-/** A holder entry names at most this many holds that others wait for, and `MAX_LONGEST` others: those that are held longest. */
+/**
+ * A holder entry names at most this many holds that others wait for, and at most `MAX_LONGEST` of the rest: those that have been held
+ * longest.
+ */
 export const MAX_AWAITED = 200;
 const MAX_LONGEST = 20;
 /** The latest moment that a `Date` can represent, in ms. */
 const MAX_DATE = 8.64e15;
-/** Ten years. A longer age was made up, or comes from a clock that was not set. */
+/**
+ * Ten years, in ms. If an entry says that a lock has been held for longer, it was forged, or the clock of its writer was wrong. Then we
+ * leave the age out.
+ */
 const MAX_HELD_MS = 3650 * 86_400_000;
 
 /** The JSON of a holder entry: which process the client is, and for each hold its owner, its start, its site and its lease. */
 type Text = readonly [application: string, host: string, process: number, since: number, ...HoldText[]];
 type HoldText = readonly [owner: string, since: number, site: string | null, leaseMs: number];
 
-/** Some kilobytes at most for 20 holds, and at most 160 bytes for each further one that others wait for. */
+/** Makes the JSON of a holder entry: some kilobytes at most for 20 holds, and at most 160 bytes for each further hold. */
 function holderEntryText(client: LockClient, holds: readonly HoldSnapshot[]): string {
   const { application, host, process, since } = client;
   const texts = holds.map((it): HoldText => [it.owner, +it.since, it.site ?? null, it.leaseMs]);
   return JSON.stringify([application, host.slice(0, 100), process, +since, ...texts] satisfies Text);
 }
 
-/** Who an owner is, and how long its lease is from start to end, as far as its client has published it. */
+/** Who an owner is, and the full length of its lease, as far as its client has published them. */
 interface NamedHolder {
   readonly holder: LockHolder;
   readonly leaseMs?: number | undefined;
 }
 
-/** A parsed holder entry. Any client of the back end may have written it, so each of its parts may have any type. */
+/** A parsed holder entry. Any client of the back end may have written it, so the parts of `holds` are checked only when they are used. */
 interface ClientEntry {
   readonly client: LockClient;
-  /** The owner, the start, the site and the lease of each hold that it names. */
   readonly holds: readonly unknown[];
 }
 
-/** @returns `undefined` for a text that no client of this package has written */
+/** Parses a holder entry. @returns `undefined` if no client of this package can have written it */
 function holderEntryIn(text: string | undefined): ClientEntry | undefined {
   const [application, host, process, since, ...holds] = listIn(text);
   const isKnown = typeof application === 'string' && typeof host === 'string';
@@ -236,7 +250,7 @@ function holderEntryIn(text: string | undefined): ClientEntry | undefined {
   return { client: { application, host, process: process as number, since: new Date(since) }, holds };
 }
 
-/** @param timeOfDay in ms */
+/** Finds in the entry of a client what it says about one of its owners. @param timeOfDay the present time of day, in ms */
 function holderIn({ client, holds }: ClientEntry, owner: string, timeOfDay: number): NamedHolder {
   // If an owner has several holds, the first one is held longest.
   const hold = holds.find((it) => Array.isArray(it) && it[0] === requestedId(owner)) ?? [];
@@ -252,8 +266,8 @@ function holderIn({ client, holds }: ClientEntry, owner: string, timeOfDay: numb
 }
 
 /**
- * The id that an owner used in its requests. In the store it may appear as a placeholder, which holds the key for the rest of a minimum
- * hold.
+ * Returns the id under which an owner is known in its own process. If an owner has released before the end of a minimum hold, the store
+ * keeps the key taken under a placeholder: the same id with `:-` instead of `:`.
  */
 function requestedId(owner: string): string {
   return owner.replace(':-', ':');

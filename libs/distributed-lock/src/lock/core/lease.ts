@@ -11,11 +11,14 @@ import type { StartedRenewal } from './watchdog.js';
 /** A lease is renewed after a third of the time that the last reply left it. So two renewals in a row may fail before it is in danger. */
 export const RENEWALS_PER_LEASE = 3;
 /**
- * While an owner makes local hand-offs, it renews if the store's last reply is older than this, because a reply says whether other
- * processes wait.
+ * If the store's last reply is older than this, the owner renews before the next local hand-off: the reply says whether other processes
+ * wait, so that they are not kept waiting if a notification was lost.
  */
 export const MAX_SILENCE_MS = 1000;
-/** How often the timer of a fixed lease checks the time of day: no watchdog would notice that the machine was suspended. */
+/**
+ * While a timer waits for the end of a lease, it fires at least this often and compares the lease with the time of day. A suspended machine
+ * stops timers, and a fixed lease has no watchdog that would notice.
+ */
 const WAKE_CHECK_MS = 1000;
 const RENEWAL_RETRY_MS = { least: 100, spread: 200 };
 const UNSURE =
@@ -52,11 +55,11 @@ export class Lease extends Linked {
   private wallClockOffset: number;
   /** How many renewals have no reply yet. */
   private inFlight = 0;
-  /** How often a caller has changed the length (`extend`) or the claim (`downgrade`) of the lease. */
+  /** How many times a caller has changed the length of the lease (`extend`) or its claim (`downgrade`). */
   private resets = 0;
   /**
-   * The end of the lease if the store executed the last `extend` or `downgrade` when the caller asked for it. A reply to an earlier
-   * renewal counts no longer than that, because the store may execute the new length after that renewal.
+   * The end of the lease if the store executes the last `extend` or `downgrade` as soon as the caller asked for it. A renewal that was sent
+   * earlier cannot prove a later end, because the store may execute the new length after it.
    */
   private surelyUntil = Infinity;
   /**
@@ -138,7 +141,10 @@ export class Lease extends Linked {
     return this.nextToken++;
   }
 
-  /** The last token used and the last one reserved, so that the store takes back those between. `undefined` if there are none. */
+  /**
+   * What the release tells the store about tokens: the last one used and the last one reserved, so that the store takes back those in
+   * between. `undefined` if there are none.
+   */
   get used(): ReleaseRequest['used'] {
     const last = this.nextToken - 1;
     if (this.hasAdmittedNobody || last >= this.lastToken) return undefined;
@@ -146,8 +152,8 @@ export class Lease extends Linked {
   }
 
   /**
-   * Whether a local hand-off is safe for the lease: a token is left, the last renewal was answered and at least half of the lease is
-   * left. For an unconfirmed lease that half does not count yet, because the owner confirms it before it admits the next caller.
+   * Whether a local hand-off is safe for the lease: a token is left, the last renewal was answered, and at least half of the lease is left.
+   * For an unconfirmed lease the time does not matter, because the owner waits for the confirmation before it admits the next caller.
    */
   mayHandOff(at: ClockReading): boolean {
     if (!this.hasToken || this.suspendedBy) return false;
@@ -183,14 +189,14 @@ export class Lease extends Linked {
   }
 
   /**
-   * Called when the store has granted the lock again under the same token. That grant may be older than an `extend` of the lease, so
-   * the present bounds apply to it.
+   * Called when a further grant arrives under the same token, for example the reply to a recheck after the notification. The store may have
+   * sent it before an `extend`, so the bounds of that `extend` apply to it, too.
    */
   onGrantedAgain(grant: Grant): void {
     // The second grant may be for a request that reserved more tokens than the first.
     this.lastToken = Math.max(this.lastToken, grant.lastToken);
     const validUntil = Math.min(grant.validUntil, this.fixedUntil, this.surelyUntil);
-    // The lease is in use and confirmed, so only its end moves. Renewals go on as scheduled.
+    // If the lease is confirmed and in use, only its end moves. The next renewal stays scheduled as it is.
     if (this.owner.isHeld && this.isConfirmed) this.validUntil = Math.max(this.validUntil, validUntil);
     else {
       this.believe(validUntil);
@@ -249,8 +255,8 @@ export class Lease extends Linked {
   private prolong(validUntil: number, { wallClockOffset, resets, endsAt }: AskedRenewal): void {
     const isOfPresentLength = resets === this.resets;
     if (isOfPresentLength && resets > 0) this.surelyUntil = endsAt;
-    // The validity is measured from `wallClockOffset`. Before that changes, take off what the time of day has gained meanwhile, or the
-    // new reading would lengthen the present validity.
+    // Validity is `validUntil`, minus what the time of day has gained since `wallClockOffset` was read. A new offset forgets that gain,
+    // which would make the present validity longer. So subtract it from `validUntil` first.
     this.validUntil -= Math.max(0, wallClockOffset - this.wallClockOffset);
     this.wallClockOffset = wallClockOffset;
     this.believe(isOfPresentLength ? validUntil : Math.min(validUntil, this.surelyUntil));
@@ -292,9 +298,9 @@ export class Lease extends Linked {
   }
 
   /**
-   * When the next renewal is due: after a third of what is left. Less than the full lease may be left: the reply was long under way, or
-   * the session of the client (etcd, ZooKeeper) ends sooner. Up to a tenth is taken off at random, so that leases that were granted
-   * together are not all renewed together.
+   * When the next renewal is due: after a third of the time that is left. That may be less than the full lease, because the reply took
+   * long, or because the session of the client (etcd, ZooKeeper) ends sooner. Up to a tenth is subtracted at random, so that leases that
+   * were granted together are not all renewed together.
    */
   private nextRenewal(now: number): number {
     const leftMs = Math.max(0, this.validUntil - now) + leaseMargin(this.leaseMs);
@@ -348,14 +354,14 @@ export class Lease extends Linked {
 
   // --- end of the lease -------------------------------------------------------------------------------------------
 
-  /** Sets the timer that notices an expired lease. The timer only makes that early: each use of a hold checks the lease, too. */
+  /** Sets the timer that notices the end of the lease. It only makes the notice prompt: each use of a hold checks the lease, too. */
   private armExpiry(): void {
     const { clock } = this.owner.runtime;
     this.cancelExpiry?.();
     const ms = Math.min(Math.ceil(this.measureLeft()), clock.timeOfDay ? WAKE_CHECK_MS : Infinity);
     this.cancelExpiry = clock.after(ms, () => {
       this.noticeExpiry();
-      // A timer may fire a moment before the clock reaches its time, or only for the check of the time of day. Then set it again.
+      // The lease may not be over yet: the timer fires a moment early, or fired only to check the time of day. Then set it again.
       if (this.owner.isHeld && !this.isStopped) this.armExpiry();
     });
   }
@@ -370,7 +376,7 @@ export class Lease extends Linked {
 
   /**
    * Resolves when it is certain whether the lease is over. If the time of day casts doubt on it, this asks the store. Otherwise it only
-   * lets replies that have already arrived be read.
+   * waits until the process has handled the replies that have already arrived: one of them may renew the lease.
    */
   async whenSure(): Promise<void> {
     if (this.state() !== 'unsure') return arrivedReplies(this.owner.runtime.clock);

@@ -46,11 +46,14 @@ export class LocalQueue {
   /** The deadlines of the callers, watched by a timer. Absent while no deadline needs one. */
   private deadlines: WaitDeadlines | undefined;
   /**
-   * The only caller, before the store's first reply. It waits for that reply even if its `waitMs` runs out, so its deadline needs no
-   * timer yet.
+   * The only caller, while the store has not replied yet. Even if its `waitMs` runs out, it waits for that first reply, so its deadline
+   * needs no timer yet.
    */
   private unwatched: Call | undefined;
-  /** The latest deadline of all callers since the queue was last empty, including callers that have left. */
+  /**
+   * The latest deadline of all callers that have joined since the queue was last empty. Callers that have left count, too, so it may be too
+   * late but never too early.
+   */
   private latestDeadline = -Infinity;
   /** The owner that has not admitted a caller yet: it asks the store, waits in its queue, or has its grant confirmed. */
   private waitingOwner: Owner | undefined;
@@ -61,11 +64,11 @@ export class LocalQueue {
 
   readonly key: string;
   /**
-   * The terms of the first caller. All callers of this queue have the same claim, lease and order, but not the same `waitMs`,
-   * `maxWaiting` or minimum hold.
+   * The terms of the first caller. All callers of this queue have the same claim and the same lease. Their `waitMs`, `maxWaiting` and
+   * minimum hold may differ.
    */
   readonly terms: Terms;
-  /** The site of the one caller of this queue, if that caller takes the lock over. The holder is told this name. */
+  /** If the caller of this queue takes the lock over, the site of that caller. The holder is notified with this name. */
   readonly site: LockRequest['site'];
 
   constructor(
@@ -86,7 +89,8 @@ export class LocalQueue {
   // --- callers --------------------------------------------------------------------------------------------------
 
   /**
-   * Resolves when an owner admits the call. The signal of the request is not aborted yet.
+   * Enqueues the call. Resolves when an owner admits it. The caller of this method has checked that the request's signal has not aborted
+   * yet.
    *
    * @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal if it aborts
    */
@@ -131,8 +135,8 @@ export class LocalQueue {
   }
 
   /**
-   * Watches the deadline of a caller that was alone until now. Called when another caller joins, and when the store replies without a
-   * grant.
+   * Starts to watch the deadline of the caller that was alone until now. Called when another caller joins, and when the store replies
+   * without a grant.
    */
   watchFirst(now: number): void {
     const { unwatched } = this;
@@ -189,7 +193,10 @@ export class LocalQueue {
     this.tellLastCallerLeft();
   }
 
-  /** Rejects a call that has just joined. The queue of a fair call has no other caller, so it may have no owner and be dropped again. */
+  /**
+   * Rejects a call that has just joined. If this queue was created for that call, it has no owner and no other caller, so it is dropped
+   * again.
+   */
   private refuse(waiter: Call, error: unknown): void {
     this.dismiss(waiter, error);
     this.endIfIdle();
@@ -330,8 +337,8 @@ export class LocalQueue {
   }
 
   /**
-   * At least how many wait ahead of a call that joins now; `undefined` if the store must be asked first, because it may grant the lock
-   * at once.
+   * A lower bound of how many wait ahead of a call that joins now, for `maxWaiting`; `undefined` if the store must be asked first, because
+   * it may grant the lock at once.
    */
   private waitingBefore({ fair, maxWaiting }: Terms): number | undefined {
     if (maxWaiting === Infinity) return undefined;
@@ -340,8 +347,9 @@ export class LocalQueue {
   }
 
   /**
-   * Finds out how many other owners wait, for callers with `maxWaiting`. If an owner is asking for the lock, its next request asks for
-   * this, too. If an owner holds and none asks, `inspect` tells, unless the holder knows that nobody waits.
+   * Finds out how many other owners wait, for callers with `maxWaiting`. If an owner of this queue is asking for the lock, its next request
+   * asks for the number, too. If an owner has the lock and none asks, a call of `inspect` finds it out, unless that owner knows already
+   * that nobody waits.
    */
   private countOthers(): void {
     if (this.awaitingQueueLength.size === 0 || this.isCounting) return;
@@ -363,8 +371,8 @@ export class LocalQueue {
   // --- answers --------------------------------------------------------------------------------------------------
 
   /**
-   * Whether a call with `waitMs: 0` can be refused without asking the store: an owner of this process holds the key exclusively; or
-   * one waits in the store's queue, ahead of that call, and the store has not failed since.
+   * Whether a call with `waitMs: 0` can be refused without asking the store. It can if an owner of this process holds the key exclusively,
+   * or if an owner waits in the store's queue ahead of that call and the store has not failed since.
    */
   get canRefuseLocally(): boolean {
     if (isExclusive(this.terms.claim) && this.granted) return true;
@@ -393,7 +401,7 @@ export class LocalQueue {
   private busyError({ waitMs }: Terms, waiting?: number): LockWaitTimeoutError {
     const { key, granted } = this;
     const told = this.lastAnswer?.holder;
-    // If the lock is held by an owner of this process, the queue knows that without a reply of the store.
+    // If an owner of this queue has the lock, its id and validity are newer than what the store last replied.
     const holder = granted ? granted.id : told?.owner;
     const remainingMs = granted
       ? granted.validForMs
@@ -410,7 +418,10 @@ export class LocalQueue {
     return this.waiters.size === this.needingAnswerNow.size;
   }
 
-  /** Whether an owner of this queue waits in the store's queue for callers that still have time. It is ahead of calls with `waitMs: 0`. */
+  /**
+   * Whether an owner waits in the store's queue for callers of this queue that still have time. A call with `waitMs: 0` may not overtake
+   * it.
+   */
   private get isWaitedFor(): boolean {
     return this.isInStoreQueue && !this.allNeedAnswerNow;
   }
@@ -432,10 +443,13 @@ function isGranted(owner: Owner): boolean {
 
 /** What the store last said about the key when it did not grant the lock. */
 interface LastAnswer {
-  /** Who holds the lock, and until when. Kept when the store fails later. */
+  /** Who holds the lock, and until when, from the last reply. A later failure of the store does not clear it. */
   readonly holder?: { readonly owner: string | undefined; readonly expiresAt: number };
   /** The failure of the store, if it has failed since then. */
   readonly error?: LockStoreError | undefined;
-  /** Callers that began to wait at this moment or before have their answer. For a reply it is when the request was sent. */
+  /**
+   * A caller that began to wait at this time or earlier counts as answered. For a reply this is when its request was sent, for a failure
+   * when it happened.
+   */
   readonly coversUntil: number;
 }
