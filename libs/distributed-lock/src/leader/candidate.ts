@@ -12,11 +12,11 @@ import type { LockService } from '../lock/lock.service.js';
 import { isLockError, LockNotHeldError, LockShutdownError } from '../port/lock.errors.js';
 import type { Leader, Term } from './leader.js';
 
-/** The pause after an error. It doubles with each error in a row, up to `MAX_PAUSE_MS`. */
+/** How long a candidate pauses after an error. The pause doubles with each further error in a row, up to `MAX_PAUSE_MS`. */
 export const FIRST_PAUSE_MS = 1000;
 export const MAX_PAUSE_MS = 30_000;
 
-/** Waits for the lock of a name, leads for as long as it holds the lock, and waits again. */
+/** Takes part in the election of one name: waits for the lock of that name, leads for as long as it holds the lock, and waits again. */
 export class Candidate implements Leader {
   readonly leader$: Observable<LeaderTerm | undefined>;
   private readonly terms = new BehaviorSubject<LeaderTerm | undefined>(undefined);
@@ -25,9 +25,9 @@ export class Candidate implements Leader {
   private locks: LockService | undefined;
   private delays: Delays | undefined;
   private failures = 0;
-  /** Resolves when the work of the present term has ended, or its grace is over, and the release of the lock has begun. */
+  /** Resolves when the release of the present term's lock has begun: its work has ended, or the grace for that is over. */
   private stepDown: Promise<void> | undefined;
-  /** The release of the last term that has ended. Set before `stepDown` resolves. */
+  /** Resolves when the lock of the last term is released. Set before `stepDown` resolves. */
   private release: Promise<unknown> | undefined;
 
   constructor(
@@ -50,7 +50,7 @@ export class Candidate implements Leader {
     const { key, name } = this;
     const message = `"${key}" is not held any more: this instance has resigned as the leader "${name}".`;
     const hasEnded = this.terms.value?.end('resigned', new LockNotHeldError(message, key));
-    // If the work of the term calls this, waiting for that work would never end.
+    // Work of the term may call this. If we waited for that work here, it would wait for itself for ever.
     const isWork = this.locks?.current(key) !== undefined;
     if (!hasEnded || isWork) return;
     await this.stepDown;
@@ -107,7 +107,7 @@ export class Candidate implements Leader {
   private async standOnce(locks: LockService, handlers: TermHandlers): Promise<boolean> {
     const { signal } = this.standing;
     try {
-      // Set every option, so that no default of the registration keeps a candidate out.
+      // Set these options here, so that defaults of the registration do not make a candidate give up.
       const options = { waitMs: Infinity, maxWaiting: Infinity, fair: false, holdAtLeastMs: 0, signal };
       const lock = await locks.acquire(this.key, options);
       if (!signal.aborted) return await this.lead(locks, lock, handlers);
@@ -122,8 +122,9 @@ export class Candidate implements Leader {
   }
 
   /**
-   * Leads one term: until it is over, and then until its work has ended. @returns false if an `@OnElected` method failed and the term
-   * was short, so that the candidate pauses
+   * Leads one term: until the term is over, and then until its work has ended.
+   *
+   * @returns false if an `@OnElected` method failed and the term was short, so that the candidate pauses
    */
   private async lead(locks: LockService, lock: Lock, handlers: TermHandlers): Promise<boolean> {
     const { clock } = locks.options;
@@ -133,7 +134,7 @@ export class Candidate implements Leader {
     const { fencingToken, since } = term;
     let onReleasing = (): void => undefined;
     this.stepDown = new Promise((resolve) => (onReleasing = resolve));
-    // Before the event, because its listener may resign.
+    // Set the term before the `elected` event, because a listener of that event may resign.
     this.terms.next(term);
     internalsOf(locks).events.emit({ type: 'elected', key, name, fencingToken, since });
     for (const handler of handlers.elected) this.start(term, handler);
@@ -202,7 +203,7 @@ type TermHandler = (term: LeaderTerm) => unknown;
 
 inspectByJson(Candidate, 'Leader');
 
-/** Whether this is the error with which work usually rejects because its signal has aborted. */
+/** Whether work of a term has rejected only because its signal has aborted: with the reason of the signal, or with an `AbortError`. */
 function isAbort(error: unknown, { aborted, reason }: AbortSignal): boolean {
   if (!aborted) return false;
   const { name, cause } = Object(error) as { readonly name?: unknown; readonly cause?: unknown };

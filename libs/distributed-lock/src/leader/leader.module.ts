@@ -4,12 +4,12 @@ import { checkLeader, getLeaderToken, type LeaderOptions, LEADERS } from './lead
 import { Leaders } from './leaders.js';
 
 /**
- * Puts this module's boot hooks last and its shutdown hooks first. Nest runs the hooks of the boot in descending order of `distance`,
- * and those of the shutdown in ascending order. The root module has 1, and the module that opens the stores has -1.
+ * The `distance` of the module below: its boot hooks run last and its shutdown hooks first. Nest runs the hooks of the boot in descending
+ * order of `distance`, and those of the shutdown in ascending order. The root module has 1, and the module that opens the stores has -1.
  */
 const LAST_TO_BOOT = -2;
 
-/** What all leaders of an application share. */
+/** The module of the providers that all leaders of an application share. */
 @Global()
 @Module({
   imports: [DiscoveryModule],

@@ -68,7 +68,7 @@ export interface Term {
  */
 export function getLeaderToken(name: string): symbol {
   checkLeaderName('getLeaderToken', name);
-  // By `Symbol.for`, so that both builds of this package have the same tokens.
+  // `Symbol.for` gives the CommonJS and the ESM build of this package the same token.
   return Symbol.for(`nestjs-distributed-lock/leader/${name}`);
 }
 
@@ -87,12 +87,12 @@ export function InjectLeader(name: string): ParameterDecorator & PropertyDecorat
 }
 
 /**
- * The injection token of all leaders of an application. Also the property under which Nest sets them on objects with `@OnlyLeader`
+ * The injection token of the `Leaders` of an application. Also the property in which Nest puts them into objects with `@OnlyLeader`
  * methods.
  */
 export const LEADERS = Symbol.for('nestjs-distributed-lock/leaders');
 
-/** Makes Nest set the property `LEADERS` on all objects of a class. Optional, because the module may be missing. */
+/** Makes Nest inject the property `LEADERS` into all objects of a class. Optional, because the application may have no `LeaderModule`. */
 export function injectLeaders(prototype: object): void {
   Inject(LEADERS)(prototype, LEADERS);
   Optional()(prototype, LEADERS);

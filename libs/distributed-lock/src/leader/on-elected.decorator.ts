@@ -6,7 +6,7 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 import type { Candidate, LeaderTerm } from './candidate.js';
 import { checkLeaderName, injectLeaders, LEADERS, type Term } from './leader.js';
 
-/** One `@OnElected` or `@OnDemoted` on a method. */
+/** One use of `@OnElected` or `@OnDemoted` on a method. */
 interface TermMark {
   readonly decorator: '@OnElected' | '@OnDemoted';
   /** `undefined`: the only leader of the application. */
@@ -106,7 +106,9 @@ interface FoundHandler extends TermMark {
  * class, of which there is no single object
  */
 export function findHandlers(discovery: DiscoveryService): readonly FoundHandler[] {
-  /** Objects that were visited, because an alias is a provider with the object of another provider. */
+  /**
+   * The objects that were visited. A provider with `useExisting` is the object of another provider, whose methods must not be called twice.
+   */
   const seen = new Set<unknown>();
   return discoveredClasses(discovery).flatMap(({ cls, wrapper }) => {
     const instance = wrapper.instance as Record<string | symbol, (term: LeaderTerm) => unknown>;
@@ -165,7 +167,7 @@ function checkTerm(
   );
 }
 
-/** Knows which parameters have `@CurrentTerm`. */
+/** Records which parameters have `@CurrentTerm`. */
 const TERM_SLOTS = new ParameterSlots<Term>(Symbol.for('nestjs-distributed-lock/term-slots'));
 
 /**
@@ -197,7 +199,7 @@ interface OnlyLeaderSite {
 
 /** All leaders of the application, which Nest injects into objects with `@OnlyLeader` methods. Implemented by `Leaders`. */
 interface AllLeaders {
-  /** `LEADERS`. Tells a real object from a mock, which returns something of its own for any property. */
+  /** Always `LEADERS`, which proves that this is a real object. A mock may return something else for any property. */
   readonly brand: symbol;
   of(name: string | undefined, where: string): Candidate;
 }
@@ -256,8 +258,10 @@ function onlyLeaderSiteOf(fn: unknown): OnlyLeaderSite | undefined {
 }
 
 /**
- * Whether the method has `@OnlyLeader`. @param prototype the object that declares the method: another decorator may have replaced the
- * function, so the mark is on the object
+ * Whether the method has `@OnlyLeader`. The mark is on the object that declares the method, because another decorator may have replaced the
+ * function.
+ *
+ * @param prototype the object that declares the method
  */
 function isOnlyLeader(prototype: object, method: string | symbol): boolean {
   return Reflect.hasOwnMetadata(SITE, prototype, method);

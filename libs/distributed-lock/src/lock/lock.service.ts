@@ -262,7 +262,7 @@ export class LockService {
   async forceRelease(key: string, options: ForceReleaseOptions = {}): Promise<ForceReply> {
     const { owners, by = callSite('forceRelease').line ?? 'forceRelease()' } = forceRequest(options);
     const { application } = this.options;
-    // A process that does not want to be named does not reveal a line of its code either.
+    // With `application: false`, do not reveal a line of the process's code either.
     const told = application === false ? options.by : `${by} (${holderName({ client: this.client })})`;
     const force = { ...(owners && { owners }), ...(told !== undefined && { by: told }) };
     const reply = await this.send(key, (store) => store.forceRelease(key, force));
@@ -330,19 +330,22 @@ export class LockService {
   }
 
   private async send<T>(key: string | undefined, command: (store: GuardedStore) => Promise<T>): Promise<T> {
-    // If the store were opened now, nothing would close it.
+    // The service closes, so a store that this call opened would never be closed.
     if (this.closing && !this.lifecycle.runtime)
       throw new LockShutdownError('The store was not asked: the application is closing.', key);
     return this.lifecycle.send(command);
   }
 
-  /** @throws LockStoreError if the store cannot notify a holder: the call would wait for its takeover in vain */
+  /** @throws LockStoreError if the store cannot notify a holder: then the holder would never learn of the takeover */
   private checkTakeover(): void {
     const { store } = this.lifecycle.open();
     if (!store.can('takeover')) throw cannotError(store.name, 'takeover');
   }
 
-  /** Not async, which saves memory for each caller that waits. One key is by far the most common case. */
+  /**
+   * Acquires one or several keys. Not an async function: with one key, by far the most common case, that saves memory for each caller that
+   * waits.
+   */
   private lockFor(
     keys: Keys,
     options: CallOptions,
@@ -366,7 +369,7 @@ export class LockService {
 
 inspectByJson(LockService, 'LockService');
 
-/** The first owners, and how many more there are. A key may have thousands of readers. */
+/** Lists the first owners, and how many more there are: a key may have thousands of readers. */
 function listed(owners: readonly string[]): string {
   const more = owners.length > MAX_NAMED ? ` and ${owners.length - MAX_NAMED} more` : '';
   return owners.slice(0, MAX_NAMED).join(', ') + more;

@@ -141,8 +141,8 @@ export interface HoldSnapshot {
   /** The fencing token of this hold. */
   readonly fencingToken: number;
   /**
-   * The method that acquired it, the option `site` of its call, or the line that called `acquire`. A process notes at most 100 lines in
-   * 100 ms, so the line may be missing if `acquire` is called more often.
+   * The method that acquired it, the option `site` of its call, or the line that called `acquire`. A process records such lines for at most
+   * 100 calls in 100 ms, so the line may be missing if `acquire` is called more often.
    */
   readonly site: string | undefined;
   /** When it was acquired, by the clock of the machine. */
@@ -221,9 +221,9 @@ export interface CallOptions {
    */
   readonly holdAtLeastMs?: number;
   /**
-   * Names the caller, for people who look for the holder of a lock: `'nightly report'`; at most 100 characters. `locks.held()` shows
-   * it. Default: class and method for `@Locked`, the calling line for `acquire` (at most 100 lines in 100 ms are noted), nothing for
-   * other calls.
+   * Names the caller, for people who look for the holder of a lock: `'nightly report'`; at most 100 characters. `locks.held()` shows it.
+   * Default: class and method for `@Locked`, the calling line for `acquire` (recorded for at most 100 calls in 100 ms), nothing for other
+   * calls.
    */
   readonly site?: string;
   /** When it aborts, the call leaves the queue and rejects with `signal.reason`. A lock that is already held stays held. */

@@ -11,7 +11,7 @@ export type Work<T> = (lock: Lock) => T | Promise<T>;
 /**
  * Runs `work` in a flow that has `lock`, and releases the lock when the work has ended. Settles as `work` does.
  *
- * Not async: so synchronous work needs no promise of ours, and other work only one.
+ * Not an async function, so that it creates no promise for synchronous work, and only one for other work.
  *
  * @throws LockLostError if the work has succeeded and the lock was lost, unless `onLost` is `'ignore'`
  */

@@ -212,7 +212,10 @@ export class HeldLock implements Lock {
 
 type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
 
-/** Maps the store's reply to what `release()` returns. `released` is by far the most common, so its promise is shared. */
+/**
+ * Maps the store's reply to what `release()` returns. A local hand-off always has the same promise as its reply, which is returned as it
+ * is.
+ */
 function outcomeOf(reply: NeverRejects<ReleaseReply>): Promise<ReleaseOutcome> {
   if (reply === RELEASED.reply) return RELEASED.reply as NeverRejects<'released'>;
   return reply.then((it) => (it === 'not held' ? 'lost' : it));

@@ -145,7 +145,7 @@ export class HolderDirectory {
     const heldBy = held.map(({ holder }) => holder);
     const unnamed = pending.slice(MAX_NAMED_WAITERS).map((owner) => ({ owner }));
     const waiters = [...waiting.map(({ holder }) => holder), ...unnamed];
-    // `remainingMs` is the end of only one of the holders' leases, so we can tell how old a renewal is only if there is just one holder. A
+    // `remainingMs` belongs to only one of the holders' leases, so we can tell how old a renewal is only if there is just one holder. A
     // lease that does not run out has no such age.
     const renewedAgoMs = held.length === 1 ? (held[0]?.leaseMs ?? 0) - remainingMs : 0;
     return { ...snapshot, heldBy, waiters, ...(renewedAgoMs > 0 && { renewedAgoMs }) };

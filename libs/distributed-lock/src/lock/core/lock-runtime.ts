@@ -26,7 +26,7 @@ export class LockRuntime {
   /** Which process this is, for people; `undefined` if the store is not to know (`application: false`). */
   readonly client: LockClient | undefined;
   readonly clock: Clock;
-  /** The same clock, for timers that only inform people. An error in such a timer becomes an `error` event. */
+  /** The same clock, for timers that only inform people (holder names, warnings). An error in such a timer becomes an `error` event. */
   readonly naming: Clock;
   readonly chance: Chance;
   readonly watchdogTimeoutMs: number;
@@ -106,7 +106,8 @@ export class LockRuntime {
   }
 
   private warnOfHolders(graceMs: number): void {
-    // Only the caller of `acquire()` can forget a release; `withLock` and `@Locked` release by themselves. So these come first.
+    // Name the locks of `acquire()` first: only there can a caller forget the release, while `withLock` and `@Locked` release by
+    // themselves.
     const isSuspect = ({ site }: { readonly site: unknown }) => site instanceof CallSite;
     const holds = [...this.owners.allHolds()].sort((a, b) => +isSuspect(b) - +isSuspect(a));
     const [first] = holds;
@@ -130,7 +131,7 @@ export class LockRuntime {
 }
 
 interface Service {
-  /** Tells the holds of this service from those of another service in the same async flow. */
+  /** Identifies the holds of this service, because one async flow may have holds of several services. */
   readonly scope: symbol;
   readonly options: ResolvedLockOptions;
   readonly client: LockClient | undefined;
@@ -148,7 +149,7 @@ function closing(key: string, graceMs: number): LockShutdownError {
   return new LockShutdownError(message, key);
 }
 
-/** The same clock, for timers that only inform people. An error in one goes to `onError` and does not end the process. */
+/** The same clock, but an error in a timer goes to `onError` and does not end the process. */
 function guardedClock(clock: Clock, onError: (error: unknown) => void): Clock {
   const guarded = (task: () => void) => (): void => {
     try {
@@ -160,7 +161,9 @@ function guardedClock(clock: Clock, onError: (error: unknown) => void): Clock {
   return { ...clock, after: (ms, task) => clock.after(ms, guarded(task)) };
 }
 
-/** The same clock, with timers that run outside of every async context. */
+/**
+ * The same clock, but its timers run outside of every async context: a timer of one caller serves others, too, and must not have its locks.
+ */
 function detachedClock(clock: Clock): Clock & { readonly [READ]: () => ClockReading } {
   return {
     now: () => clock.now(),
@@ -175,11 +178,12 @@ function detachedClock(clock: Clock): Clock & { readonly [READ]: () => ClockRead
 /** A store that was opened during the boot is closed after this long without use. */
 const REST_MS = 1000;
 
-/** Opens the store of one service with its first use. */
+/** Opens the store of one service at the first use of the service, and closes it. */
 export class RuntimeLifecycle {
-  /** Defined while the store is open. */
   runtime: LockRuntime | undefined;
-  /** How many calls of `inspect`, `list` and `forceRelease` are in flight. They have no owner, so `isAtRest` does not see them. */
+  /**
+   * How many calls of `inspect`, `list` and `forceRelease` are in flight. They have no owner, so `LockRuntime.isAtRest` does not see them.
+   */
   private commands = 0;
   private cancelRest: (() => void) | undefined;
 

@@ -10,7 +10,10 @@ import type { Call } from './wait-deadlines.js';
 
 /** The holds of the callers that an owner has admitted, in the order in which it admitted them. */
 export class OwnerHolds extends SmallSet<Hold> {
-  /** The latest end of a minimum hold, of the holds that have ended. A takeover and a forced release end all minimum holds. */
+  /**
+   * Until when the key must stay taken because of ended holds with `holdAtLeastMs`: the latest end of their minimum holds. 0 if there is
+   * none, and after a takeover or a forced release.
+   */
   minimumUntil = 0;
 
   constructor(private readonly owner: Owner) {
@@ -35,7 +38,8 @@ export class OwnerHolds extends SmallSet<Hold> {
   /**
    * Called when the last call that shares `hold` has released it.
    *
-   * @returns whether the `released` event had a listener. It may have blocked the event loop.
+   * @returns whether a listener may have handled the `released` event. It may have blocked the event loop, so the caller reads the clocks
+   * again
    */
   close(hold: Hold, at: ClockReading): boolean {
     const { key, id: owner, runtime } = this.owner;
@@ -85,15 +89,12 @@ export class OwnerHolds extends SmallSet<Hold> {
   }
 }
 
-/**
- * How long a lock of `acquire()` must have been held, while another caller of the process waits for it, before a warning names its
- * line.
- */
+/** While callers of this process wait for a lock of `acquire()`: after how many ms a warning names the line that acquired it. */
 export const FORGOTTEN_AFTER_MS = 1000;
 
 /**
- * Warns of each line of code whose `acquire()` keeps other callers of its process waiting for long: in development that is mostly a
- * forgotten release. Each line is named one time, because a lock may also be held for long on purpose.
+ * Warns of each line of code whose `acquire()` keeps other callers of its process waiting for long: in development, mostly because a
+ * release was forgotten. Each line is named only once, because a lock may also be held for long on purpose.
  */
 export class ForgottenReleases {
   private readonly named = new Set<string>();

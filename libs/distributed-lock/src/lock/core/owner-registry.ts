@@ -16,9 +16,9 @@ import { holdsToName } from './holder-directory.js';
  * of it can be left.
  */
 export class OwnerRegistry {
-  /** How many owners there have been. The last part of the next owner id. */
+  /** How many owners there have been since the start. The id of the next owner ends with this number plus one. */
   count = 0;
-  /** Makes the reason with which `shutdownSignal` aborts. Set as soon as the service begins to close. */
+  /** Makes the error with which `shutdownSignal` aborts. `undefined` until the service begins to close. */
   shutdownErrorOf: ((key: string) => LockShutdownError) | undefined;
   private readonly byId = new RebuiltMap<string, Owner>();
   private onEmpty: (() => void) | undefined;
@@ -40,21 +40,24 @@ export class OwnerRegistry {
     return Array.from(this.allHolds(), (hold) => hold.describe(now, time));
   }
 
-  /** The holds to name in the holder entry: those that others wait for, and those that are held longest. */
+  /** Describes the holds that the holder entry names: those that others wait for, and those that have been held longest. */
   describeHoldsToName(): readonly HoldSnapshot[] {
     const [now, time] = [this.runtime.clock.now(), timeOfDay(this.runtime.clock)];
     return holdsToName(this.allHolds()).map((hold) => hold.describe(now, time));
   }
 
-  /** Describes the first hold of one owner, which is the one held longest. Looks at no other owner. */
+  /**
+   * Describes the first hold of one owner, which is the one held longest. Does not go through the other owners, because there may be 100
+   * 000.
+   */
   describeHoldOf(owner: string): HoldSnapshot | undefined {
     const [hold] = this.byId.get(owner)?.holds ?? [];
     return hold?.describe(this.runtime.clock.now(), timeOfDay(this.runtime.clock));
   }
 
   /**
-   * Of the holds that others wait for and whose owner is not in `named`: how long the longest-held one has been held, in ms.
-   * `undefined` if there is none.
+   * For how many ms the oldest of these holds has been held: those that others wait for and whose owner is not in `named`. `undefined` if
+   * there is none.
    */
   longestAwaitedBeside(named: ReadonlySet<string>): number | undefined {
     let first = Infinity;
@@ -63,7 +66,7 @@ export class OwnerRegistry {
     return first === Infinity ? undefined : this.runtime.clock.now() - first;
   }
 
-  /** How much longer the lease that ends last is valid, in ms. */
+  /** The remaining validity of the lease that ends last, in ms. */
   get longestValidityMs(): number {
     const at = readClocks(this.runtime.clock);
     let longest = 0;

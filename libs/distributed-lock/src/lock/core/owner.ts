@@ -80,8 +80,8 @@ export class Owner {
   private slowReplies = 0;
   private isDowngraded = false;
   /**
-   * Set while another call takes this lock over. The lock is lost when this grace ends, even if its timer is late: every check of the
-   * lease looks at it.
+   * Set while another call takes this lock over. The lock is lost at the end of this grace. Every check of the lease looks at it, so a late
+   * timer does not make the grace longer.
    */
   takeover: Grace | undefined;
   /**
@@ -144,8 +144,8 @@ export class Owner {
   // --- waiting --------------------------------------------------------------------------------------------------
 
   /**
-   * Asks the store now instead of at the next recheck, because a caller needs its answer now. While the grant is being confirmed, the
-   * question is a renewal. Sends nothing if a request is in flight.
+   * Asks the store now instead of at the next recheck, because a caller needs its answer now. Sends an acquire request, or, while the grant
+   * is being confirmed, a renewal. Sends nothing if one is in flight.
    */
   askNow(): void {
     if (this.state.kind === 'confirming') this.state.lease.renewNow();
@@ -254,8 +254,8 @@ export class Owner {
     if (state.kind !== 'confirming') return;
     const { lease } = state;
     const at = this.readClocks();
-    // The first caller ran under the unconfirmed grant and has already released. So the next one enters by a local hand-off, and the
-    // conditions of hand-offs apply.
+    // If a caller was admitted already, it ran under the unconfirmed grant and has released. Then the next one enters by a local hand-off,
+    // and the conditions of hand-offs apply.
     const isHandOff = !lease.hasAdmittedNobody;
     if (isHandOff && !this.mayHandOff(lease, at)) this.releaseInStore();
     else this.admit(lease, at);
@@ -290,15 +290,15 @@ export class Owner {
     if (!this.isHeld) this.state = { kind: 'held', lease };
     lease.start();
     if (lease.hasAdmittedNobody) this.contention.onFirstCaller(now);
-    // The depth is 0 because this call did not find the key held by its own flow: it would have shared that hold and not waited here.
+    // This caller's flow does not hold the key: it would have shared that hold instead of waiting here. So its depth is 0.
     do next.resolve(new HeldLock([this.holds.open(next, lease, now)], 0));
     while (this.isForMany && lease.hasToken && (next = callers.shift()));
     callers.onServed(this);
   }
 
   /**
-   * Called when a reader joins the local queue while this owner holds for readers. Admits it at once, unless other processes wait for
-   * the key: new readers would keep overtaking their writer.
+   * Called when a reader joins the local queue while this owner holds for readers. Admits it at once, unless other processes wait for the
+   * key: if new readers kept entering, a writer that waits there would never get it.
    */
   admitReaders(): void {
     const { state } = this;
@@ -311,8 +311,8 @@ export class Owner {
   }
 
   /**
-   * Whether this owner admits all waiting readers at once. They share one lease, so the watchdog must renew it. Fair calls have an
-   * owner each.
+   * Whether this owner admits all waiting readers at once. They share one lease of no fixed length, so the watchdog must renew it. Not for
+   * fair calls, which have an owner each.
    */
   private get isForMany(): boolean {
     const { claim, watched, fair } = this.terms;
@@ -379,15 +379,15 @@ export class Owner {
   onLost(reason: LockLostError['reason'], detail: string): void {
     const { lease } = this;
     if (!lease) return;
-    // Not after a takeover. The store still has this owner as the holder, and the call that takes over does not announce itself to the
-    // same owner a second time. So this owner must end and release.
+    // After a takeover this owner must end and release, even if it has admitted nobody: in the store it is still the holder, and the call
+    // that takes over announces itself to each holder only once.
     if (lease.hasAdmittedNobody && reason !== 'takeover') return this.backToQueue(lease);
     const request = this.releaseRequest(lease);
     this.end();
     this.holds.lose(reason, detail, lease.suspendedBy);
     const { holdUntil } = this.holds;
-    // After an expiry the release waits for the margin, until the lease has ended in the store, too. The rest of a minimum hold cannot
-    // wait: it must be written while the store still has the lease.
+    // After an expiry, send the release only when the lease has ended in the store, too (`marginMs`). But if a minimum hold is not over,
+    // send it at once: its rest must be written while the store still has the lease.
     const isOver = reason === 'expired' && holdUntil === undefined;
     this.sendRelease({ ...request, holdUntil }, isOver ? lease.marginMs : 0);
   }
@@ -435,7 +435,7 @@ export class Owner {
     return this.sendRelease(request);
   }
 
-  /** Built once for each release. A repetition that names another last token would let the store give one token out twice. */
+  /** Makes the request for a release, one time only. If a repetition named another last token, the store could give one token out twice. */
   private releaseRequest(lease: Lease | undefined, isAwaited = false): ReleaseRequest {
     const { key, id: owner, claim, leaseMs } = this;
     const { holdUntil } = this.holds;
@@ -464,7 +464,7 @@ export class Owner {
   }
 }
 
-/** A copy of the grant under which nobody is admitted before a renewal has confirmed it. */
+/** Copies a grant as an unconfirmed one: nobody is admitted under it before a renewal has confirmed it. */
 function unconfirmed(grant: Grant): Grant {
   return { ...grant, confirmed: false, validUntil: -Infinity };
 }

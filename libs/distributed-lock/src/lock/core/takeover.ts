@@ -6,9 +6,9 @@ import { siteText } from '../request/call-site.js';
 import type { Owner } from './owner.js';
 
 /**
- * How long after the store's reply to the announcement the takeover releases the lock by force, in ms. The holder counts its grace from
- * when its process receives the notice, and by its own clock. So the time that the notice takes and the drift of both clocks are added
- * to the grace.
+ * How many ms a takeover waits for the holder before it releases the lock by force, counted from the store's reply to the announcement. The
+ * holder counts its grace from when its process receives the notice, and by its own clock. So the longest time that the notice may take and
+ * the drift of both clocks are added to the grace.
  */
 export function forcedAfterMs(graceMs: number, commandTimeoutMs: number): number {
   return graceMs + leaseMargin(graceMs) + maxNoticeMs(commandTimeoutMs);
@@ -96,24 +96,30 @@ export class Takeover {
     inBackground(forced, (error) => this.onFailed(target, error));
   }
 
-  /** The next recheck finds the same holder, and the takeover tries again. */
+  /**
+   * Called when the request for an announcement or a forced release has failed. Reports the error. The takeover tries again at the next
+   * recheck, when the store names the same holder.
+   */
   private onFailed(target: Target, error: unknown): void {
     target.isAsking = false;
     this.owner.runtime.emit({ type: 'error', key: this.owner.key, during: 'takeover', error });
   }
 }
 
-/** The holder from which the lock is being taken. */
+/** The holder from which the takeover is taking the lock, and how far it is. */
 interface Target {
   readonly holder: string;
   graceUntil: number;
   /** When to release the lock by force. `Infinity` until the store has replied to the announcement. */
   forcedAt: number;
-  /** A request about this holder is in flight. */
+  /** An announcement to this holder, or its forced release, is in flight. No second one is sent meanwhile. */
   isAsking: boolean;
 }
 
-/** How long the work under an owner's lock may still go on while another call takes the lock over. Counts on the side of the holder. */
+/**
+ * The grace on the side of the holder: how long the work under its lock may still go on after another call has announced a takeover. When
+ * it ends, the owner loses the lock.
+ */
 export class Grace {
   readonly graceMs: number;
   readonly by: string;
@@ -131,8 +137,8 @@ export class Grace {
   }
 
   /**
-   * What is left of the grace, in ms. The time of day counts, too, as for a lease, because the monotonic clock may stand still while
-   * the machine is suspended.
+   * What is left of the grace, in ms. Time for which the machine was suspended counts, too. The monotonic clock may stand still meanwhile,
+   * so the gain of the time of day is subtracted.
    */
   leftMs({ now, wallClockOffset } = this.owner.readClocks()): number {
     const { graceMs, toldAt } = this;
@@ -140,9 +146,11 @@ export class Grace {
   }
 
   /**
-   * Whether this grace ends before that of `notice`, so that `notice` changes nothing. A repeated notice comes from the same caller
-   * with what is left of the grace. It may arrive late, by as much as `forcedAfterMs` allows for, and must not shorten what the holder
-   * was told first. Two calls of one process have the same name, so they count as one.
+   * Whether this grace ends before that of `notice`, so that `notice` changes nothing.
+   *
+   * A takeover repeats its notice with what is left of the grace. The repetition may arrive late, by as much as `forcedAfterMs` allows for,
+   * and must not shorten the grace that the first notice has promised. It is recognised by the name `by`, so two takeovers by one process
+   * count as one.
    */
   isOverBefore({ graceMs, by }: Notice): boolean {
     const { commandTimeoutMs } = this.owner.runtime.store;

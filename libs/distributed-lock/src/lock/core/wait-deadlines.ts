@@ -4,11 +4,11 @@ import type { LockRequest } from '../request/lock-request.js';
 import type { HeldLock } from './held-lock.js';
 import type { Hold } from './hold.js';
 
-/** The timer fires at least this often while it runs, so it is seldom set again for a nearer deadline. */
+/** While the timer runs, it fires at least this often. Most new deadlines are later than that, so they need not set the timer again. */
 const MAX_TIMER_MS = 250;
 
 abstract class HasDeadlines extends Linked {
-  /** Handles the deadlines that are over. @returns the next deadline; `Infinity` if there is none */
+  /** Handles the deadlines up to `now`. @returns the next deadline; `Infinity` if there is none */
   abstract onDeadline(now: number): number;
 }
 
@@ -48,12 +48,12 @@ export class DeadlineTimer {
     const now = this.clock.now();
     let next = Infinity;
     for (const entry of this.entries) next = Math.min(next, entry.onDeadline(now));
-    // An entry may have armed the timer for a nearer deadline meanwhile.
+    // `onDeadline` may have armed the timer for a nearer deadline. Then leave it.
     if (next < this.firesAt) this.set(next);
   }
 }
 
-/** The sorted list is rid of waiters that have left as soon as it is longer than this plus twice the number of waiters. */
+/** A list of deadlines is rebuilt without the waiters that have left as soon as it is longer than this plus twice the number of waiters. */
 const MIN_REBUILD = 64;
 
 /** The deadlines of the callers of one local queue, sorted. A waiter that leaves stays in the list and is skipped when its turn comes. */
@@ -90,8 +90,8 @@ export class WaitDeadlines extends HasDeadlines {
 
   private insert(call: Call, deadline: number): void {
     const last = this.sorted.at(-1);
-    // A new list of one entry takes less memory than one that grows by `push`, which reserves room for many. Mostly one caller waits
-    // for a key.
+    // Mostly one caller waits for a key. A list literal of one entry takes less memory than an empty list after `push`, which reserves room
+    // for many.
     if (!last) this.sorted = [call];
     // Callers mostly have the same `waitMs`, so a new deadline is mostly the last one.
     else if (last.deadline <= deadline) this.sorted.push(call);
@@ -117,7 +117,7 @@ export class Call extends Linked {
     readonly number: number,
     readonly request: LockRequest,
     readonly waitingSince: number,
-    /** The holds that the caller's async flow had when it called. */
+    /** The holds of the caller's async flow at the time of the call. */
     private readonly holdsOfFlow: readonly Hold[],
     readonly resolve: (lock: HeldLock) => void,
     readonly reject: (error: unknown) => void,

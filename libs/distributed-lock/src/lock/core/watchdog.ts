@@ -8,7 +8,9 @@ import type { Renewal, RenewalReply } from '../../port/lock-store.js';
 
 export const FASTEST_ROUND_MS = 10;
 export const SLOWEST_ROUND_MS = 1000;
-/** How many leases are renewed in one batch after a gap, so that a process with very many does not flood the store. */
+/**
+ * After a gap in the notifications, leases are renewed in batches of this many, so that a process with very many does not flood the store.
+ */
 export const CHECKED_TOGETHER = 500;
 
 /**
@@ -20,7 +22,10 @@ export const CHECKED_TOGETHER = 500;
  */
 export class Watchdog {
   private readonly watched = new LinkedQueue<Lease>();
-  /** Leases whose holders may have missed a notification (`gap`), and that have not been renewed since. */
+  /**
+   * Leases that must be renewed because of a gap: the connection for notifications was interrupted, so their holders may have missed that
+   * they lost the lock.
+   */
   private readonly unchecked = new Set<Lease>();
   private isChecking = false;
   private rounds: Subscription | undefined;
@@ -98,7 +103,8 @@ export class Watchdog {
       const part: Lease[] = [];
       for (const lease of this.unchecked) {
         part.push(lease);
-        // Remove it before its renewal is sent: a gap meanwhile adds it again, and it is renewed again.
+        // Remove the lease before its renewal is sent. If there is a gap while the renewal is in flight, `check` adds the lease again, and
+        // it is renewed again.
         this.unchecked.delete(lease);
         if (part.length === CHECKED_TOGETHER) break;
       }

@@ -2,33 +2,39 @@ import { Observable, type Observer, type Operator, Subject, Subscriber, type Sub
 import { bindEvents } from '../../common/listeners.js';
 import type { LockEvent } from './lock.events.js';
 
-/** Writes events to a log for people. The hub calls it directly: with a subscriber, every event would have to be made and passed on. */
+/**
+ * The log for people: the logger of Nest. The hub calls it directly. If it subscribed to the events, every event object would have to be
+ * created, including those that the log leaves out.
+ */
 export interface EventLog {
-  /** Whether an event of this type would be written, or counts for something that is written. */
+  /** Whether the log needs events of this type: it writes them, or it counts them for a later line. */
   wants(type: LockEvent['type']): boolean;
   write(event: LockEvent): void;
   stop(): void;
 }
 
-/** How many different warnings `warnOnce` gives at most. Names of calls may be computed, so there may be any number of them. */
+/**
+ * `warnOnce` gives at most this many different warnings. They may contain names that the application computes, so there would be no bound
+ * otherwise.
+ */
 const MAX_WARNINGS = 100;
 
 /**
  * Passes the events of one service to its log and then to its listeners.
  *
- * Each lock has an `asked`, an `acquired` and a `released` event, and mostly nobody listens. Code that emits one of these checks
- * `hears` first, so that no event object is made for nothing.
+ * Each lock causes an `asked`, an `acquired` and a `released` event, and mostly nobody listens. Code that emits one of these first asks
+ * `hears`, and creates the event object only if somebody does.
  */
 export class EventHub {
   /** The events for applications. Each subscriber gets them in the async context in which it subscribed. */
   readonly bound: Observable<LockEvent>;
-  /** The events for this package. A subscriber gets them in the async context of the code that emits. */
+  /** The events for other parts of this package. A subscriber gets them in the async context of the code that emits. */
   readonly inPlace: Observable<LockEvent>;
-  /** Set one time, before the first call. */
+  /** Set at most once, before the first event. */
   log: EventLog | undefined;
   private readonly listeners = new Subject<LockEvent>();
   private isReportingListener = false;
-  /** What `warnOnce` has warned about. */
+  /** The `about` of each warning that `warnOnce` has given. */
   private readonly warned = new Set<string>();
   private calls = 0;
 
@@ -47,7 +53,7 @@ export class EventHub {
     this.listeners.next(event);
   };
 
-  /** A new number, for the events of one call. */
+  /** Returns a new number, which all events of one call carry. */
   nextCall(): number {
     return (this.calls += 1);
   }
@@ -65,14 +71,17 @@ export class EventHub {
     this.warn(message);
   }
 
-  /** Ends the events. Later ones are not passed on: one that came late would start a timer of the log. */
+  /** Completes the streams of events and drops the log. If the log got a late event, it would start a timer that nobody stops. */
   complete(): void {
     this.listeners.complete();
     this.log?.stop();
     this.log = undefined;
   }
 
-  /** Whatever the log throws, the code that emits goes on. It may throw for an error that cannot be turned into a text. */
+  /**
+   * Writes an event to the log. If the log throws, for example because it cannot convert an error to text, the code that emits goes on, and
+   * an `error` event reports it.
+   */
   private write(log: EventLog, event: LockEvent): void {
     try {
       log.write(event);
@@ -93,7 +102,7 @@ export class EventHub {
 /**
  * An Observable whose listeners may throw without ending the process. Operators work as usual.
  *
- * If a listener throws, RxJS throws the error again from a timer, where it would end the application. Here `tell` gets it.
+ * RxJS rethrows the error of a listener from a timer, which would end the process. This class catches it first and passes it to `tell`.
  */
 export class GuardedEvents<T> extends Observable<T> {
   constructor(
@@ -117,7 +126,7 @@ export class GuardedEvents<T> extends Observable<T> {
     error?: ((error: unknown) => void) | null,
     complete?: (() => void) | null,
   ): Subscription {
-    // This subscriber is an operator. Its errors reach the listener behind it.
+    // This subscriber is an operator, not a listener. It passes its errors on to the listener, where they are caught.
     if (first instanceof Subscriber) return super.subscribe(first);
     const given: Partial<Observer<T>> =
       typeof first === 'object' && first !== null

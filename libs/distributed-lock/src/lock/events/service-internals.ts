@@ -2,7 +2,7 @@ import type { EventHub } from './event-hub.js';
 
 /** Members of a `LockService` for the rest of this package, which applications do not see. */
 interface ServiceInternals {
-  /** Identifies real internals. A mock of a service returns something of its own for any property. */
+  /** Proves that these are real internals. A mock of a service may return something for every property, but not `INTERNALS` here. */
   readonly brand: typeof INTERNALS;
   /** True while the application boots, until `open()`. */
   isBooting: boolean;
@@ -13,8 +13,8 @@ interface ServiceInternals {
 }
 
 /**
- * A symbol and no member of the class, so that no editor offers it. A property of the object and no WeakMap, so that it is found
- * through a Proxy of Nest, too.
+ * The name of the property that holds the internals of a service. A symbol, so that no editor offers it. A property instead of a WeakMap,
+ * so that it is found through a Proxy of Nest, too.
  */
 const INTERNALS = Symbol.for('nestjs-distributed-lock/service-internals');
 

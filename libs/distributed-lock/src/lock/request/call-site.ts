@@ -1,14 +1,14 @@
 import type { Clock } from '../../common/clock.js';
 import { MAX_TEXT } from './lock-options.js';
 
-/** How many lines of the stack to record: `callSite` itself, the method that calls it, and the line that called that method. */
+/** How many lines of the stack to record: `callSite` itself, the method that calls it, and the code that calls that method. */
 const FRAMES = 3;
 const FRAME = /^\s*at (?:async )?(?:(?<caller>[^(]+) \()?(?:.*[\\/])?(?<file>[^\\/]+:\d+):\d+\)?$/;
 const NAMELESS = /^(Object\.|Module\.)?<anonymous>$/;
 
 /**
- * Records the line of code that called `method`. For people who look for a lock that is never released, or for who has released it.
- * Call this from the method itself.
+ * Records the line of code that called `method`, for people who look for a lock that is never released, or who want to know who released a
+ * lock by force. `method` itself must call this.
  */
 export function callSite(method: 'acquire' | 'forceRelease' = 'acquire'): CallSite {
   const { stackTraceLimit } = Error;
@@ -18,11 +18,11 @@ export function callSite(method: 'acquire' | 'forceRelease' = 'acquire'): CallSi
   return new CallSite(trace, method);
 }
 
-/** Where a call without the option `site` comes from. */
+/** The line of code from which a call without the option `site` comes. */
 export class CallSite {
   private text: string | undefined;
 
-  /** @param trace a stack trace whose last line is the call; absent if the line was not noted */
+  /** @param trace a stack trace whose last line is the call; `undefined` if it was not recorded, to save time */
   constructor(
     private readonly trace: Error | undefined,
     private readonly method: string,
@@ -33,22 +33,25 @@ export class CallSite {
   }
 
   /**
-   * The line as people read it: `acquire() in GoodsService.buy, goods.service.ts:42`; `acquire()` if Node gives no stack; `undefined`
-   * if the line was not noted. Node builds the text of the stack only when it is read.
+   * The line as text for people: `acquire() in GoodsService.buy, goods.service.ts:42`; `acquire()` if Node gives no stack; `undefined` if
+   * no stack was recorded. Node formats a stack only when it is first read, so this is done only when somebody asks.
    */
   get line(): string | undefined {
     return this.trace && (this.text ??= lineOf(this.method, stackOf(this.trace)));
   }
 }
 
-/** The site of an `acquire` whose line was not noted. */
+/** Stands for the line of each `acquire` call whose stack was not recorded. */
 export const UNNOTED = new CallSite(undefined, 'acquire');
 
-/** Noting a line takes about 2 µs, so this many in each window take 0.2 % of a core. */
+/**
+ * The stack of at most this many `acquire` calls is recorded in each `WINDOW_MS`. Each takes about 2 µs, so together they take 0.2 % of a
+ * core.
+ */
 const MAX_NOTES = 100;
 const WINDOW_MS = 100;
 
-/** Decides which calls of `acquire` note their line: the first `MAX_NOTES` of each window. */
+/** Decides which calls of `acquire` record their stack: the first `MAX_NOTES` of each window of `WINDOW_MS`. */
 export class CallSiteBudget {
   private notes = 0;
   private windowEnd = 0;
@@ -64,12 +67,14 @@ export class CallSiteBudget {
   }
 }
 
-/** A site as people read it: the text of the caller, or the noted line. */
+/** A site as text for people: the option `site` of the call, or the recorded line. */
 export function siteText(site: string | CallSite | undefined): string | undefined {
   return typeof site === 'object' ? site.line : site;
 }
 
-/** The stack as a text; empty if an `Error.prepareStackTrace` of the application turns it into something else, or throws. */
+/**
+ * Reads the stack of an error. Returns an empty text if `Error.prepareStackTrace` of the application throws or makes something else of it.
+ */
 function stackOf(trace: Error): string {
   try {
     const stack: unknown = trace.stack;

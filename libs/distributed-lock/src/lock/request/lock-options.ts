@@ -73,16 +73,16 @@ export const CALL_NAMES: OptionNames<CallOptions> = {
 };
 export const WITH_LOCK_NAMES: OptionNames<WithLockOptions> = { ...CALL_NAMES, onLost: true };
 
-/** Stands for no options, of a call or of a service. All services share this object, so it is frozen, and code compares with it. */
+/** The options of a call or a service that gives none. All services share this frozen object, and code compares with it to skip checks. */
 export const NO_OPTIONS: CallOptions = Object.freeze({});
 
 const MAX_PERMITS = 1_000_000;
-/** Each permit that is held is an entry of its own in the store. */
+/** The largest `weight`. A call with weight n writes n entries into the store, so this bounds how long one call can keep the store busy. */
 const MAX_WEIGHT = 1000;
 const MIN_LEASE_MS = 10;
 /** Default of `graceMs`: how long the work of a holder may still take when its lock is taken over. */
 export const GRACE_MS = 1000;
-/** Stores keep leases as whole ms. */
+/** The longest lease, 366 days. */
 export const MAX_LEASE_MS = 366 * 24 * 3_600_000;
 
 export function resolveLockOptions(options: LockServiceOptions | undefined): ResolvedLockOptions {
@@ -112,8 +112,8 @@ export function resolveLockOptions(options: LockServiceOptions | undefined): Res
 }
 
 /**
- * A default also applies to calls whose author did not think of it: `tryAcquire`, readers, permits and the candidates for a leader. So
- * some options are refused here.
+ * Refuses options that make no sense as defaults of a registration. A default also applies to calls whose author did not think of it:
+ * `tryAcquire`, readers, permits and the candidates for a leader.
  */
 function checkDefaults(defaults: CallOptions): void {
   if (defaults.onBusy === 'takeover' || defaults.graceMs !== undefined) {
@@ -131,7 +131,7 @@ function howToGive(store: unknown): string {
     : 'Write redisStore(…) around a URL or a client.';
 }
 
-/** @param waitMs the one of this call, or that of the service */
+/** Checks the options of one call. @param waitMs how long the call waits: by its own option, or by that of the service */
 export function checkCallOptions(options: CallOptions, waitMs = options.waitMs): void {
   const { maxWaiting, leaseMs, holdAtLeastMs, fair, reentrant, signal, site } = options;
   checkClaim(options);
@@ -158,7 +158,10 @@ export function checkCallOptions(options: CallOptions, waitMs = options.waitMs):
   }
 }
 
-/** Checks for more than `aborted`, because a request of Node has that, too, but emits no abort event. */
+/**
+ * Whether this is an AbortSignal. A property `aborted` does not prove it: the request objects of Node have one, too, but emit no `abort`
+ * event.
+ */
 function isAbortSignal(given: Partial<AbortSignal> | null): boolean {
   if (typeof given?.aborted !== 'boolean') return false;
   return typeof given.addEventListener === 'function' || 'onAbort' in given;
@@ -251,7 +254,7 @@ export function checkLease(name: string, ms: number): void {
   checkOption(isRight, name, `a whole number of ms from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}`, ms, describeMs);
 }
 
-/** Longer names of an application, or of a place in it, would fill a line of a log. */
+/** The longest name of an application or a `site`, in characters. A longer one would fill a whole line of a log. */
 export const MAX_TEXT = 100;
 const DEPENDENCIES = /[\\/]node_modules[\\/]/;
 let defaultName: string | undefined;

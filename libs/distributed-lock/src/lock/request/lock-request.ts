@@ -47,9 +47,12 @@ export interface Terms {
   readonly holdAtLeastMs: number;
 }
 
-/** Redis allows 512 MB, but a longer key is always a mistake. */
+/** The longest key. Redis allows 512 MB, but a key of more than this is always a mistake. */
 const MAX_KEY_LENGTH = 1024;
-/** Each key is a lock of its own. A client of the application may be able to choose their number, and must not choose thousands. */
+/**
+ * The most keys of one call. Each of them is a lock of its own. Clients of an application may be able to choose how many it asks for, and
+ * must not make it acquire thousands of locks.
+ */
 const MAX_KEYS = 100;
 
 /** Turns the keys and options of calls into requests, for one service. */
@@ -118,7 +121,7 @@ export function checkGraces(requests: readonly [LockRequest, ...LockRequest[]]):
   );
 }
 
-/** Names the local queue of a request: the same text for all calls with the same key, claim and lease. */
+/** Returns the name of the local queue of a request: the same text for all calls with the same key, claim and lease. */
 export function kindName(key: string, { claim, watched, leaseMs }: Terms): string {
   const kind = claim.kind === 'permits' ? `permits ${claim.permits} ${claim.weight}` : claim.kind;
   return `${kind} ${watched ? '' : leaseMs} ${key}`;
@@ -129,7 +132,13 @@ function claimOf({ mode, permits, weight = 1 }: CallOptions): Claim {
   return mode === undefined ? LOCK : { kind: mode };
 }
 
-/** Checks the keys and drops duplicates. @returns a single key as a text @throws LockKeyError; LockConfigurationError when there is none */
+/**
+ * Checks the keys and drops duplicates.
+ *
+ * @returns a string if there is only one key
+ * @throws LockKeyError for a wrong key
+ * @throws LockConfigurationError if there is no key
+ */
 export function checkKeys(keys: Keys): string | readonly string[] {
   if (typeof keys === 'string') return checkKey(keys);
   const list = Array.isArray(keys) ? [...new Set(keys as readonly string[])] : [keys as unknown as string];
@@ -163,7 +172,7 @@ function checkKey(key: string): string {
   return key;
 }
 
-/** Node 20 has the method, but the types of ES2023 do not. */
+/** Whether the text has no lone surrogate. Node 20 has the method, but the types of ES2023 do not. */
 function isWellFormed(text: string & { isWellFormed?: () => boolean }): boolean {
   return text.isWellFormed?.() ?? true;
 }
@@ -173,7 +182,7 @@ const FORCE_NAMES: OptionNames<ForceReleaseOptions> = { owner: true, by: true };
 /** The options of a forced release as the store takes them. `owners` is absent only if the caller has left `owner` out. */
 interface ForceRequest {
   readonly owners?: readonly string[];
-  /** `undefined`: the line that called is named instead. */
+  /** Who releases the lock. If `undefined`, the line of code that called is named instead. */
   readonly by: string | undefined;
 }
 

@@ -11,14 +11,14 @@ export function heldReadable(stream: Readable, hold: StreamHold): HeldStream {
     _destroy: (error, done) => {
       const destroyed = (failure?: Error | null): void => {
         done(failure);
-        // A stream that was created with `emitClose: false` emits no 'close'.
+        // End here, too: a stream that was created with `emitClose: false` emits no 'close'.
         end();
       };
       hold.enter(() => Reflect.apply(_destroy, stream, [error, destroyed]));
     },
   } satisfies Own);
   stream.once('close', end);
-  // A stream that was created with `autoDestroy: false` emits no 'close' after it has ended or failed.
+  // Ends the hold after 'end' and 'error', too: a stream that was created with `autoDestroy: false` then emits no 'close'.
   const endUnlessDestroyed = (): void => {
     setImmediate(() => stream.destroyed || end());
   };
@@ -34,7 +34,7 @@ export function heldReadable(stream: Readable, hold: StreamHold): HeldStream {
 
 type Own = Pick<Readable, '_read' | '_destroy'>;
 
-// These two are functions of their own, because a closure that is made beside a use of the stream would keep the stream in memory.
+// `endOf` and `destroyerOf` are functions outside of `heldReadable`: a closure inside of it would refer to `stream` and keep it in memory.
 
 function endOf(hold: StreamHold): () => void {
   return () => hold.end();
@@ -43,7 +43,8 @@ function endOf(hold: StreamHold): () => void {
 function destroyerOf(ref: WeakRef<Readable>): (error: unknown) => void {
   return (error) => {
     const stream = ref.deref();
-    // If a reader begins after the loss, it gets the error, too. Without any listener for it, the 'error' event would end the process.
+    // Destroy with the error, so that a reader gets it even if it begins to read after the loss. The listener that ignores it is needed
+    // because an 'error' event that nobody listens to ends the process.
     stream?.once('error', () => undefined).destroy(error as Error);
   };
 }

@@ -6,15 +6,16 @@ import type { HeldLock } from '../core/held-lock.js';
 const ignore = (): void => undefined;
 
 /**
- * Runs the steps (`next`, `return`, `throw`) of a stream under its lock. The stream is over after a `done`, an error or a loss. As soon
- * as no step runs any more, its share in the lock ends. Later steps return `done`.
+ * Runs the steps (`next`, `return`, `throw`) of a stream under its lock. After a `done`, an error or a loss the stream is over: later steps
+ * return `done`, and its share in the lock ends as soon as no step is running.
  *
- * Must hold no reference to its reader: if the reader is dropped, the garbage collector has to find that out and end the stream.
+ * Must hold no reference to its reader. If the application drops the reader, the garbage collector must be able to find that out, and then
+ * ends the stream.
  */
 export class HeldSource {
   private isOver = false;
   private running = 0;
-  /** A loss that came between two steps. The next step throws it. */
+  /** The error of a loss that came while no step was running. The next step throws it. */
   private failure: { readonly error: unknown } | undefined;
   private readonly waiting = new Set<(error: unknown) => void>();
 
@@ -92,7 +93,7 @@ export class HeldSource {
     this.closeSource();
   }
 
-  /** Lets the stream close what it has open, because nobody reads on. */
+  /** Calls `return` of the source, so that it closes its files and connections, because nobody reads on. */
   private closeSource(): void {
     if (this.isOver) return;
     this.isOver = true;
@@ -150,14 +151,17 @@ class HeldIterator implements AsyncIterableIterator<unknown, unknown> {
   }
 }
 
-/** Wraps an iterable object: the same members, but it is iterated under the lock. The lock is held for one iteration. */
+/**
+ * Wraps an iterable object in a Proxy: it has the same members, but its iteration runs under the lock. The lock is held for only one
+ * iteration.
+ */
 export function heldIterable<T extends AsyncIterable<unknown>>(iterable: T, hold: StreamHold): HeldStream<T> {
   const reader = new HeldIterator(stepsOf(iterable), hold);
   const value = new Proxy(iterable, {
     get(target, name) {
       if (name === Symbol.asyncIterator) return () => reader;
       const member: unknown = Reflect.get(target, name, target);
-      // Methods are bound to the object itself, because a Proxy has no private fields.
+      // Bind methods to the object itself: called on the Proxy, they could not read their private fields.
       return typeof member === 'function' ? (member.bind(target) as unknown) : member;
     },
   });
@@ -194,7 +198,7 @@ export class StreamHold {
     private readonly options: StreamHoldOptions,
   ) {}
 
-  /** Runs one step of the stream in a flow that has the lock, in whichever flow the reader asks for it. */
+  /** Runs one step of the stream in a flow that has the lock, even if the reader that asks for it is in another flow. */
   enter<T>(work: () => T): T {
     return runHolding(this.lock, work);
   }

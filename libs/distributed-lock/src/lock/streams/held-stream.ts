@@ -14,7 +14,10 @@ import {
   type StreamHoldOptions,
 } from './held-source.js';
 
-/** Who reads a stream. Nest reads it in one way only, and over some transports not at all. Callers may read it in any way. */
+/**
+ * Who reads a stream that a method returned. A caller may read it in any way, Nest reads it in only one way, and over some transports
+ * nobody reads it.
+ */
 type StreamReader = 'caller' | 'nest' | 'nobody';
 
 export interface StreamOrigin {
@@ -56,7 +59,7 @@ function liveKindOf(value: unknown): StreamKind | undefined {
   return kind && !adapterOf(kind).isOver?.(value) ? kind : undefined;
 }
 
-/** What we do with each kind of stream. Streams of a kind without `hold` are refused before it is needed. */
+/** How to handle each kind of stream. `assertHoldable` refuses a stream of a kind without `hold` before `hold` is needed. */
 const ADAPTERS: { readonly [K in StreamKind]: Adapter<Streams[K]> } = {
   readable: { isOver: isRead, close: (stream) => stream.destroy(), hold: heldReadable },
   file: {
@@ -93,7 +96,7 @@ function isRead(stream: Streams['readable']): boolean {
 
 /** Closes a stream that nobody is going to read. Does nothing with other results. */
 export function discardStream(value: unknown): void {
-  // An error of closing would be for the reader, but there is none.
+  // Ignore an error of closing: it would be for the reader, but there is none.
   inBackground(close(value), () => undefined);
 }
 
@@ -127,14 +130,17 @@ function nameOf(value: unknown): string {
   return (value as Partial<object>).constructor?.name ?? 'Object';
 }
 
-/** The members that we use of each kind of stream. */
+/** The type of each kind of stream, with only the members that we use. */
 interface Streams {
   readonly readable: Readable;
   /** `StreamableFile` of any copy of Nest. */
   readonly file: { getStream(): Readable };
   readonly 'web stream': ReadableStream<unknown>;
   readonly response: Response;
-  /** An iterator whose `Symbol.asyncIterator` returns itself, so that all of its readers go through its own methods. */
+  /**
+   * An async iterator whose `Symbol.asyncIterator` returns the iterator itself, so that wrapping its own methods is enough to follow all of
+   * its readers.
+   */
   readonly iterator: AsyncIterator<unknown>;
   readonly iterable: AsyncIterable<unknown>;
   readonly generator: Iterator<unknown>;
@@ -204,7 +210,10 @@ function heldWebStream<T>(stream: ReadableStream<T>, hold: StreamHold): HeldStre
   return { value: held as unknown as ReadableStream<T>, stop: () => source.stop() };
 }
 
-/** Wraps a web `Response`. The one of node-fetch has a Node stream as its body and reads it itself, so its body is wrapped in place. */
+/**
+ * Wraps the body of a web `Response`. A `Response` of node-fetch has a Node stream as its body and reads it by itself, so that stream is
+ * wrapped in place.
+ */
 function heldResponse(response: Response, hold: StreamHold): HeldStream {
   const body = response.body as ReadableStream<Uint8Array> | Readable;
   if (!('getReader' in body)) return { ...heldReadable(body, hold), value: response };
