@@ -379,8 +379,8 @@ export class Owner {
   onLost(reason: LockLostError['reason'], detail: string): void {
     const { lease } = this;
     if (!lease) return;
-    // After a takeover this owner must end and release, even if it has admitted nobody: in the store it is still the holder, and the call
-    // that takes over announces itself to each holder only once.
+    // After a takeover this owner must end and release, even if it has admitted nobody: in the store it is still the holder, and after the
+    // grace the call that takes over sends it no further notice.
     if (lease.hasAdmittedNobody && reason !== 'takeover') return this.backToQueue(lease);
     const request = this.releaseRequest(lease);
     this.end();
