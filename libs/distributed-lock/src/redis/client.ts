@@ -1,4 +1,5 @@
-// What the store needs of a Redis library. The rest of the store knows no library: docs/decisions/0005-own-connections.md
+// The interface between the store and a Redis library. Only `ioredis/` and `node-redis/` know a library:
+// docs/decisions/0005-own-connections.md
 import type { EventEmitter } from 'node:events';
 import type { Chance, Clock } from '../common/clock.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
@@ -13,7 +14,7 @@ export interface RedisClient extends Omit<RedisNode, 'askBeside'>, EventEmitter<
   /** Whether the client writes a command in the same turn of the event loop in which it is sent, even if that turn blocks afterwards. */
   readonly writesAtOnce: boolean;
   readonly user: string;
-  /** The database for the locks. Each connection begins in database 0. */
+  /** The number of the database that has the locks. Each new connection starts in database 0, so the store must send `SELECT`. */
   readonly database: ClientDatabase;
   /** Connects, and connects again whenever the connection is lost, until it is closed. */
   open(): void;
@@ -23,12 +24,12 @@ export interface RedisClient extends Omit<RedisNode, 'askBeside'>, EventEmitter<
   masters(): readonly RedisNode[];
   /** The master of a slot, as far as this client knows the cluster. Absent where there is no cluster. */
   ownerOf?(slot: number): RedisNode | undefined;
-  /** Makes the client read soon which master has which slots. Absent where there is no cluster. */
+  /** Makes the client reload soon which master serves which slots. Absent where there is no cluster. */
   refreshSlots?(): void;
   evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown>;
   /**
-   * Lets the commands that follow share a system call with others of this turn of the event loop, until `writeNow`. Absent where
-   * the library decides that.
+   * From now on, commands sent in this turn of the event loop are buffered, and leave in few system calls at the end of the turn, or at
+   * `writeNow`. Absent where the library itself decides when to write.
    */
   writeTogether?(): void;
   writeNow?(): void;
@@ -57,7 +58,7 @@ export interface ClientEvents {
   close: [];
   /** The error of a connection, or of an attempt to open one. */
   error: [error: Error];
-  /** A message of a channel that it is subscribed to. */
+  /** A message arrived on a channel to which the client is subscribed. */
   message: [channel: string, text: string];
   /** A client of a cluster has lost the connection to a node. */
   nodeClose: [];
@@ -69,17 +70,18 @@ export interface ClientEvents {
 export interface RedisNode {
   /** Host and port of the server, without user and password. */
   readonly address: string;
-  /** Whether a command would be written now. */
+  /** Whether the connection is ready, so that a command sent now is written at once. */
   readonly isReady: boolean;
   /**
    * Sends a command.
    *
    * @param command in lower case
-   * @param key finds the node of a cluster; `undefined` for any node
+   * @param key on a cluster the command goes to the node that serves this key; `undefined` for any node
    */
   call(command: string, args: Arguments, key?: string): Promise<unknown>;
   /**
-   * Opens a second connection to the server of a silent one, to find out whether the server still answers. Closes it again.
+   * Opens a second connection to this server, to find out whether the server still answers when the first connection is silent. Closes
+   * the second one again.
    *
    * @param onAnswer called if the server answers on the second connection
    * @returns a function that closes the second connection
@@ -98,10 +100,10 @@ export interface ClientSettings {
 }
 
 /**
- * The names of a lock's keys. Also the same names, with their number in front, as one text in RESP that is ready to be sent.
+ * The names of a lock's keys, as `EVALSHA` takes them. `text` has the number of keys and the names in RESP, ready to be sent.
  *
- * ioredis copies and writes each argument of each command. This text is written once for the lock instead, which saves some 7 % of
- * the client's CPU (`npm run bench -- --only spread`).
+ * ioredis copies and writes each argument of each command. This text is written once for the lock instead, which saves some 7 % of the
+ * client's CPU (`npm run bench -- --only spread`).
  */
 export class WireKeys {
   readonly count: string;
@@ -111,29 +113,31 @@ export class WireKeys {
     this.count = String(names.length);
     let text = asBulk(this.count);
     for (const name of names) text += `$${name.length}\r\n${name}\r\n`;
-    // Counted once for all names: five counts would take as long as all the rest, and nearly all names are ASCII.
+    // Compare the lengths of the whole text, because counting the bytes of each of five names would take as long as everything else here.
+    // Nearly all names are ASCII, so the text with lengths in characters is right for them.
     const isAscii = Buffer.byteLength(text) === text.length;
     this.text = isAscii ? text : [this.count, ...names].map(asBulk).join('');
   }
 }
 
-/** A bulk string in RESP: the length in bytes, and the text. */
+/** Writes a bulk string of RESP, the protocol of Redis: the length in bytes, then the text. */
 export function asBulk(text: string): string {
   return `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
 }
 
 /**
- * The number of the database in which the locks of one store are.
+ * The number of the database that has the locks of one store.
  *
- * The application may move its client to another database by `SELECT`, and the store gets no event. Until the store sends its first
- * command, it follows the client. From then on it stays: if it moved, nobody would hold its locks in the new database.
+ * The application may move its own client to another database by `SELECT`, and the store gets no event. Until the store sends its first
+ * command, it uses the database that the application's client uses. After that it never changes: in another database it would find none
+ * of the locks that this process holds.
  */
 export class ClientDatabase {
   private settled: number | undefined;
 
   /**
-   * @param told the database that the client of the application uses, as far as this process knows
-   * @param refresh asks the server for it. Absent where `told` knows it at any time
+   * @param told returns the database that the application's client uses, as far as this process knows
+   * @param refresh asks the server which database that is, for `told` to return. Absent where `told` always knows
    */
   constructor(
     private readonly told: () => number,

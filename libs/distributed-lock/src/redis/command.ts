@@ -21,16 +21,19 @@ export abstract class RedisCommand<Result = unknown> extends Linked {
   abstract readonly key: string | undefined;
   abstract readonly priority: Priority;
   readonly flush: Flush | undefined;
-  /** True for a command that may be executed twice. If an idle connection does not answer, a new connection sends it again. */
+  /**
+   * True for a command that may be executed twice without harm. If an idle connection turns out to be dead, the store sends the command
+   * again on a new one.
+   */
   readonly isRepeatable: boolean = false;
 
   /** When its deadline starts: at the call, and anew when its first copy is written. */
   since = 0;
   /** When its latest copy was written. */
   sent = NOT_SENT;
-  /** This is the second copy. The first one got no reply, and may still be executed. */
+  /** True as soon as the command is to be written a second time. The first copy got no reply, and the server may still execute it. */
   isSecondCopy = false;
-  /** The server has refused it once, because it came after its not-after. */
+  /** True after the server refused a copy that arrived after its not-after. */
   wasTooLate = false;
   private resolve: ((result: Result) => void) | undefined;
   private reject: ((error: unknown) => void) | undefined;

@@ -20,8 +20,8 @@ import {
 } from './errors.js';
 
 /**
- * With more commands in flight, the server would reach the last ones after their not-after. Further commands are sent as replies
- * come in.
+ * The most commands in flight; further ones are sent as replies come in. With more, the server would get to the last ones only after
+ * their not-after, and refuse them.
  */
 export const MAX_IN_FLIGHT = 2000;
 
@@ -36,7 +36,7 @@ export class RedisConnection {
   readonly serverClock: ServerClock;
   /** The command by which Redisson's clients publish on these servers. Our scripts use the same one. */
   publish: PublishCommand = 'PUBLISH';
-  /** How many connections there have been, one after the other. */
+  /** How many connections have become ready so far. Tells whether a reply came on the present one. */
   generation = 0;
   /** How many connections to nodes of a cluster were closed. */
   nodeCloses = 0;
@@ -140,7 +140,8 @@ export class RedisConnection {
 
   /** Pings an idle connection. If no reply comes, the connection is replaced. */
   probe(): void {
-    // A cluster has many connections: a reply of one says nothing about the others.
+    // A single connection needs no ping while commands are in flight or replies came lately. A cluster has many connections, and a reply
+    // on one says nothing about the others, so ping there in any case.
     const isBusy = this.inFlight.size > 0 || !this.idleProbe.isIdle(this.clock.now());
     this.refreshDatabase();
     if (!this.isReady || (isBusy && !this.client.isCluster)) return;
@@ -182,7 +183,7 @@ export class RedisConnection {
       cancel?.();
     }
     if (this.isClosed) return;
-    // The application may have selected another database meanwhile.
+    // Start over if the application selected another database while the connection was prepared.
     if (database !== this.client.database.current) return this.onReady();
     this.generation += 1;
     this.isReady = true;
@@ -201,10 +202,11 @@ export class RedisConnection {
   }
 
   private onUnready(error: unknown): void {
-    // The client of a cluster stays connected. Commands that prepare a connection are sent only on a new one, so this one has to go.
+    // The connection could not be prepared, and is prepared only when it is new. A cluster client would keep it (`this.drop()` leaves
+    // that client alone), so end it here.
     if (this.client.isCluster && this.client.isReady) this.client.drop();
     else this.drop();
-    // After the drop, which may emit an error, too: this error is the one that says why.
+    // Record the error after the drop. The drop may emit an error of its own, and only this one says what went wrong.
     this.onFailure(error);
   }
 
@@ -215,7 +217,7 @@ export class RedisConnection {
   private onLost(why: string): void {
     this.isReady = false;
     if (!this.isClosed) this.outage.onDown();
-    // A reply that is lost with its connection never comes: its deadline must not end the next connection.
+    // Replies to the preparing commands are lost with their connection. Cancel their deadline, or it would end the next connection.
     this.cancelPreparing?.();
     for (const command of this.inFlight) {
       if (this.idleProbe.mayRepeat(command)) this.repeat(command);
@@ -330,7 +332,10 @@ export class RedisConnection {
 
   // --- deadlines ------------------------------------------------------------------------------------------------
 
-  /** Restarts the deadline, except on a cluster: it has many connections, and a reply on one says nothing about the others. */
+  /**
+   * Restarts the deadline, because a reply has come. Not on a cluster: it has many connections, and a reply on one says nothing about the
+   * others.
+   */
   private onAnswer(now = this.clock.now()): void {
     this.idleProbe.onReply(now);
     if (!this.client.isCluster) this.deadline.onReply(now);
@@ -372,7 +377,7 @@ async function measureTime(client: RedisClient, clock: Clock, serverClock: Serve
     serverClock.learn(Number(seconds) * 1000 + Math.floor(Number(micros) / 1000), sent, receivedAt);
     serverClock.roundTripMs = receivedAt - sent.now;
   } catch (error) {
-    // Without the right to TIME no acquire is granted, and its caller is told why.
+    // A user without the right to run TIME may still connect. Each acquire then fails with an error that names the missing right.
     if (!isDenied(error)) throw error;
   }
 }
@@ -428,8 +433,8 @@ class IdleProbe {
   }
 
   /**
-   * Opens a second connection to each node, unless that has happened already. @param onAnswer gets each node that answers there
-   * before any reply has come on the first connection
+   * Opens a second connection to each node, unless that has happened already. @param onAnswer gets each node that answers on its second
+   * connection while the first one is still silent
    */
   ask(nodes: readonly RedisNode[], onAnswer: (node: RedisNode) => void): void {
     this.asking ??= nodes.map((node) => node.askBeside(() => onAnswer(node)));

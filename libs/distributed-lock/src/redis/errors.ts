@@ -34,7 +34,7 @@ export function isAnswer(error: unknown): error is Error {
 
 interface ClientError {
   command?: { args?: unknown };
-  /** Set by a cluster client. */
+  /** The error of the last node that a cluster client tried. It may contain the command's arguments as well. */
   readonly lastNodeError?: unknown;
 }
 
@@ -65,7 +65,7 @@ export function unknown(detail: string, key: string | undefined, cause?: unknown
   return storeError('Redis', { reason: 'unknown', detail }, { key, cause });
 }
 
-/** For a second copy that failed: the first copy was never answered and may still be executed. */
+/** Changes the reason to `unknown`: a second copy of a command failed, and the first copy, which got no reply, may still be executed. */
 export function asUnsureError(error: LockStoreError): LockStoreError {
   return error.reason === 'refused' ? error : asUnknownError(error);
 }

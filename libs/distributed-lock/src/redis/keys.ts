@@ -37,7 +37,7 @@ export function lockNamesBeside(key: string): {
   const [, whole, tagged, untagged] = QUEUE.exec(key) ?? [];
   const queued = whole ?? tagged ?? untagged;
   const [, braced = ''] = PERMITS.exec(key) ?? [];
-  // Redisson keeps the permits of x and of {x} in one sorted set.
+  // Redisson keeps the permits of x and of {x} in the same sorted set, so it may belong to either name.
   const permits = braced.includes('{') ? [braced, ...(/^\{([^{]+)\}$/.exec(braced)?.slice(1) ?? [])] : [];
   return { waitedFor: queued === undefined ? [] : [queued], permits };
 }

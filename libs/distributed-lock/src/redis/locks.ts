@@ -66,8 +66,8 @@ export class RedisLocks implements LockStore {
     const { isCluster } = client;
     if (isCluster) refuseOnCluster(options);
     this.address = client.address;
-    // Not if the client writes in a later turn of the event loop: a caller that blocks the loop would hold up the confirming
-    // renewal. Not with `minReplicaAcks`: a grant counts only if the replicas have that renewal.
+    // True only if a confirming renewal leaves at once: if the client writes later, a caller that blocks the event loop would hold it up.
+    // False with `minReplicaAcks`, because a grant then counts only after the replicas have that renewal.
     this.trustsNotifiedGrants = client.writesAtOnce && minReplicaAcks === 0;
     const rights = new AccessRights(
       { user: client.user, keyPrefix, isCluster, countsReplicas: minReplicaAcks > 0 },
@@ -180,8 +180,8 @@ export class RedisLocks implements LockStore {
 
   private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: NotifiedGrant): void {
     const { serverClock } = this.connection;
-    // With -Infinity the owner renews before it lets a caller in. `validityOf` returns that, too, if less than a third of the lease
-    // is left.
+    // With -Infinity the owner renews before it lets a caller in, to confirm the grant. `validityOf` returns -Infinity as well if less
+    // than a third of the lease is left.
     const validUntil = this.trustsNotifiedGrants ? serverClock.validityOf(grantedAt, leaseMs) : -Infinity;
     this.scripts.onToken(lastToken);
     this.subscriber.stopListeningToForeignClients(owner);

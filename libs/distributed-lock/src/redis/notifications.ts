@@ -53,13 +53,13 @@ export class RedisNotifications {
     client.on('ready', () => inBackground(this.subscribe(), this.onNotSubscribed));
     client.on('close', () => this.onClosed());
     client.on('message', (channel, message) => this.onMessage(channel, message));
-    // The client of a cluster replaces its connections for sharded channels one by one, and subscribes on the new ones without an
-    // event. Subscribe again, so that waiters recheck when that is done.
+    // A cluster client replaces its connections for sharded channels one by one, and subscribes on the new ones without saying when.
+    // Messages until then are lost. So subscribe again: the reply shows that the subscription exists, and then waiters recheck.
     client.on('shardsReplaced', () => this.subscribeSharded(this.foreign));
     client.open();
   }
 
-  /** From now on this owner rechecks when a foreign client releases the lock of this channel. */
+  /** From now on this owner rechecks when a message on this channel says that a foreign client has released its lock. */
   listenBehindForeignClient(channel: string, owner: string): void {
     if (this.foreignChannels.has(owner)) return;
     const isNew = this.ownersBehind(channel).length === 0;
@@ -68,8 +68,8 @@ export class RedisNotifications {
   }
 
   /**
-   * Called when the owner does not wait behind a foreign client any more. Unsubscribes from Redisson's channel if no other owner
-   * needs it, because the scripts take a subscription for a waiting client of Redisson. Notifications to the owner itself go on.
+   * Called when the owner no longer waits behind a foreign client. Unsubscribes from Redisson's channel if no other owner of ours needs
+   * it, because the Lua scripts count each subscriber as a waiting client of Redisson. Notifications on our own channel go on.
    */
   stopListeningToForeignClients(owner: string): void {
     const channel = this.foreignChannels.get(owner);
@@ -88,7 +88,7 @@ export class RedisNotifications {
     return [...this.foreignChannels.keys()].filter((owner) => this.foreignChannels.get(owner) === channel);
   }
 
-  /** Pings the connection, because nothing else is written on it and its loss would not be noticed. At most once per `RECHECK_MS`. */
+  /** Pings the connection, at most once per `RECHECK_MS`. Nothing else is written on it, so nobody would notice that it is lost. */
   probe(): void {
     const now = this.options.clock.now();
     if (!this.isSubscribed || now - this.probedAt < RECHECK_MS) return;
@@ -108,9 +108,9 @@ export class RedisNotifications {
     const channels = [this.ownChannel, ...this.foreign];
     await this.subscribeTo(channels);
     if (!this.isSubscribed) return;
-    // Finds out whether the user may unsubscribe, on a channel that nobody has subscribed to.
+    // Unsubscribe from a channel that nobody has subscribed to: if the user lacks the right to UNSUBSCRIBE, that is reported now.
     this.client.unsubscribe(notificationChannel('rights')).catch(this.onNotSubscribed);
-    // Owners may have come to wait behind a foreign client while this was under way.
+    // Other owners may have begun to wait behind a foreign client while the `SUBSCRIBE` was in flight: subscribe to their channels, too.
     const late = this.foreign.filter((channel) => !channels.includes(channel));
     if (late.length > 0) await this.subscribeTo(late);
   }
@@ -125,13 +125,17 @@ export class RedisNotifications {
       else this.recheckNow(owner);
     } catch (error) {
       this.onNotSubscribed(error);
-      // The server has denied it, or the connection is lost again. Until the next subscription, waiters find their grants by rechecks.
+      // The server denied it, or the connection was lost again. Until the next subscription succeeds, waiters find their grants by
+      // rechecks.
     }
     if (this.client.isCluster)
       this.subscribeSharded(this.foreign.filter((channel) => channels.includes(channel)));
   }
 
-  /** One by one, because a command may name channels of one slot only. Servers before Redis 7 refuse it and do not need it. */
+  /**
+   * Subscribes to one channel at a time, because one command may only name channels of one slot. Servers before Redis 7 refuse it, and
+   * there nobody publishes to sharded channels.
+   */
   private subscribeSharded(channels: readonly string[]): void {
     for (const channel of channels) {
       const onSubscribed = () => this.ownersBehind(channel).forEach((owner) => this.recheckNow(owner));
@@ -153,7 +157,7 @@ export class RedisNotifications {
     });
   }
 
-  /** Replies that are lost with their connection never come: their deadlines must not end the next connection. */
+  /** The connection is lost, and replies with it. Cancels their deadlines, because they would end the next connection. */
   private onClosed(): void {
     this.isSubscribed = false;
     this.cancelDeadlines();
@@ -167,8 +171,8 @@ export class RedisNotifications {
   private readonly onNotSubscribed = (error: unknown): void => this.listener.onNotSubscribed(error);
 
   /**
-   * Makes this owner recheck, or all waiters. The message of a foreign client names no owner, and one from before the subscription
-   * is lost.
+   * Makes this owner recheck now, or all waiters of this client if none is given. Used where no notification names a grant: a foreign
+   * client has released, or messages before the subscription may be lost.
    */
   private recheckNow(owner?: string): void {
     this.listener.onNotification({ kind: 'recheck', afterMs: 0, ...(owner !== undefined && { owner }) });

@@ -15,7 +15,7 @@ import type { ResolvedRedisOptions } from './options.js';
 import { checkTimings, type RedisStoreOptions, type RedisTarget, resolveRedisOptions } from './options.js';
 import { checkKeyPrefix, checkRedisTarget } from './target.js';
 
-/** How many replicas have executed all earlier writes of this connection. */
+/** The reply to `WAIT`: how many replicas have executed all earlier writes of this connection. */
 interface Count {
   readonly replicas: number;
   /** The generation of the connection on which the replicas were counted. */
@@ -32,7 +32,10 @@ interface Count {
 class ReplicatedLocks extends RedisLocks {
   private readonly atLeast: number;
   private readonly withinMs: number;
-  /** Owners that may hold by a grant that no count of replicas has confirmed. Includes owners whose acquire got no reply. */
+  /**
+   * Owners that may hold the lock although no count has shown that enough replicas have the grant. Includes owners whose acquire got no
+   * reply.
+   */
   private readonly withoutReplicaCheck = new Set<string>();
   private counting: Promise<unknown> = Promise.resolve();
   private next: Promise<Count> | undefined;
@@ -44,7 +47,7 @@ class ReplicatedLocks extends RedisLocks {
   }
 
   override async acquire(request: AcquireRequest): Promise<AcquireReply> {
-    // Added before the reply, because the reply may be lost while the grant arrives as a notification.
+    // Add the owner before the reply comes, because the reply may be lost and the grant may arrive as a notification instead.
     this.withoutReplicaCheck.add(request.owner);
     const reply = await super.acquire(request).catch((error: unknown) => {
       const isUnknown = error instanceof LockStoreError && error.reason === 'unknown';
@@ -57,8 +60,8 @@ class ReplicatedLocks extends RedisLocks {
   }
 
   /**
-   * Forgets the owner of an acquire that failed or was refused, if the store has never queued it: the core will not release such an
-   * owner.
+   * Removes the owner of an acquire that failed or was refused, unless the owner is in the queue: the core does not release an owner that
+   * has never been queued, so nothing else would remove it.
    */
   private onNotQueued({ owner, ticket }: AcquireRequest): void {
     if (ticket === 0) this.withoutReplicaCheck.delete(owner);
@@ -86,10 +89,10 @@ class ReplicatedLocks extends RedisLocks {
   }
 
   /**
-   * Counts the replicas right after the reply to the write.
+   * Counts the replicas right after the reply to the write that granted or renewed.
    *
-   * @throws LockStoreError when fewer replicas have the grant in time, or the count is unknown. The grant may be lost
-   * with the master, so the caller releases the lock or asks again
+   * @throws LockStoreError when too few replicas have the grant in time, or the count is unknown. The grant may then be lost with the
+   * master, so the caller releases the lock or asks again
    */
   private async secure({ key, owner }: { readonly key: string; readonly owner: string }): Promise<void> {
     const { atLeast, withinMs } = this;

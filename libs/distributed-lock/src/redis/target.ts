@@ -9,7 +9,7 @@ import { checkNodeRedis, nodeRedisClient, nodeRedisKeyPrefix } from './node-redi
 import { isNodeRedis, isOtherNodeRedis, type NodeRedisTarget } from './node-redis/target.js';
 import type { RedisTarget } from './options.js';
 
-/** The options that say which server is meant. */
+/** The options that name a server. Without any of them ioredis would connect to localhost. */
 const PLACES = ['host', 'port', 'path', 'sentinels', 'Connector'] as const;
 /** Methods that the clients of all Redis libraries have. */
 const CLIENT_METHODS = ['sendCommand', 'connect', 'duplicate', 'quit'] as const;

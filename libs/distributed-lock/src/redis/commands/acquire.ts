@@ -116,8 +116,8 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   protected override onFailed(error: LockStoreError): void {
     // A command that was refused or never written cannot be executed any more.
     if (error.reason !== 'unknown') this.onAnswered();
-    // Redis undoes nothing of a script that was denied halfway: it may have written a ticket, or a lock. A refusal of the
-    // second copy says nothing about the first one.
+    // Release in two cases. Redis denied a command halfway through the script: it undoes nothing, so the script may have written a ticket
+    // or a lock. Or Redis refused the second copy: the first copy may still be executed.
     const mayHold = isDenied(error.cause) || (error.reason === 'refused' && this.owner.hasUnanswered);
     if (mayHold) this.store.releaseInBackground(this.request);
     this.finish();
@@ -132,7 +132,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     this.context.owners.endRequest(this.request.owner);
   }
 
-  /** The error if the restart guard refused. The outcome is unknown if an earlier copy may still be executed. */
+  /** Makes the error for a request that the restart guard refused. Its reason is `unknown` if an earlier copy may still be executed. */
   private unready(leftMs: number): LockStoreError {
     const { longestLeaseMs } = this.store.guard as RestartGuard;
     const message = `Redis is not ready: it came back without its data, and leases that it has forgotten may run for another ${leftMs} ms (restartGuardMs is ${longestLeaseMs}).`;
@@ -164,7 +164,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     const { notifications } = this.store;
     const { owner } = this.request;
     const isBehindForeignClient = holder !== undefined && !isOurs(holder);
-    // The caller may have left meanwhile. Then no later request would end the subscription.
+    // If the caller left while the request was in flight, unsubscribe, too: no later request of this owner would do it.
     if (this.owner.isReleasing || !isBehindForeignClient) notifications.stopListeningToForeignClients(owner);
     else {
       const channel = redissonChannel(this.context.lockName(this.key), this.kind);
@@ -182,18 +182,18 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   }
 }
 
-/** Turns a reply of `PTTL` into a remaining lease in ms. */
+/** Turns a reply of `PTTL` into a remaining lease in ms. It is negative for a key without an expiry. */
 export function asRemaining(pttl: number): number {
   return pttl < 0 ? Infinity : pttl;
 }
 
 /**
- * Settings of the restart guard: a server that has lost its data grants nothing until every lease that it has forgotten has
- * expired. This is the "delayed restart" of Redlock's description (redis.io, Distributed locks), without an operator. The acquire
- * script implements it by a mark.
+ * Settings of the restart guard: a server that has lost its data grants nothing until every lease that it has forgotten has expired. This
+ * is the "delayed restart" of Redlock's description (redis.io, Distributed locks), without an operator. The acquire script notices the
+ * loss when a key that it writes once, the mark, is missing.
  */
 interface RestartGuard {
-  /** The key of the mark. A server that has lost its data has lost the mark, too. */
+  /** The name of the mark, a key that never expires. If it is missing, the server has lost its data. */
   readonly mark: string;
   readonly longestLeaseMs: number;
 }

@@ -15,11 +15,11 @@ const MAX_STEPS = 10;
 const STEP_KEYS = 1000;
 /** A page ends when it has looked at this many hashes, which may all be data of the application. */
 const MAX_LOOKS = 2000;
-/** In the order in which they are scanned. */
+/** The Redis types that locks have, in the order in which the server is scanned for them. */
 const TYPES = ['hash', 'zset'] as const;
 const SLOTS = 16_384;
 
-/** Sends commands to the server as one request of the store. */
+/** Runs `write` when the connection is ready, as one request of the store: with its timeout, and with errors that say what to do. */
 type Ask = <Reply>(write: (client: RedisClient) => Promise<Reply>) => Promise<Reply>;
 
 /**
@@ -116,7 +116,9 @@ async function likeLocks(names: readonly string[], ask: Ask): Promise<readonly s
   });
 }
 
-/** Resolves with `undefined` for a key that became something else meanwhile, or that this user may not read. */
+/**
+ * Runs a command that reads one key. Resolves with `undefined` if the key became something else meanwhile, or this user may not read it.
+ */
 async function peek(client: RedisClient, command: string, words: readonly string[]): Promise<unknown> {
   return client.call(command, words, words[0]).catch((error: unknown) => {
     if (isWrongType(error) || isDenied(error)) return undefined;
@@ -124,7 +126,7 @@ async function peek(client: RedisClient, command: string, words: readonly string
   });
 }
 
-/** Whether this error of the inspecting script means that the key is no lock, so that the page leaves it out. */
+/** Whether this error of the inspect script says that the key is no lock, so that `list` leaves it out instead of failing the page. */
 export function isNoLock({ reason, cause }: LockStoreError, evidence: Evidence | undefined): boolean {
   if (reason !== 'refused') return false;
   return evidence === 'asked for' || (evidence === 'looks held' && isWrongType(cause));
@@ -136,7 +138,7 @@ export function isNoLock({ reason, cause }: LockStoreError, evidence: Evidence |
 interface Servers {
   /** Those that answer, in the order in which they are scanned. */
   readonly nodes: readonly RedisNode[];
-  /** A hash that changes when one of them restarts, and with any change of masters and slots. */
+  /** A hash of the servers and their slots. It changes when a server restarts and when masters or slots change. */
   readonly id: string;
   /** Masters of a cluster that do not answer, and why. */
   readonly unanswered: readonly string[];
@@ -163,11 +165,11 @@ async function serversOf(ask: Ask): Promise<Servers> {
 }
 
 interface Master {
-  /** The address that the cluster announces. The client may know the node by another one. */
+  /** The address that the cluster announces. The client may reach the node by another address. */
   readonly address: string;
   /** The address and the ranges of its slots. */
   readonly name: string;
-  /** How many slots it has. A server without a cluster has all of them. */
+  /** How many slots this master serves. A server without a cluster counts as one with all slots. */
   readonly slots: number;
   /** `undefined` while the client has no connection to it. */
   readonly node: RedisNode | undefined;
@@ -226,7 +228,7 @@ function idOf(parts: readonly string[]): string {
   return createHash('sha1').update(parts.join(' ')).digest('hex').slice(0, 8);
 }
 
-/** Where this page begins to scan: where the page before ended, or at the very beginning if the servers have changed since. */
+/** Where this page begins to scan: where the page before ended, or at the first server if the servers have changed since. */
 function placeIn(cursor: string | undefined, id: string): { stretch: number; place: string } {
   if (cursor === undefined) return { stretch: 0, place: '0' };
   const [, of, stretch, place] = /^([\da-f]{8})\.(\d+)\.(\d+)$/.exec(cursor) ?? [];

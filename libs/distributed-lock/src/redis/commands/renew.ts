@@ -34,7 +34,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
   readonly priority = 'renew';
   /** For how many ms an earlier request without a reply may still be executed, and shorten one of the leases. */
   unsureForMs = 0;
-  /** The leases that the latest copy requests, while it has no reply. */
+  /** The leases that the latest copy of this command requests; `undefined` as soon as that copy has a reply. */
   private written: readonly LeaseRequest[] | undefined;
   private closesBefore = 0;
 
@@ -73,7 +73,8 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
   }
 
   protected onAnswered(): void {
-    // The client of a cluster itself repeats commands whose connection closed before the reply. Then nobody knows which copy was answered.
+    // If a connection to a node has closed meanwhile, ioredis may have sent the command twice by itself. Then nobody knows which copy was
+    // answered, so treat the copy as unanswered.
     this.settleCopies(this.context.connection.nodeCloses === this.closesBefore ? 'answered' : 'given up');
   }
 
@@ -192,7 +193,8 @@ export class Renewals {
       for (const { owner } of batch) owners.endRequest(owner);
       return replies;
     } catch (error) {
-      // A key that holds other data makes the whole batch fail. Sent one by one, only its own renewal is refused.
+      // If one key holds other data, Redis refuses the whole batch. Send the renewals one by one, so that only the one of that key is
+      // refused.
       const isSpoiled = another && error instanceof LockStoreError && error.reason === 'refused';
       const again = async (renewal: Renewal) =>
         isSpoiled && owners.isLatest(renewal) ? this.renew([renewal]) : this.unanswered(renewal, error);
@@ -241,7 +243,8 @@ class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
     const { owner, claim, used, holdUntil } = this.request;
     const { connection, minToken, serverFields, sharesTokens } = this.context;
     const holdMs = holdUntil === undefined ? 0 : Math.max(0, Math.ceil(holdUntil - connection.clock.now()));
-    // The reply to a common release lacks the server's time, which is needed while an acquire of the owner is unanswered.
+    // With the fast form of the release the reply is one number and lacks the server's time. While an acquire of this owner is
+    // unanswered, that time is needed, to know when the server can no longer execute it.
     const isCommon =
       claim.kind === 'lock' &&
       connection.publish === 'PUBLISH' &&

@@ -17,7 +17,10 @@ import {
 } from './evalsha.js';
 import { databaseReader, duplicateOf, type IoredisTarget, liveOptionsOf } from './options.js';
 
-/** JavaScript passes no more than about 100 000 arguments to a function. */
+/**
+ * The most channels in one `SUBSCRIBE`. Each is an argument of one function call, and JavaScript fails at some 100 000 arguments, so this
+ * keeps far below.
+ */
 const MAX_CHANNELS = 1000;
 /** How soon a client connects anew when ioredis has given up: at random, so that not all clients come at once. */
 const REVIVAL_MS = { least: 100, spread: 400 };
@@ -40,7 +43,7 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   abstract readonly database: ClientDatabase;
   private readonly EvalSha: ReturnType<typeof evalShaClassFor>;
   private isClosed = false;
-  /** How many errors it has emitted. */
+  /** How many `error` events this client has emitted. */
   private errors = 0;
   private cancelRevival = (): void => undefined;
 
@@ -69,8 +72,8 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   }
 
   /**
-   * Connects. Connects again, too, if ioredis gives up for good: because a failover is announced while it looks for the master, or
-   * because no Sentinel answers and its own retries are off.
+   * Connects. Also connects again after ioredis has given up for good, which happens when a failover is announced while it looks for the
+   * master, and when no Sentinel answers and its own retries are off.
    */
   open(): void {
     const { clock, chance } = this.settings;
@@ -107,7 +110,10 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
     return this.client.sendCommand(new this.EvalSha(sha, keys, args)) as Promise<unknown>;
   }
 
-  /** In several commands if there are many channels: one for each key of another library for which this process waits. */
+  /**
+   * Subscribes, in several commands if there are many channels. Each key that a foreign client holds and this process waits for has a
+   * channel.
+   */
   subscribe(channels: readonly string[]): Promise<unknown> {
     const parts: Promise<unknown>[] = [];
     for (let i = 0; i < channels.length; i += MAX_CHANNELS)

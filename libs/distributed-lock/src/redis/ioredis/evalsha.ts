@@ -5,7 +5,7 @@ import { closedUnanswered, type OwnProtocol, strangeReply } from '../../connecti
 import { type Arguments, asBulk, type WireKeys } from '../client.js';
 import { findIoredis } from './url.js';
 
-/** `EvalSha` sets its arguments itself, because ioredis would copy and inspect each. */
+/** Passed to the constructor of ioredis in place of the arguments, because it would copy and inspect each. `EvalSha` sets them itself. */
 const NONE: string[] = [];
 const OPTIONS = { replyEncoding: 'utf8' } as const;
 
@@ -141,7 +141,7 @@ function uncork(its: Corked): void {
 
 const REDIS: OwnProtocol = {
   server: 'Redis',
-  // The types of RESP 2 and 3.
+  // The first byte of every reply of Redis is one of these types, of RESP 2 or 3.
   reply: /^[+\-:$*_#,(!=%~>|]/,
   tls: 'the URL of a Redis with TLS starts with rediss:',
 };
@@ -170,7 +170,7 @@ export function watchHandshake(client: Redis, clock: Clock, silenceMs: number): 
     };
     const onClosed = (): void => {
       end();
-      // Emitted before ioredis emits its own error, which does not say what answered.
+      // Emit this error before ioredis emits its own, which does not say what kind of server answered.
       if (problem) client.emit('error', new Error(problem, { cause: stream.errored ?? undefined }));
     };
     const cancel = afterSilence(stream, { clock, ms: silenceMs }, () =>

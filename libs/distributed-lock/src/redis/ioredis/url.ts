@@ -32,8 +32,8 @@ const REFUSED: UrlParameters = {
 };
 
 /**
- * The parameters that a URL may have. ioredis would take any parameter for an option, with a text for its value, and prefer it to
- * the store's.
+ * The parameters that a URL may have. ioredis would treat any parameter as an option, with a string as its value, and let it override the
+ * option that the store sets.
  */
 export const REDIS_PARAMETERS: UrlParameters = {
   ...refused('For a connection with TLS begin the URL with rediss:.', ...TLS_PARAMETERS),
@@ -124,7 +124,7 @@ const HARMLESS: Readonly<Record<string, readonly unknown[]>> = {
   monitor: [false],
   role: ['master'],
 };
-/** Options for commands that are sent while the client is disconnected. The store sends none then. */
+/** Options for commands that are sent while the client is disconnected. The store sends no command then, so they do nothing. */
 const UNUSED = [
   'lazyConnect',
   'enableOfflineQueue',

@@ -63,15 +63,15 @@ class NodeRedisSentinelMaster extends NodeRedisSingle {
   }
 
   /**
-   * Asks the Sentinels for the master, and takes the first answer with the latest epoch. A Sentinel that is not connected yet is
-   * asked as soon as it is.
+   * Asks all Sentinels for the master, and resolves with the first answer that is not older than the latest epoch. A Sentinel that is not
+   * connected yet is asked as soon as it is.
    */
   protected find(signal: AbortSignal): Promise<NodeRedisPattern> {
     const { options } = this;
     const withinMs = openWithinMs(this.settings.commandTimeoutMs);
     return new Promise((resolve, reject) => {
       const cancel = giveUpAfter(this.settings.clock, withinMs, () => {
-        // Sentinels that were set up anew count from 0.
+        // Accept any epoch from now on. Sentinels that were set up anew count from 0, and would otherwise be ignored for ever.
         this.epoch = 0;
         reject(new Error(`no Sentinel has named the master "${options.name}" within ${withinMs} ms`));
       });

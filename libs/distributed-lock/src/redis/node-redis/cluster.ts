@@ -49,7 +49,9 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
   private isClosed = false;
   private reading: AbortController | undefined;
   private cancelReading: (() => void) | undefined;
-  /** How many readings of the slots in a row have left a master without a connection. */
+  /**
+   * How many times in a row the slots were read and some master still had no connection. The delay before the next reading grows with it.
+   */
   private failures = 0;
 
   /**
@@ -190,7 +192,8 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
     if (isReady && !wasSubscriber) return;
     this.isUp = isReady;
     this.emit('close');
-    // The store subscribes to all channels again, on another node.
+    // The node with the subscriptions is gone, and others are connected. `close` and `ready` make the store subscribe again, on another
+    // node.
     if (isReady) this.emit('ready');
   }
 
@@ -228,7 +231,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
     for (const address of addresses) this.nodeAt(slots.places.get(address) as Place);
     for (const [address, node] of this.nodes) {
       if (addresses.has(address) || node.isBusy) continue;
-      // It has no slots any more.
+      // The cluster does not list this node any more.
       this.nodes.delete(address);
       inBackground(node.close(this.settings.commandTimeoutMs), () => undefined);
       this.onNodeClose(node);
@@ -301,7 +304,7 @@ function readSlots(
   const cancel = giveUpAfter(settings.clock, withinMs, () => end.abort(lateError));
   const first = Promise.any(patterns.map((pattern) => ask(pattern, settings, signal)));
   const firstOrError = first.catch(({ errors: [error] }: AggregateError) => Promise.reject(error as Error));
-  // The promise of an aborted attempt may never settle.
+  // Reject as soon as the signal aborts, because the promise of an aborted attempt of node-redis may never settle.
   return unlessAborted(signal, firstOrError).finally(() => {
     cancel();
     end.abort();
@@ -320,7 +323,7 @@ async function ask(
   return slotsIn(reply, client.options?.socket?.host ?? 'localhost');
 }
 
-/** @param asked the host of the node that was asked, for nodes that do not know their own */
+/** Reads a reply of `CLUSTER SLOTS`. @param asked the host of the node that replied, for a node that does not know its own host */
 function slotsIn(reply: SlotsReply, asked: string): ClusterSlots {
   const owners = Array.from({ length: SLOTS }, () => '');
   const places = new Map<string, Place>();

@@ -18,8 +18,8 @@ export interface Place {
 type AddressMap = Readonly<Record<string, Place>> | ((address: string) => Place | undefined);
 
 /**
- * The options of a client, which no method of node-redis returns. `duplicate` passes them to the constructor of the object
- * that it is called on. So this calls `duplicate` on an object whose constructor only keeps them.
+ * Reads the options of a client. node-redis has no method that returns them, but `duplicate` passes them to the constructor of the object
+ * on which it is called. So this calls `duplicate` on an object whose constructor only keeps them.
  *
  * @returns `undefined` for a version of node-redis whose `duplicate` does not pass the options on
  */
@@ -59,7 +59,10 @@ export interface ClusterOptions {
   readonly nodeAddressMap?: AddressMap;
 }
 
-/** @throws LockConfigurationError without `rootNodes`, and unless `duplicate` passes the options on, which a later release may change */
+/**
+ * Reads the options of a cluster client. @throws LockConfigurationError if they lack `rootNodes`, or if `duplicate` of a later node-redis
+ * does not pass them on
+ */
 export function clusterOptions(target: NodeRedisCluster): ClusterOptions {
   const found = givenOptions(target) as ClusterOptions | undefined;
   if (Array.isArray(found?.rootNodes) && found.rootNodes.length > 0) return found;
@@ -98,8 +101,10 @@ export interface SentinelOptions {
 }
 
 /**
- * @throws LockConfigurationError unless `duplicate` passes the options on. node-redis 5 has no `duplicate` for Sentinels, and a
- * later release may change it
+ * Reads the options of a client for Sentinels.
+ *
+ * @throws LockConfigurationError if `duplicate` does not pass them on. node-redis 5 has no `duplicate` for Sentinels, and a later release
+ * may change it
  */
 export function sentinelOptions(target: NodeRedisSentinel): SentinelOptions {
   const found = givenOptions(target) as SentinelOptions | undefined;
@@ -109,12 +114,15 @@ export function sentinelOptions(target: NodeRedisSentinel): SentinelOptions {
   );
 }
 
-/** Duplicated for each pattern, because node-redis makes a new class for every client that is not a duplicate. */
+/**
+ * The client that every pattern duplicates. There is only one, because node-redis makes a new class for each client that is no duplicate.
+ */
 let blank: NodeRedis | undefined;
 
 /**
- * Makes a pattern for clients of one server, which have the options that `read` returns when they are made. node-redis itself makes
- * the pattern, because a client for Sentinels or for a cluster makes no client of one server.
+ * Makes a pattern: an object by whose `duplicate` the store makes clients of one server, each with the options that `read` returns at
+ * that moment. It duplicates a client from `createClient`, because a client for Sentinels or for a cluster cannot make a client of one
+ * server.
  *
  * @throws LockConfigurationError if node-redis is not installed, or is part of a bundle
  */

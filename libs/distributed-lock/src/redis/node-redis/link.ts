@@ -36,12 +36,12 @@ export class NodeRedisLink {
     signal?.throwIfAborted();
     signal?.addEventListener('abort', () => this.destroy());
     await this.client.connect();
-    // The connection may have been lost before `onError` was there.
+    // Check here, because the connection may have been lost before the error listener was added.
     if (!this.client.isReady) throw new Error('the connection was closed');
     return this;
   }
 
-  /** Leaves no socket, not even one that is about to connect. */
+  /** Ends the connection. Leaves no socket, not even one that is about to connect. */
   destroy(): void {
     try {
       this.client.destroy();

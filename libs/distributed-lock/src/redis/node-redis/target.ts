@@ -2,7 +2,7 @@
 export interface NodeRedisClient {
   /** Whether the client is subscribed to a channel. Only the clients of a single server have this property. */
   readonly isPubSubActive: boolean;
-  /** Makes the clients that the store uses. */
+  /** Creates a client with the same options. The store makes its own clients by it. */
   duplicate(): unknown;
   /** Ends a client that the store has made. */
   destroy(): void;
@@ -12,7 +12,7 @@ export interface NodeRedisClient {
 export interface NodeRedisSentinel {
   /** The master that the client is connected to. Only the clients for Sentinels have this method. */
   getMasterNode(): unknown;
-  /** Tells the store the options with which the client was made. */
+  /** The store learns by it with which options the client was made. */
   duplicate(): unknown;
 }
 
@@ -20,7 +20,7 @@ export interface NodeRedisSentinel {
 export interface NodeRedisCluster {
   /** A node of the cluster. Only the clients for a cluster have this method. */
   getRandomNode(): unknown;
-  /** Tells the store the options with which the client was made. */
+  /** The store learns by it with which options the client was made. */
   duplicate(): unknown;
 }
 
@@ -66,10 +66,10 @@ export interface NodeRedisOptions {
   };
 }
 
-/** The pattern of the store's clients: a client of the application, or options. */
+/** What the store duplicates to make its own clients: a client of the application, or an object that `patternOf` makes from options. */
 export interface NodeRedisPattern {
   readonly options?: NodeRedisOptions;
-  /** A new client with `options` in the place of its own. */
+  /** Makes a new client, with `options` in preference to those of the pattern. */
   duplicate(options: object): NodeRedis;
 }
 

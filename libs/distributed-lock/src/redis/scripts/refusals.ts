@@ -4,7 +4,7 @@ import { LockStoreError } from '../../port/lock.errors.js';
 import type { RedisClient } from '../client.js';
 import { permitsKey, type RedisKeys } from '../keys.js';
 
-/** Errors of our own scripts, see holders.lua. */
+/** The error texts of our own scripts, as holders.lua has them. */
 const NO_LOCK = 'data of the application';
 const TWINS = 'permits of two names';
 
@@ -17,7 +17,7 @@ interface Lock {
   readonly names: RedisKeys;
 }
 
-/** The server, or one of our scripts, says that a key holds something else. */
+/** Whether the server or one of our scripts refused because a key holds something that is no lock. */
 export function isWrongType(error: unknown): boolean {
   return /\bWRONGTYPE\b/.test(textOf(error));
 }

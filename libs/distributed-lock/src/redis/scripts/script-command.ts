@@ -50,7 +50,7 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
     return this.onReply(reply);
   }
 
-  /** Sends the script itself to a server that does not know it. Explains what else the server has refused. */
+  /** If the server does not know the script (`NOSCRIPT`), sends its text. Rejects with an error that explains any other refusal. */
   override async recover(client: RedisClient, error: unknown): Promise<unknown> {
     const { context, key, kind } = this;
     if (error instanceof Error && error.message.startsWith('NOSCRIPT')) {
@@ -66,7 +66,7 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
 }
 
 interface ScriptTarget {
-  /** The lock that the script is run for, in messages. */
+  /** The key of the lock, for error messages. */
   readonly key: string;
   /** The kind of claim, which decides the channel on which foreign clients are notified of a release. */
   readonly kind: Claim['kind'];
@@ -151,7 +151,7 @@ export class ScriptContext {
   keysOf(key: string, kind: Claim['kind']): WireKeys {
     let keys = this.known[kind].get(key);
     if (!keys) {
-      // A new Map, because the table of one that is cleared keeps all later ones alive (`common/collections.ts`).
+      // Start a new Map instead of clearing this one: V8 keeps the later tables of a cleared Map alive (`common/collections.ts`).
       if (this.known[kind].size === MAX_KNOWN) this.known[kind] = keyMap();
       this.known[kind].set(key, (keys = new WireKeys(this.namesOf(key, kind))));
     }
@@ -179,7 +179,7 @@ function keyMap(): Map<string, WireKeys> {
 export interface Script<Reply> {
   readonly lua: string;
   readonly sha: string;
-  /** Makes the whole reply from a single number, which is the most frequent reply. */
+  /** Expands a reply that is a single number, which most replies are, to the full reply. */
   readonly inFull?: (reply: number) => Reply;
 }
 
@@ -219,14 +219,14 @@ export const inspectScript = script<
 const ALL = [acquireScript, releaseScript, renewScript, renewAllScript, forceScript, inspectScript];
 
 /**
- * Loads the scripts that a server does not know. Commands that follow run them by hash, in the order in which they were
- * sent: a script that is sent once more, in full, would be executed after the commands that followed it.
+ * Loads the scripts that a server does not know on a new connection, so that all commands run them by hash and are executed in the order
+ * in which they were sent. If a command had to send its script again in full, later commands would overtake it.
  *
  * A server that does not allow `SCRIPT` gets a script in full when it replies `NOSCRIPT`.
  */
 export async function loadScripts(client: RedisClient): Promise<void> {
   if (!client.isCluster) return loadInto(client);
-  // A silent node must not delay the others.
+  // Do not wait: one node that does not reply must not delay the others.
   for (const node of client.masters()) inBackground(loadInto(node), () => undefined);
 }
 

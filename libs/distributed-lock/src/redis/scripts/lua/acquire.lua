@@ -59,8 +59,9 @@ options.max_waiting = nil -- The rest may become the note of this waiter, and ma
 --@include lib/waiters.lua
 --@include lib/grant.lua
 
--- A foreign client that is subscribed counts as one more waiter, so that the holder's process starts its hand-off budget. An owner
--- that has reserved only one token makes no local hand-off, so the script does not look for foreign clients.
+-- The reply to an owner that is granted the lock. A subscribed foreign client counts as one more waiter, so that the holder's process
+-- starts its hand-off budget. An owner that has reserved only one token makes no local hand-off, so then the script does not look for
+-- foreign clients.
 local function granted(first, last)
   local foreign_clients = tokens == 1 and 0 or math.min(1, listeners(KEYS[5]))
   return { 1, now, first, last, redis.call('ZCARD', KEYS[2]) + foreign_clients }

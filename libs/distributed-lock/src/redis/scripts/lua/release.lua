@@ -22,7 +22,8 @@ end
 
 local was_holder, receivers, waiting_keys
 if kind == 'lock' then
-  -- Delete before anything else: a Redis that is out of memory allows HDEL, and lets a script that has written once go on writing.
+  -- Delete the owner before any other write: a Redis that is out of memory allows HDEL, and lets a script that has written once go on
+  -- writing.
   was_holder = redis.pcall('HDEL', KEYS[1], owner)
   -- If the key is no hash any more, the owner holds nothing. Any other error is raised again by the second HDEL.
   if type(was_holder) == 'table' then
@@ -78,9 +79,9 @@ local weight, permits, hold, cluster = options.weight, options.permits, options.
 --@include lib/waiters.lua
 --@include lib/grant.lua
 
--- Lowers the counter from the last token that this owner reserved to the last one that it used, unless another grant has taken
--- tokens since. With shared tokens this must include the counter of foreign clients: if each grant moved that by a whole block,
--- tokens would run ahead of the clock.
+-- Gives back the tokens that this owner reserved and did not use: lowers the counter to the last token used, unless another grant has
+-- taken tokens since. With shared tokens Redisson's counter is lowered, too: if each grant moved it by a whole block, tokens would run
+-- ahead of the clock.
 local function give_back_tokens()
   local first, last = string.match(redis.call('GET', KEYS[4]) or '', '^(%d+) (%d+)$')
   if last ~= options.reserved then return end
@@ -100,7 +101,8 @@ if receivers then
 end
 
 if was_holder == 1 and hold then
-  -- The name that placeholderOf in port/lock-store.ts makes.
+  -- For the rest of a minimum hold a placeholder holds the key: an owner id for which no client sends requests. The core makes the same
+  -- id (`placeholderOf` in port/lock-store.ts).
   local placeholder = string.gsub(owner, ':', ':-')
   enter(placeholder, kind, weight, permits, hold, 0, 0)
   at_least(KEYS[4], tonumber(token_keep(hold)))
@@ -116,8 +118,8 @@ if not held_alone then
   if redis.call('HGET', KEYS[3], 'granted') == owner then redis.call('HDEL', KEYS[3], 'granted') end
 end
 
--- If a writer leaves the queue, the readers behind it may join the readers that hold. While a foreign client waits for these to
--- release, they may not: new readers would keep the lock shared for ever.
+-- If a writer leaves the queue, the readers behind it may join the readers that hold. Not while a foreign client waits for those readers
+-- to release: if new readers kept joining, the lock would stay shared for ever.
 if is_free or was_holder == 1 and kind == 'permits' then hand_off(kind, held_alone)
 elseif kind == 'permits' or not foreign_clients_are_next() then grant('', 0) end
 return { was_holder, now }

@@ -88,8 +88,8 @@ local function is_lock()
   return verdict
 end
 
--- True if one more reader may enter. Readers of ours have one entry each in the hash of tokens, so for many readers the
--- script compares the two counts instead of reading all fields.
+-- True if one more reader may enter. With many readers the script does not read all fields to see whether the hash is a lock: it is one
+-- if each field but the mode belongs to a reader of ours, because each of these has one entry in the hash of tokens.
 local function may_read_along()
   local fields = redis.call('HLEN', KEYS[1])
   if fields >= MAX_FIELDS then return false end
@@ -225,7 +225,8 @@ local function enter(owner, kind, weight, permits, lease, first, last)
     return
   end
   if kind == 'shared' then
-    -- Before the other writes, and with GET, which fails if the key has another type: then the script has overwritten nothing.
+    -- Write the reader's own key first, and with GET, which raises an error if that key has another type. So the script stops before it
+    -- has changed anything.
     redis.call('SET', reader_key(owner, 1), 1, 'PX', lease, 'GET')
     redis.call('HSET', KEYS[1], 'mode', 'read', owner, 1)
     -- The lock lasts as long as the longest reader's lease. If it has more left than this lease, look at all readers: until now the

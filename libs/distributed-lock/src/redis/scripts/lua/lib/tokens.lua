@@ -16,8 +16,8 @@ end
 
 local raised_to
 
--- Raises Redisson's counter to the last token of a grant. The counter is lowered only if nobody else can have taken tokens since:
--- by the script that has just raised it, and by a release while the counter is still the last token of that owner's own block.
+-- Sets Redisson's counter to the last token of a grant, which normally raises it. Only two scripts may lower it, because nobody can have
+-- taken tokens since: one that has just raised it, and a release while the counter is still the last token of that owner's own block.
 local function raise_foreign_count(lock, last)
   if not are_shared then return end
   local counted = foreign_count(lock)
