@@ -28,14 +28,14 @@ import { giveBackSoon, releaseAll, SPLIT_MS } from './release.js';
 const FAILED_RECHECK_MS = 50;
 
 /**
- * Acquires as Redlock does, with the nodes' queues in place of polling:
+ * Acquires as Redlock does, except that waiters stand in the queues of the nodes instead of polling:
  *
  * 1. The owner asks all nodes at once.
- * 2. With node leases of a majority it holds. Each lease is valid from the moment of asking, less the clock drift.
- * 3. With fewer, an owner that waits stays in the nodes' queues. Each owner has one ticket for all nodes, so all queues have the
- *    same order, and a release grants the same owner at every node. The first node's notification starts the next attempt.
- * 4. With fewer, an owner that asks once, or that too many nodes refuse for `maxWaiting`, gives back its node leases. If owners
- *    have split the nodes, an owner that asks once tries again after a random pause.
+ * 2. If a majority grants it a node lease, it holds the lock. Each lease is valid from the moment of asking, less the clock drift.
+ * 3. Otherwise an owner that waits stays in the nodes' queues. It has the same ticket at all nodes, so all queues have the same order,
+ *    and a release grants the same owner at every node. The first node that notifies it of a grant starts the next attempt.
+ * 4. An owner without a majority gives back its node leases if it does not wait, or if too many nodes refuse it for `maxWaiting`. If
+ *    several owners have split the nodes, so that none has a majority, an owner that does not wait tries again after a random pause.
  *
  * @throws LockStoreError when fewer than a majority answer; then the owner has left all nodes
  */
@@ -44,14 +44,15 @@ export function acquire(owner: QuorumOwner, request: AcquireRequest): Promise<Ac
   owner.deadline = owner.context.clock.now() + request.waitMs;
   const { leases } = owner;
   const wasHeld = leases.isHeld();
-  // A notification may have begun an attempt before this one's turn. If that was granted, the caller may have downgraded by now:
-  // the nodes would refuse a request for the exclusive lock, and the owner would lose its leases.
+  // A notification may have started an attempt that runs before this one. If that acquired the lock, return its grant and do not ask
+  // again: the caller may have downgraded by now, so the nodes would refuse a request for the exclusive lock, and the owner would lose
+  // its leases.
   return inTurn(owner, async () =>
     leases.isHeld() && !wasHeld ? leases.grant() : attemptUntilClear(owner, request),
   );
 }
 
-/** Asks all nodes again: one node has granted because the holder has released, so the other nodes may grant as well. */
+/** Starts another attempt at all nodes. Called when one node has granted: the holder has released, so the other nodes may grant as well. */
 export function attemptAgain(owner: QuorumOwner): void {
   const { context, name } = owner;
   if (owner.isAttemptDue) return;
@@ -61,7 +62,7 @@ export function attemptAgain(owner: QuorumOwner): void {
     const { request, deadline, leases } = owner;
     if (!request || owner.hasLeft || leases.isHeld()) return;
     const waitMs = Math.max(1, deadline - context.clock.now());
-    // The owner waits already, so even a node that has refused it before, because of `maxWaiting`, has to queue it now.
+    // Ask without `maxWaiting`: this owner waits already, so even a node that refused it because of `maxWaiting` has to queue it now.
     const { maxWaiting: _, ...unlimited } = request;
     const reply = await attemptUntilClear(owner, { ...unlimited, waitMs });
     if (reply.kind === 'granted') context.notify({ ...reply, owner: name });
@@ -78,8 +79,9 @@ async function inTurn<T>(owner: QuorumOwner, step: () => Promise<T>): Promise<T>
 }
 
 /**
- * Called after each attempt. Unless another attempt follows: if the owner holds, newcomers among its node leases count from now on
- * or soon; if it does not, it gives its node leases back.
+ * Called after each attempt and each late reply of a node. Does nothing while another attempt runs or is due. If the owner holds the
+ * lock, node leases that came later (newcomers) count from now on, or after a renewal. If it does not, it gives back the node leases that
+ * it has, because they block other owners.
  */
 function settleLeases(owner: QuorumOwner): void {
   const { attempts, leases, nodes } = owner;
@@ -97,10 +99,11 @@ async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): P
     const sentAt = clock.now();
     const outcomes = await attempt(owner, request);
     const now = clock.now();
-    // A lease of an earlier attempt counts, too, so that a holder keeps its lock while some nodes do not answer.
+    // Node leases of earlier attempts count as well, so that a holder keeps its lock while some nodes do not answer.
     const valid = owner.nodes.filter(({ lease }) => lease && lease.validUntil > now);
     const mayRetry = request.waitMs === 0 && now - startedAt < nodeTimeoutMs;
-    // Also counts grants that arrived after their leases had ended, so that the caller learns that its lease is too short.
+    // In the last attempt, also count node leases that had ended before the reply came. The caller then gets a grant that has expired,
+    // and so learns that its lease is too short.
     const late = mayRetry ? [] : grantedBy(owner, outcomes);
     const granted = valid.length >= majority ? valid : late;
     if (granted.length >= majority) {
@@ -112,7 +115,8 @@ async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): P
     if (mayWait && replies.length >= majority) return queuedReply(replies, owner.ticket, majority);
     const released = releaseAll(owner, request);
     if (replies.length < majority) throw noMajorityError(nodes, outcomes, request.key);
-    // Several owners have split the nodes, or this one does not wait and its grants came too late to be valid.
+    // Some nodes have granted, but no majority names one holder. Either several owners have split the nodes, or this owner does not wait
+    // and the grants to it arrived too late to be valid.
     const isSplit = count(replies, 'granted') > 0 && !holderOf(replies, majority);
     if (!isSplit || !mayRetry) return busyReply(replies, majority);
     await Promise.all([released, owner.pauses.wait(clock.now() - sentAt + randomMs(chance, SPLIT_MS))]);
@@ -127,7 +131,7 @@ function grantedBy({ nodes }: QuorumOwner, outcomes: Outcomes<AcquireReply>): re
   });
 }
 
-/** Asks all nodes at once. Waits until the answers decide who holds. */
+/** Asks all nodes at once. Waits until the replies that are there decide whether the owner has a majority. */
 async function attempt(owner: QuorumOwner, request: AcquireRequest): Promise<Outcomes<AcquireReply>> {
   const { context } = owner;
   const { majority, nodes } = context;
@@ -138,7 +142,7 @@ async function attempt(owner: QuorumOwner, request: AcquireRequest): Promise<Out
   const wasHeld = owner.leases.isHeld();
   const outcomes = await gather(asked, (so) => {
     if (haveAnswered(context, so)) return true;
-    // A holder waits for all nodes, because only together do they decide whether its grant is still the same.
+    // An owner that holds already waits for all nodes, because only all replies together show whether its grant is still the same.
     if (wasHeld) return false;
     const replies = answersOf(so);
     const granted = count(replies, 'granted');
@@ -149,7 +153,7 @@ async function attempt(owner: QuorumOwner, request: AcquireRequest): Promise<Out
   return outcomes;
 }
 
-/** Asks one node, whose reply may come after the attempt that asked for it. */
+/** Asks one node. Its reply may come after the attempt has ended; a node lease in it is then counted or given back. */
 async function askNode(owner: QuorumOwner, node: NodeOwner, request: AcquireRequest): Promise<AcquireReply> {
   const reply = await node.acquire(request);
   settleLeases(owner);
@@ -157,8 +161,8 @@ async function askNode(owner: QuorumOwner, node: NodeOwner, request: AcquireRequ
 }
 
 /**
- * Keeps the present grant if a majority has leases of it, also from earlier attempts. Otherwise the owner holds under a token
- * that a majority has reserved.
+ * Returns the present grant if a majority of the node leases belongs to it, those of earlier attempts included. Otherwise makes a new
+ * grant, with a token that a majority of the nodes has reserved.
  */
 async function hold(
   owner: QuorumOwner,
@@ -170,7 +174,8 @@ async function hold(
   const token = leases.nextToken(granted);
   const validUntil = leases.validUntil(granted);
   if (!leases.isConfirmedBy(granted) && !leases.hold(granted, token, tokens)) {
-    // The nodes' counters are further apart than the spare tokens, so the nodes that are behind reserve up to the largest token.
+    // The token counters of the nodes differ by more than the spare tokens. Ask once more, so that the nodes that are behind reserve up
+    // to the largest token.
     const asked = granted.map((node) => {
       const further = token - (node.lease?.token ?? token);
       return node.acquire({ ...request, ticket, tokens: tokens + further });
@@ -179,7 +184,8 @@ async function hold(
     if (owner.hasLeft) throw ownerHasLeftError(key);
     if (!leases.hold(granted, token, tokens)) {
       inBackground(releaseAll(owner, request), () => undefined);
-      // The second round came too late for the leases of the first. The caller learns that its lease is too short.
+      // The second round took so long that the node leases of the first have ended. Return a grant that has expired, so that the caller
+      // learns that its lease is too short.
       if (validUntil <= context.clock.now()) {
         return { kind: 'granted', token, lastToken: token, validUntil, waiting: 0, confirmed: true };
       }
@@ -189,13 +195,16 @@ async function hold(
   return leases.grant();
 }
 
-/** The holder that a majority of nodes names. With fewer, owners have split the nodes. */
+/** The holder that a majority of the nodes names; `undefined` if there is none, because several owners have split the nodes. */
 function holderOf(replies: readonly AcquireReply[], majority: number): string | undefined {
   const named = holdersIn(replies);
   return named.find((owner) => named.filter((other) => other === owner).length >= majority);
 }
 
-/** The reply that the key is busy. The key is free again as soon as enough of the refusing nodes are free for a majority. */
+/**
+ * Makes the reply that the key is busy. `remainingMs` is the time until so many of the refusing nodes are free that this owner could get
+ * a majority.
+ */
 function busyReply(replies: readonly AcquireReply[], majority: number): Busy {
   const refusals = replies.filter((reply) => reply.kind !== 'granted');
   const remaining = refusals.map((reply) => reply.remainingMs).toSorted((a, b) => a - b);
@@ -212,7 +221,7 @@ function queuedReply(replies: readonly AcquireReply[], ticket: number, majority:
   return { kind: 'queued', ticket, holder, remainingMs, recheckAfterMs, ...counted };
 }
 
-/** How many others wait: the largest number that a majority of the nodes reaches. */
+/** How many others wait: the largest number such that each node of some majority reports at least as many. */
 function waitingIn(refusals: readonly (Busy | Queued)[], majority: number): Pick<Busy, 'waiting'> {
   const counts = refusals.flatMap(({ waiting }) => (waiting === undefined ? [] : [waiting]));
   if (counts.length === 0) return {};
@@ -226,16 +235,17 @@ function holdersIn(replies: readonly AcquireReply[]): string[] {
 }
 
 /**
- * How long after a newcomer (a node lease that comes while the lock is held) the leases of a lock are renewed, so that the newcomer
- * counts. Most locks are released before that, and so cost no renewal. Until it counts, the lock does not survive the failure of a
- * node of its first majority.
+ * A newcomer (a node lease that comes while the lock is held) counts only after a renewal, which follows after this many ms. Most locks
+ * are released before that, and so cost no renewal. Until the newcomer counts, the lock does not survive the failure of a node of its
+ * first majority.
  */
 const CONFIRM_MS = 100;
 
 /**
- * Renews all node leases, and counts the newcomers among them if a majority of the others is renewed.
+ * Renews all node leases. If a majority of those that count is renewed, the newcomers (node leases that came while the lock was held)
+ * count from now on, too.
  *
- * @returns one outcome for each node, `undefined` for those whose lease does not count
+ * @returns one outcome for each node, `undefined` for those whose lease did not count
  */
 async function renewNodes(owner: QuorumOwner, renewal: Renewal): Promise<Outcomes<RenewalReply>> {
   const { leases, context } = owner;
@@ -256,12 +266,12 @@ async function renewNodes(owner: QuorumOwner, renewal: Renewal): Promise<Outcome
 }
 
 /**
- * Renews soon so that newcomers (node leases that came while the lock was held) count, because the next renewal may be 10 s away.
- * It renews the node leases to their usual length: a renewal to less could undo one that is under way. So a lease that nobody
- * renews after this may block the key for `CONFIRM_MS` more.
+ * Schedules a renewal in `CONFIRM_MS` if there are newcomers (node leases that came while the lock was held), so that they count. The
+ * next renewal of the watchdog may be 10 s away. It renews the node leases to their usual length, because a shorter one could undo a
+ * renewal that is in flight. If nobody renews them after that, they may block the key for `CONFIRM_MS` more.
  *
- * While another renewal is under way, this one waits for its outcome. With a later renewal in flight, the answer to an earlier one
- * no longer prolongs a node lease, so an `extend` would resolve and leave the old end.
+ * If another renewal is in flight, this one waits for its outcome. Otherwise the reply to the earlier renewal would no longer prolong the
+ * node leases, and an `extend` would resolve without having extended the lock.
  */
 function confirmSoon(owner: QuorumOwner): void {
   const { context, leases } = owner;
@@ -286,7 +296,7 @@ export async function renew(owner: QuorumOwner, renewal: Renewal): Promise<Renew
   owner.request = { ...request, claim, leaseMs };
   const outcomes = await renewNodes(owner, renewal);
   if (!leases.isHeld(token)) {
-    // Under another token the owner has a newer grant, of which this renewal says nothing.
+    // If the owner holds under another token, that is a newer grant, which this renewal does not concern. So leave it alone.
     if (!leases.isHeld()) leases.drop();
     return { kind: 'lost' };
   }
@@ -298,7 +308,7 @@ export async function renew(owner: QuorumOwner, renewal: Renewal): Promise<Renew
   return { kind: 'renewed', validUntil, waiting };
 }
 
-/** Asks one more node for its node lease while the lock is held, so that the lock survives the failure of another node. */
+/** Asks a node without a node lease of this owner for one while the lock is held, so that the lock survives the failure of another node. */
 export function invite(owner: QuorumOwner, node: NodeOwner): void {
   const request: AcquireRequest = { ...(owner.request as AcquireRequest), waitMs: 0, tokens: 1 };
   askNode(owner, node, request).catch(() => undefined);

@@ -15,12 +15,12 @@ export interface QuorumContext {
   minToken: number;
   nextAttempt(): number;
   /**
-   * Makes the ticket that an owner presents at all nodes, so that their queues have the same order. If the clocks of processes
-   * differ, the order is less fair.
+   * Makes a ticket, a time that the owner presents at all nodes so that their queues have the same order. If the clocks of processes
+   * differ, a process whose clock is slow is served too early.
    */
   nextTicket(): number;
   notify(notification: Notification): void;
-  /** Runs work whose outcome no caller awaits. `close` waits for its end. */
+  /** Takes over work whose outcome no caller awaits. `close` waits until all of it has ended. */
   inBackground(work: Promise<unknown>): void;
 }
 
@@ -70,7 +70,7 @@ export class QuorumNode {
     private readonly onState: (state: QuorumNodeState) => void,
   ) {}
 
-  /** Settles as the command does, and records whether the node has answered. */
+  /** Settles as the command does, and records in `isDown` whether the node has answered. */
   async watch<T>(command: Promise<T>): Promise<T> {
     try {
       const reply = await command;
@@ -78,7 +78,7 @@ export class QuorumNode {
       this.isDown = false;
       return reply;
     } catch (error) {
-      // A refusal concerns one key only, and shows that the node answers.
+      // A refusal is an answer, and concerns one key only, so it does not count as a failure of the node.
       if (error instanceof LockStoreError && error.reason !== 'refused') {
         if (!this.isDown) this.onState({ node: this.number, isUp: false, error });
         this.isDown = true;
@@ -97,9 +97,9 @@ export function majorityOf(nodes: number): number {
 }
 
 /**
- * Collects outcomes until `isEnough` accepts them, or all are there. Never rejects.
+ * Collects outcomes until `isEnough` returns true for those collected so far, or until all are there. Never rejects.
  *
- * @param timeout after which `isEnough` is asked once more, with `isLate`; by default never
+ * @param timeout calls `isEnough` one more time after this, with `isLate`; by default never
  */
 export function gather<T>(
   asked: readonly Promise<T>[],
@@ -165,8 +165,8 @@ export function noMajorityError(
 }
 
 /**
- * A quorum has no permits. Three nodes with two permits each have six, and an owner needs one at two nodes: three owners could hold
- * where two may.
+ * A quorum cannot offer permits: an owner needs one permit at two of three nodes. If each node has two permits, there are six in all, so
+ * three owners could hold where only two may.
  */
 export function noPermitsError(key: string): LockStoreError {
   const message = `A quorum cannot count permits: a majority of its nodes would let more in than there are. Take permits of "${key}" from a single store.`;
@@ -182,7 +182,7 @@ export function tokensTooFarApartError(key: string): LockStoreError {
   return new LockStoreError(message, key, 'unready');
 }
 
-/** The reason of the error for the caller. If even one node may have executed the request, the outcome is unknown. */
+/** Chooses the reason of the error for the caller. If even one node may have executed the request, the outcome is unknown. */
 function reasonOf(errors: readonly unknown[]): LockStoreError['reason'] {
   const reasons = errors.map((error) => (error instanceof LockStoreError ? error.reason : 'refused'));
   if (reasons.every((reason) => reason === 'refused')) return 'refused';

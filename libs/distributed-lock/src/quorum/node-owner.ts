@@ -14,10 +14,10 @@ import { leaseValidity } from '../port/timing.js';
 import { ownerHasLeftError, type QuorumContext, type QuorumNode, reachedBy } from './context.js';
 
 /**
- * One owner at one node: in its queue, or with a node lease.
+ * One owner at one node: it waits in the node's queue, or has a node lease.
  *
- * Each attempt at the node has an id of its own, from its first acquire to its release. The node's store repeats the release until
- * no acquire of that id can be executed any more, so a late reply to an earlier id can be ignored.
+ * Each attempt at the node has an id of its own, from its first acquire to its release. The node's store repeats the release until no
+ * acquire of that id can be executed any more, so a late reply to an earlier id can be ignored.
  */
 export class NodeOwner {
   /** The node lease as the node's last answer describes it; `undefined` if the node has granted none. */
@@ -73,8 +73,8 @@ export class NodeOwner {
       const waiting = isAnswered ? reply.waiting : lease.waiting;
       if (reply?.kind === 'lost') this.lease = undefined;
       else if (isAnswered && isLatest) this.lease = { ...lease, validUntil, waiting };
-      // An unanswered renewal may or may not have been executed, and a later one may have been executed after an answered one. In
-      // both cases the earlier end counts.
+      // One of two cases. This renewal got no reply, so the node may or may not have executed it. Or a later renewal has been sent since,
+      // and the node may have executed that one last. Either way trust only the earlier of the two ends.
       else this.lease = { ...lease, validUntil: Math.min(lease.validUntil, validUntil), waiting };
     }
     if (reply?.kind === 'unknown') throw reply.error;
@@ -99,12 +99,12 @@ export class NodeOwner {
 /** The fields that the release of a node lease copies from the request of the core, be it a release or an acquire. */
 export type NodeRelease = Pick<ReleaseRequest, 'key' | 'claim' | 'leaseMs' | 'holdUntil'>;
 
-/** Runs one step after the other. A step that fails does not keep back the next one. */
+/** Runs one step after the other. If a step fails, the next one runs nevertheless. */
 class OwnerQueue {
   private last: Promise<unknown> = Promise.resolve();
   private count = 0;
 
-  /** No step runs or waits. */
+  /** Whether no step runs or waits to run. */
   get isIdle(): boolean {
     return this.count === 0;
   }
@@ -125,19 +125,19 @@ class OwnerQueue {
 export class QuorumOwner {
   readonly nodes: readonly NodeOwner[];
   readonly leases: NodeLeases;
-  /** One attempt at a time, so that each counts the node leases that the one before has left. */
+  /** Runs one attempt at a time, so that each starts from the node leases that the attempt before has left. */
   readonly attempts = new OwnerQueue();
   readonly pauses: Delays;
-  /** The last request of the core. */
+  /** The latest acquire request of the core, with claim and lease as the latest renewal has changed them. */
   request: AcquireRequest | undefined;
   /** Until when the most patient caller waits. */
   deadline = 0;
   /** One ticket for all nodes, so that their queues have the same order. */
   ticket = 0;
   hasLeft = false;
-  /** A notification has requested an attempt that has not begun yet. */
+  /** True from a notification that requests another attempt until that attempt begins. */
   isAttemptDue = false;
-  /** Renewals that have no majority of answers yet. */
+  /** How many renewals are in flight that no majority has answered yet. */
   renewalsUnderWay = 0;
   cancelGivingBack: (() => void) | undefined;
   cancelConfirming: (() => void) | undefined;
@@ -154,12 +154,12 @@ export class QuorumOwner {
     this.leases = new NodeLeases(this.nodes, context);
   }
 
-  /** No node knows it, and no attempt is under way. */
+  /** True if no node knows this owner and no attempt is under way. The store then forgets the owner. */
   get isIdle(): boolean {
     return this.attempts.isIdle && this.nodes.every(({ isOpen }) => !isOpen);
   }
 
-  /** Called when the caller has left. No attempt follows, and no timer is left. */
+  /** Called when the owner is released. Cancels its timers and pauses, and stops further attempts. */
   leave(): void {
     this.hasLeft = true;
     this.cancelGivingBack?.();
@@ -193,12 +193,12 @@ class NodeLeases {
     return this.held?.token === token && this.isMajority(this.counted());
   }
 
-  /** Whether the owner holds already, under the same grant, by the leases of these nodes. */
+  /** Whether the owner holds already, and the leases of these nodes that belong to its present grant are a majority. */
   isConfirmedBy(granted: readonly NodeOwner[]): boolean {
     return this.isMajority(granted.filter((node) => this.counts(node)));
   }
 
-  /** The largest of the nodes' first tokens, or one more than the largest token that this process knows to be used. */
+  /** Returns the token for a new grant: the largest of the nodes' first tokens, or one more than the largest token known to be used. */
   nextToken(granted: readonly NodeOwner[]): number {
     return Math.max(this.context.minToken + 1, maxOf(leasesOf(granted).map((lease) => lease.token)));
   }
@@ -206,10 +206,10 @@ class NodeLeases {
   /**
    * Makes the owner the holder, under this token, if a majority has reserved it.
    *
-   * The majority of the next grant shares a node with this one. The shared node's next token is larger than all that it has
-   * reserved, so the token of the next grant is larger, too (docs/decisions/0010).
+   * The majority of the next grant shares a node with this one. The shared node's next token is larger than all that it has reserved, so
+   * the token of the next grant is larger, too (docs/decisions/0010).
    *
-   * @param token of `nextToken`. A second round must ask for the same one, because other keys may have used larger ones by then
+   * @param token from `nextToken`. A second round must pass the token of the first, because `nextToken` may return a larger one by then
    * @returns whether a majority has reserved it
    */
   hold(granted: readonly NodeOwner[], token: number, tokens: number): boolean {
@@ -225,9 +225,9 @@ class NodeLeases {
   }
 
   /**
-   * Counts each node lease that came while the lock was held, if its token proves that its node granted nobody else a lock since.
-   * Every later grant has a larger token than those that a majority has reserved for this one. The nodes of that grant have
-   * reserved its token, so any lease that they give after it has a token that is larger still.
+   * Counts each newcomer (a node lease that came while the lock was held) whose token proves that its node granted nobody else the lock
+   * since this grant: the token is one of those that a majority has reserved for this grant. A later grant to somebody else has a larger
+   * token. Its nodes have reserved that one, so every lease that they give afterwards has a still larger token.
    */
   join(): void {
     for (const [node, token] of this.newcomers()) {
@@ -236,8 +236,9 @@ class NodeLeases {
   }
 
   /**
-   * The node leases that came while the lock was held and do not count yet. Before they came, a release by force may have freed the
-   * other nodes, and another owner may have held the lock. If they counted at once, this owner would never learn of that loss.
+   * Returns the newcomers: node leases that came while the lock was held and do not count yet. Before they came, a release by force may
+   * have freed the other nodes, and another owner may have held the lock. If they counted at once, this owner would never learn of that
+   * loss.
    *
    * @returns the nodes, with the token that each gave
    */
@@ -245,7 +246,10 @@ class NodeLeases {
     return tokensOf(this.nodes.filter((node) => !this.counts(node)));
   }
 
-  /** Counts newcomers. Call it when a majority of the counted leases was renewed after the newcomers had come. */
+  /**
+   * Makes these newcomers (node leases that came while the lock was held) count. Call it only if a majority of the leases that counted
+   * before was renewed after they had come: that shows that the owner never lost the lock.
+   */
   confirm(newcomers: ReadonlyMap<NodeOwner, number>): void {
     for (const [node, token] of newcomers) this.held?.nodes.set(node, token);
   }
@@ -310,16 +314,16 @@ function leasesOf(nodes: readonly NodeOwner[]): Grant[] {
 }
 
 /**
- * The number of an attempt is made of three counts, each with this many digits: the quorum's client, the owner (which may have more
- * digits) and the attempt. Attempts are counted from 0 again after a billion. By then no message of the earlier attempt with the
- * same number is under way.
+ * The id of an attempt ends in three counts, each with this many digits: the client of the quorum, the owner (with more digits, if it
+ * needs them) and the attempt. After a billion attempts the last count starts again from 0. By then no message of the earlier attempt
+ * with the same number is in flight.
  */
 const DIGITS = { client: 4, count: 7, attempt: 9 };
 const ATTEMPT = new RegExp(`:(-?)((\\d{${DIGITS.client}})(\\d{${DIGITS.count},}))\\d{${DIGITS.attempt}}$`);
 
 /**
- * Makes the id of this client of the quorum, for messages, `inspect` and holder entries only. Two clients may get the same one:
- * that does no harm, because the id of an attempt at a node begins with the id of the node's own client.
+ * Makes the id of this client of the quorum, which people read in messages and `inspect`, and holder entries use. If two clients get the
+ * same id, no lock is in danger, because the id of an attempt at a node begins with the id of the node's own client.
  */
 export function newQuorumId(chance: Chance): string {
   const smallest = 10 ** (DIGITS.client - 1);
@@ -327,22 +331,22 @@ export function newQuorumId(chance: Chance): string {
 }
 
 /**
- * The id of an owner's attempt at one node. It begins with the id of the node's own client, which receives its
- * notifications. The number names the owner, so that it can be recognised at every node, and the attempt, so that a late
- * command of an earlier attempt cannot touch a later one.
+ * Makes the id of an owner's attempt at one node. It begins with the id of the node's own client, so that this client receives the
+ * notifications. The number after that names the owner, so that all nodes name the same one, and the attempt, so that a late command of
+ * an earlier attempt does not affect a later one.
  */
 function attemptId(node: LockStore, owner: string, attempt: number): string {
   const number = String(attempt % 10 ** DIGITS.attempt).padStart(DIGITS.attempt, '0');
   return `${node.clientId}:${ownerNumberOf(owner)}${number}`;
 }
 
-/** The owner to which this attempt belongs. A foreign client keeps its own name. */
+/** Returns the owner id to which this attempt belongs. The id of a foreign client is returned as it is. */
 export function ownerOf(attempt: string): string {
   const [, keeper, , client, count] = ATTEMPT.exec(attempt) ?? [];
   return client === undefined ? attempt : `quorum-${client}:${keeper}${BigInt(count ?? 0)}`;
 }
 
-/** The same number for an owner and for all its attempts. */
+/** Returns the part of an id that names the owner. It is the same in the id of the owner and in those of all its attempts. */
 export function ownerNumberOf(owner: string): string {
   const [client = '', count = ''] = owner.slice(owner.indexOf('-') + 1).split(':');
   return client + count.padStart(DIGITS.count, '0');

@@ -34,10 +34,10 @@ import { type NodeOwner, type NodeRelease, ownerOf, type QuorumOwner } from './n
 export const SPLIT_MS = { least: 10, spread: 30 };
 
 /**
- * Releases at all nodes. Resolves as soon as it is certain that a majority does not have the owner. The stores of nodes that are
- * down go on repeating the release.
+ * Releases at all nodes. Resolves as soon as it is certain that no majority of the nodes still has this owner. The stores of nodes that
+ * are down go on repeating the release.
  *
- * @throws LockStoreError when a majority cannot be had until the lease is over
+ * @throws LockStoreError when fewer than a majority of the nodes have answered until the lease is over
  */
 export async function releaseAtNodes(owner: QuorumOwner, request: ReleaseRequest): Promise<ReleaseReply> {
   const { nodes, majority } = owner.context;
@@ -60,7 +60,8 @@ export async function forceRelease(
   const replies = await askNodes(context, key, async (node) => {
     const store = storeThatCan(node, 'force');
     if (!owners) return store.forceRelease(key, force);
-    // The id of an attempt is never used again, so a node takes nothing from an owner that gets the lock after this reading.
+    // Read the ids of the holders' attempts, and take the lock from these ids only. No id is used twice, so an owner that gets the lock
+    // after the reading keeps it.
     return store.forceRelease(key, { ...force, owners: await attemptsAt(store, key, owners) });
   });
   const isOfMajority = (wanted: ForceReply): boolean =>
@@ -83,14 +84,14 @@ export async function announceTakeover(
   return replies.includes('announced') ? 'announced' : 'nobody to tell';
 }
 
-/** @returns the ids under which the node knows these holders */
+/** Reads the ids of the attempts by which these owners hold the key at this node. */
 async function attemptsAt(store: LockStore, key: string, owners: readonly string[]): Promise<string[]> {
   const named = new Set(owners);
   const snapshot = await store.inspect(key);
   return snapshot?.holders.filter((attempt) => named.has(ownerOf(attempt))) ?? [];
 }
 
-/** Releases at all nodes. @param needed how many answers are enough when `nodeTimeoutMs` is over */
+/** Releases at all nodes. @param needed after `nodeTimeoutMs`, stop waiting as soon as this many have answered */
 export function releaseAll(
   owner: QuorumOwner,
   request: NodeRelease,
@@ -118,7 +119,7 @@ function releaseNode(
 }
 
 /**
- * If the owner has node leases of less than a majority, gives them back after a short pause, because they block other owners. It
+ * After a short pause, gives back the node leases of an owner that has less than a majority, because they block other owners. The owner
  * keeps its ticket.
  */
 export function giveBackSoon(owner: QuorumOwner): void {
@@ -168,7 +169,10 @@ export async function list(context: QuorumContext, { prefix, limit, cursor }: Li
 /** The cursor of the next page of a node; `undefined`: its first page; `null`: it has no further one; `false`: it did not answer. */
 type Place = string | undefined | null | false;
 
-/** A node without a further page counts as answered. A node that did not answer for an earlier page counts as failed. */
+/**
+ * Gets one page from a node. A node that has no further page counts as answered, and one that did not answer for an earlier page as
+ * failed.
+ */
 async function pageAt(
   node: QuorumNode,
   place: Place,
@@ -188,7 +192,7 @@ function placesIn(cursor: string | undefined, nodes: number): readonly Place[] {
     const places: unknown = JSON.parse(cursor);
     if (Array.isArray(places) && places.length === nodes && places.every(isPlace)) return places as Place[];
   } catch {
-    // No cursor of ours.
+    // No JSON, so it is not a cursor of a quorum. The error follows.
   }
   throw new LockConfigurationError(
     `cursor must be the cursor of a page of this quorum of ${nodes} nodes. Begin again without one.`,
@@ -206,7 +210,7 @@ export async function inspect(context: QuorumContext, key: string): Promise<Lock
   const snapshots = told.filter((snapshot) => snapshot !== null);
   const heldBy = (owner: string): LockSnapshot[] =>
     snapshots.filter(({ holders }) => holders.map(ownerOf).includes(owner));
-  // The longest queue is the most complete one. An owner with a node lease is missing from the queue of that node.
+  // An owner with a node lease is not in the queue of that node, so the longest queue is the most complete one. Take its order.
   const byQueue = snapshots.toSorted((a, b) => b.pending.length - a.pending.length);
   const ids = [...byQueue.flatMap(({ pending }) => pending), ...byQueue.flatMap(({ holders }) => holders)];
   const owners = [...new Set(ids.map(ownerOf))];

@@ -53,7 +53,7 @@ export function quorumStore(
   checkQuorumOptions(options);
   const listener = new AsyncResource('nestjs-distributed-lock.onNode');
   const tell = (state: QuorumNodeState) => listener.runInAsyncScope(() => options.onNode?.(state));
-  // A listener that throws must not hurt a lock.
+  // Ignore what the application's listener throws, because it would fail the request of a lock.
   const onNode = (state: QuorumNodeState) =>
     inBackground(
       promiseOf(() => tell(state)),
@@ -68,7 +68,7 @@ class QuorumStore implements LockStore {
   readonly commandTimeoutMs: number;
   readonly notifications$ = new Subject<Notification>();
   private readonly context: QuorumContext;
-  /** Owners by the number that the ids of their attempts have in common. */
+  /** The owners, by the part of their id that the ids of all their attempts contain (`ownerNumberOf`). */
   private readonly owners = new Map<string, QuorumOwner>();
   private readonly background = new Set<Promise<unknown>>();
   private isClosed = false;
@@ -87,8 +87,8 @@ class QuorumStore implements LockStore {
     };
     const nodes = openAll(factories, context).map((store, i) => new QuorumNode(store, i + 1, onState));
     const nodeTimeoutMs = maxOf(nodes.map(({ store }) => store.commandTimeoutMs));
-    // An acquire that does not wait may begin its last attempt when the time of one node is nearly over, and that attempt takes as
-    // long again.
+    // An acquire that does not wait may try twice: it may begin its last attempt just before the time of one node is over, and that
+    // attempt takes as long again.
     this.commandTimeoutMs = 2 * nodeTimeoutMs;
     let attempts = 0;
     this.context = {
@@ -140,7 +140,7 @@ class QuorumStore implements LockStore {
     return inspect(this.context, key);
   }
 
-  /** Tells all nodes who this client is. @throws the error of a node when none has taken it */
+  /** Publishes the name of this process at all nodes. @throws the error of a node when none has stored it */
   async publishHolderEntry(entry: HolderEntry): Promise<void> {
     const told = await Promise.allSettled(
       this.stores.map(async (store) => store.publishHolderEntry?.(entry)),
@@ -149,7 +149,7 @@ class QuorumStore implements LockStore {
     if (failed && told.every(({ status }) => status === 'rejected')) throw failed.reason;
   }
 
-  /** The holder entry of each client that any of the nodes has. */
+  /** Reads the holder entry of each client, from whichever node has one. */
   async readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
     const told = await Promise.allSettled(
       this.stores.map(async (store) => store.readHolderEntries?.(clientIds)),
