@@ -71,7 +71,7 @@ class FaultyClient implements LockStore {
   readonly notifications$ = new Subject<Notification>();
   /** By owner: until when an acquire request that has no reply may still be executed. */
   private readonly lateNotAfter = new Map<string, number>();
-  /** By owner: the number of the last execution of an acquire request. All executions of this client are numbered together. */
+  /** By owner: the number of the last execution of an acquire request. One counter numbers the executions of all owners of this client. */
   private readonly acquires = new Map<string, number>();
   private executions = 0;
   private readonly cancels = new Set<() => void>();
@@ -90,8 +90,8 @@ class FaultyClient implements LockStore {
   }
 
   /**
-   * Does not execute an acquire request after its deadline. Remembers the deadline until there is a reply, because the request may
-   * still be executed.
+   * Sends an acquire request, which is not executed after its deadline. Remembers the deadline until a reply comes, because a release
+   * must not settle while the request may still be executed.
    */
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const sentAt = this.clock.now();

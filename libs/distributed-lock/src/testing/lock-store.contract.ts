@@ -31,7 +31,7 @@ const groups = {
 } satisfies Readonly<Record<string, ContractGroup>>;
 
 type Groups = typeof groups;
-/** The name of a case, which is also the name of its test. */
+/** The name of a case of the contract. */
 export type ContractCaseName = { [Group in keyof Groups]: keyof Groups[Group] }[keyof Groups];
 
 /**
@@ -106,7 +106,7 @@ async function withStage(backEnd: StoreUnderTest, check: (stage: Stage) => Promi
   }
 }
 
-/** Refuses a deviation whose name is not that of a case: it would look as if it were declared, while the case runs. */
+/** Throws for a deviation that names no case: a misspelt one would look declared while its case still runs. */
 export function checkClaims(deviations: ContractDeviations): void {
   const claims = Object.values<ContractGroup>(groups).flatMap((cases) => Object.keys(cases));
   const known = [...Object.keys(CAPABILITIES), ...claims];

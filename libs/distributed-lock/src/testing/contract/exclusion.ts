@@ -51,7 +51,7 @@ export const exclusion = {
   'a grant is valid no longer than its lease, counted from the call': async (stage) => {
     const client = stage.client();
     let calls = 0;
-    // On a busy machine the client may send the request some time after the call, and it counts from the sending. Then try again.
+    // On a busy machine the client may send the request some time after the call, and the lease starts only then. So try several times.
     await stage.eventually('a grant ends before its lease, counted from the call', async () => {
       const holder = stage.owner({ client, key: `${stage.key}:${++calls}` });
       const before = stage.clock.now();

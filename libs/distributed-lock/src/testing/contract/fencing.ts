@@ -53,7 +53,8 @@ export const fencing = {
     await first.release(used);
     await second.acquire({ tokens: 5 });
     assert.ok(second.grant.token > used);
-    // Repeat the release. The store must not take back tokens that the next holder uses by now, even if the last numbers are equal.
+    // Repeat the release. It must not make the store take back tokens that the second owner uses by now, even though the last token of
+    // both grants may be the same.
     await first.release(used);
     await second.release();
     await third.acquire();

@@ -68,7 +68,7 @@ export const permits = {
 
   'a renewal keeps all of a weight': async (stage) => {
     const [holder, other] = stage.owners(2);
-    // On a busy machine the renewal may be sent after the first lease has ended. Then try again.
+    // On a busy machine the renewal may be sent only after the first lease has ended. So try several times.
     await stage.eventually('a renewal within the first lease succeeds', async () => {
       const grant = await holder.acquire({ ...of(3, 3), leaseMs: stage.shortLeaseMs });
       return (await holder.renew({ leaseMs: 20_000, grant })).kind === 'renewed';

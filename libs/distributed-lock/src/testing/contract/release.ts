@@ -32,7 +32,7 @@ export const release = {
 
   'a minimum hold outlives the lease': async (stage) => {
     const holder = stage.owner();
-    // On a busy machine the release may be sent after the lease has ended. Then try again.
+    // On a busy machine the release may be sent only after the lease has ended. So try several times.
     await stage.eventually('a release within the lease succeeds', async () => {
       await holder.acquire({ leaseMs: stage.shortLeaseMs });
       return (await holder.release(undefined, stage.clock.now() + 20_000)) === 'released';

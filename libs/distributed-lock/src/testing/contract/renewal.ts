@@ -5,7 +5,7 @@ import type { ContractGroup } from './stage.js';
 export const renewal = {
   'a renewed lock outlives its first lease': async (stage) => {
     const holder = stage.owner();
-    // On a busy machine the renewal may be sent after the first lease has ended. Then try again.
+    // On a busy machine the renewal may be sent only after the first lease has ended. So try several times.
     await stage.eventually('a renewal within the first lease succeeds', async () => {
       const grant = await holder.acquire({ leaseMs: stage.shortLeaseMs });
       const before = stage.clock.now();

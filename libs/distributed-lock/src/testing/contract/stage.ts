@@ -108,7 +108,7 @@ export interface StoreUnderTest {
   readonly timeScale?: number;
 }
 
-/** One test of a store. `needs` names the optional ability without which it cannot run. */
+/** One test of a store. `needs` names an optional capability; for a store without it the case does not run. */
 interface ContractCase {
   (stage: Stage): Promise<void>;
   readonly needs?: StoreCapability;
@@ -120,7 +120,7 @@ interface ContractCase {
  */
 export type ContractGroup = Readonly<Record<string, ContractCase>>;
 
-/** Marks the cases as ones for stores that have the capability. */
+/** Returns the cases, marked so that they run only for stores with this capability. */
 export function needing<Cases extends ContractGroup>(needs: StoreCapability, cases: Cases): Cases {
   for (const check of Object.values(cases)) Object.assign(check, { needs });
   return cases;

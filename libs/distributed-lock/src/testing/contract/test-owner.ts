@@ -61,8 +61,8 @@ export class TestOwner {
   }
 
   /**
-   * Sends the request again while the store is unreachable, as the core does: a new client may take longer to connect than its requests
-   * wait.
+   * Sends the request. Repeats it while the store is unreachable, as the core does, because a new client may need longer to connect than
+   * one request waits.
    */
   private async send(request: AcquireRequest): Promise<AcquireReply> {
     let reply: AcquireReply | undefined;
@@ -119,7 +119,7 @@ export class TestOwner {
     assert.equal((await this.renew(options)).kind, 'lost');
   }
 
-  /** Gives this holder a short lease, which nothing renews. Waiters must be in the queue before. */
+  /** Renews one last time, to a short lease that will expire. Call it only after the waiters have joined the queue. */
   async stopsRenewing(): Promise<void> {
     await this.expectRenewed({ leaseMs: this.stage.shortLeaseMs });
   }
@@ -130,7 +130,8 @@ export class TestOwner {
   }
 
   /**
-   * @param usedUpTo the last fencing token that was used; without it the store takes none back
+   * @param usedUpTo the last fencing token that was used, so that the store may take back those after it; without it the store takes none
+   * back
    * @param holdUntil the end of a minimum hold
    */
   release(usedUpTo?: number, holdUntil?: number): Promise<ReleaseReply> {
