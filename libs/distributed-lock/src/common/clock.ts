@@ -51,15 +51,15 @@ export class ClockReading {
 }
 
 /**
- * A clock that wraps another one has this method to read both of its times together. A symbol, because the clock of an application may
- * have any method.
+ * The name of an optional method of a clock that reads the monotonic time and the time of day together. Clocks that wrap another one have
+ * it. It is a symbol, because the clock of an application may have methods of any name.
  */
 export const READ = Symbol('read');
 
 export function readClocks(clock: Clock & { readonly [READ]?: () => ClockReading }): ClockReading {
   if (clock[READ]) return clock[READ]();
   if (clock === systemClock) return machine.read();
-  // Read the time of day first: a suspend between the two readings must not make the offset larger.
+  // Read the time of day first: if the machine is suspended between the two readings, the offset must not come out larger.
   const timeOfDay = clock.timeOfDay?.();
   const now = clock.now();
   return new ClockReading(now, timeOfDay === undefined ? 0 : timeOfDay - now);
@@ -74,33 +74,34 @@ interface TimeSources {
 }
 
 /**
- * A shorter difference is not taken for a suspend. It comes from a clock that is being adjusted, or from an uptime in steps of 10 ms,
- * as on Linux.
+ * A smaller lead of the uptime over the monotonic clock is not taken for a suspend. It comes from a clock that is being adjusted, or from
+ * an uptime in steps of 10 ms, as on Linux.
  */
 const MIN_SLEEP_MS = 100;
-/** The same if the uptime counts in whole seconds, as on Linux without `/proc`. */
+/** The same limit if the uptime counts in whole seconds, as on Linux without `/proc`. */
 const MIN_COARSE_SLEEP_MS = 1000;
-/** How often the uptime is read in any case. Otherwise a suspend would go unnoticed if the clock was set back by as much as it lasted. */
+/** The uptime is read at least this often. Otherwise a suspend would go unnoticed if the clock was set back by as much as it lasted. */
 const CHECK_MS = 1000;
 
 /**
- * A monotonic clock that counts the time for which the machine was suspended. Node's own does not on Linux.
+ * Makes a monotonic clock that also counts the time for which the machine was suspended. Node's own does not on Linux.
  *
- * The first reading after a suspend adds the time. If a later one did, the time between the two readings would seem too long, and a
+ * The first reading after a suspend includes that time. If only a later reading did, the time between the two would seem too long, and a
  * lease of another process would look expired.
  */
 export function awakeClock(sources: TimeSources): AwakeClock {
   const { monotonic, timeOfDay, uptime } = sources;
   const startedAt = uptime();
   const awakeUntilNow = startedAt - monotonic();
-  // By chance, an uptime that is finer may show whole seconds, too. The first one that does not decides.
+  // True while every uptime so far was a whole number of seconds. A finer uptime may look so by chance, until its first value with a
+  // fraction.
   let isCoarse = startedAt % 1000 === 0;
   let sleptMs = 0;
   let checkedAt = -Infinity;
   let checkedOffset = 0;
   const countSleep = (): void => {
-    // Read the monotonic clock last: a stall between the two readings must not look like a suspend. If it hides one, the next check
-    // finds it.
+    // Read the monotonic clock last: if the process stalls between the two readings, that must not look like a suspend. A suspend that
+    // such a stall hides is found by the next check.
     const up = uptime();
     const slept = up - monotonic() - awakeUntilNow;
     isCoarse &&= up % 1000 === 0;
@@ -108,8 +109,8 @@ export function awakeClock(sources: TimeSources): AwakeClock {
   };
   const countFrom = (time: number, at: number): number => {
     const offset = time - at;
-    // Reading the uptime is a system call, so read it only when there may have been a suspend: it moves the offset between the clocks,
-    // unless somebody sets the clock back by as much. The check at intervals covers that.
+    // Reading the uptime is a system call, so read it only if the time of day has moved against the monotonic clock, as it does in a
+    // suspend, and every `CHECK_MS`, in case somebody set the clock back by as much as the suspend lasted.
     if (Math.abs(offset - checkedOffset) > MIN_SLEEP_MS || at - checkedAt >= CHECK_MS) {
       countSleep();
       checkedAt = at;
@@ -130,8 +131,8 @@ export function awakeClock(sources: TimeSources): AwakeClock {
 
 interface AwakeClock extends Required<Pick<Clock, 'now' | 'timeOfDay'>> {
   /**
-   * Reads both clocks, as `readClocks` does. A method of its own, because a local hand-off takes hardly longer than reading the clocks
-   * twice.
+   * Reads both times, for `readClocks`. `now()` reads the time of day as well, so calling `timeOfDay()` and `now()` would read it twice,
+   * and two readings take nearly as long as a local hand-off.
    */
   read(): ClockReading;
 }
@@ -178,8 +179,8 @@ export function nextMicros(clock: Clock, chance: Chance): number {
 }
 
 /**
- * Settles as `work` does. If that takes longer than `ms`, resolves with `late`, while `work` goes on. Replies that have arrived by then
- * still count, as in `giveUpAfter`.
+ * Settles as `work` does, unless it takes longer than `ms`: then resolves with `late`, while `work` goes on. A reply that has arrived in
+ * time counts even if it is read only later, as in `giveUpAfter`.
  */
 export async function within<T, Late>(
   clock: Clock,
@@ -192,7 +193,7 @@ export async function within<T, Late>(
   return Promise.race([work, over]).finally(() => cancel());
 }
 
-/** Waits that can all be ended at once, so that none outlives a shutdown. */
+/** Timers that can all be ended at once, so that none of them outlives a shutdown. Each resolves a promise. */
 export class Delays {
   private readonly wakers = new Set<() => void>();
 
@@ -245,7 +246,7 @@ export function giveUpAfter(clock: Clock, ms: number, task: (overAt: number) => 
 /** Resolves when the replies that have arrived by now have been read. A long turn of the event loop leaves them in the socket. */
 export function arrivedReplies(clock: Clock): NeverRejects<void> {
   const turn = (): Promise<void> => new Promise((resolve) => nextTurn(clock, resolve));
-  // The first turn may end without looking at the sockets again.
+  // Wait for two turns, because the first may end before the event loop has looked at the sockets again.
   return turn().then(turn) as NeverRejects<void>;
 }
 

@@ -1,4 +1,4 @@
-/** Rebuild after this many times as many insertions as there are entries now. */
+/** A `RebuiltMap` copies itself after this many times as many insertions as it has entries. */
 const TURNOVER = 4;
 const MIN_TURNOVER = 256;
 
@@ -63,7 +63,7 @@ const NONE: readonly never[] = [];
 /** A set that mostly has one member or none, and then takes no more memory than a field (`npm run bench -- --only hold`). */
 export class SmallSet<T extends object> implements Iterable<T> {
   private one: T | undefined;
-  /** Holds all members from the first time that there are two. */
+  /** Has all members as soon as there have been two. */
   private several: Set<T> | undefined;
 
   get size(): number {

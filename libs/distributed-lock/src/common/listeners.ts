@@ -10,9 +10,9 @@ class SharedListener {
 
   constructor(private readonly source: Source) {}
 
-  /** @returns a function that stops listening */
+  /** Adds a listener. @returns a function that removes it */
   add(listener: () => void): () => void {
-    // A function of its own for each call, because the same listener may be added twice.
+    // Wrap the listener in a new function, because the same listener may be added twice and each is removed on its own.
     const own = (): void => listener();
     if (this.listeners.size === 0) this.source.on(this.tell);
     this.listeners.add(own);
@@ -116,7 +116,7 @@ export function bindListeners(signal: AbortSignal): AbortSignal {
     const registrations = listener && bound.get(listener);
     const name = registration(type, options);
     remove(type, registrations?.get(name) ?? listener, options);
-    // Forget it, because the caller may add the listener again in another context.
+    // Forget the bound function, because the caller may add the listener again in another context.
     registrations?.delete(name);
   };
   return Object.defineProperties(signal, {

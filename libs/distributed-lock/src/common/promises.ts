@@ -3,8 +3,8 @@ import { AsyncResource } from 'node:async_hooks';
 /**
  * A value, or the promise of one.
  *
- * If the key of a request needs nothing asynchronous, the request asks for its lock in the turn in which it came. Each promise on the
- * way would cost every request some 0.2 µs, and more with an AsyncLocalStorage.
+ * Most requests need nothing asynchronous to make their key, so they ask for their lock in the turn of the event loop in which they came.
+ * Each promise on the way would cost a request some 0.2 µs, and more with an AsyncLocalStorage.
  */
 export type MaybePromise<T> = T | PromiseLike<T>;
 

@@ -2,7 +2,7 @@ import type { Observable } from 'rxjs';
 import type { Chance, Clock } from '../common/clock.js';
 import type { LockStoreError } from './lock.errors.js';
 
-/** Names the process behind a client of a store, for people who look for the holder of a lock. Exclusion does not depend on it. */
+/** Names the process behind a client of a store, so that people can find who holds a lock. Exclusion does not depend on it. */
 export interface LockClient {
   /** The option `application` of the module; default: the name in the nearest `package.json`, or the title of the process. */
   readonly application: string;
@@ -15,9 +15,9 @@ export interface LockClient {
 }
 
 /**
- * An owner that holds a lock, as far as it is known who that is. The names are missing if the lock has been held for less than a
- * second, if the holder uses another library or `application: false`, and if the store keeps no holder entries. Another process learns
- * `site` and `heldMs` only for up to 200 locks of a process that others wait for, and for the 20 others that are held longest.
+ * An owner that holds a lock, and what is known about its process. The names are missing if the lock has been held for less than a
+ * second, if the holder uses another library or `application: false`, and if the store keeps no holder entries. Other processes learn
+ * `site` and `heldMs` of no more than 220 locks of a process: up to 200 that others wait for, and the 20 others that are held longest.
  */
 export interface LockHolder {
   /** The id of the owner, as it is in the store. */
@@ -46,7 +46,10 @@ export interface LockStore {
    * address.
    */
   readonly address?: string | undefined;
-  /** Settles when the first attempt to connect has ended. For a store that knows its whole `address` only then. Never rejects. */
+  /**
+   * Settles when the first attempt to connect has ended. Present only if the store does not know its whole `address` before. Never
+   * rejects.
+   */
   readonly attempted?: Promise<void> | undefined;
   /** The first part of each owner id of this client. An owner id is `clientId:number`, with a number of any length. */
   readonly clientId: string;
@@ -103,11 +106,14 @@ export interface LockStore {
    */
   announceTakeover?(takeover: TakeoverNotice): Promise<'announced' | 'nobody to tell'>;
   /**
-   * Stores a text in which a client tells people who it is, in place of its earlier one, until the lease of the text expires. Locks do
-   * not depend on it. Absent for a back end that has no place for it.
+   * Stores the holder entry of this client: a string that names its process for people. Replaces the client's earlier entry, and expires
+   * after `entry.leaseMs`. Locks do not depend on it. Absent for a back end that has no place for it.
    */
   publishHolderEntry?(entry: HolderEntry): Promise<void>;
-  /** Reads the texts of these clients, in the same order; `undefined` for a client without one. Present if `publishHolderEntry` is. */
+  /**
+   * Reads the holder entries of these clients, in the same order; `undefined` for a client without one. Present if `publishHolderEntry`
+   * is.
+   */
   readHolderEntries?(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
   /**
    * Lists the keys that are held or waited for, a page at a time. A key that is acquired or released meanwhile may or may not be
@@ -337,11 +343,11 @@ export interface TakeoverNotice {
   readonly by: string;
 }
 
-/** A text in which a client tells people who it is. */
+/** What a client publishes about its process, so that people can see who holds a lock. */
 export interface HolderEntry {
   /** `clientId` of the store. For a node of a quorum it is the `clientId` of the quorum store. */
   readonly clientId: string;
-  /** Stored as it is. Some kilobytes at most. */
+  /** The entry as a string of some kilobytes at most, which the store keeps unchanged. Only the core writes and reads it. */
   readonly text: string;
   /** How long the store keeps it, in ms. */
   readonly leaseMs: number;
@@ -375,7 +381,7 @@ export interface UnreadableKey {
   readonly message: string;
 }
 
-/** The state of a key in the store. */
+/** What the store knows of a key: its holders and its queue. */
 export interface LockSnapshot {
   /** The key, without the prefix of the store. */
   readonly key: string;

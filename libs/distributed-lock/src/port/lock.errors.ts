@@ -77,8 +77,8 @@ export function holderName({ client, site, heldMs }: Partial<LockHolder> = {}): 
 }
 
 /**
- * The lease ended before the release. Another owner may hold the lock now; only the fencing token tells them apart. On HTTP 503,
- * without `Retry-After`, because the work may have been done.
+ * The lock was lost before its release. Another owner may hold it now and work at the same time; a resource can tell the two apart only
+ * by the fencing token. On HTTP 503, without `Retry-After`, because the work may have been done.
  */
 export class LockLostError extends LockError {
   readonly code = 'LOCK_LOST';

@@ -34,7 +34,10 @@ export function checkOptionNames(
 /** For each option the rule for its value; `true` if another check covers the value. */
 export type OptionRules<T> = Readonly<Record<keyof T, true | OptionRule>>;
 
-/** A test of the value, the end of the message `… must be`, and how to describe a wrong value (default: without repeating it). */
+/**
+ * How to check a value: a function that tests it, the end of the message `… must be`, and a function that describes a wrong value for the
+ * message (default: without repeating it, because it may be secret).
+ */
 export type OptionRule = readonly [
   isRight: (value: unknown) => boolean,
   words: string,
@@ -96,7 +99,10 @@ export function overlay<D extends object, O extends object>(defaults: D, options
   return { ...defaults, ...(Object.fromEntries(given) as O) };
 }
 
-/** What other libraries call our options. If a name stands for several options, the first one that exists is suggested. */
+/**
+ * Words that other libraries use for our options, to suggest the right name. If a word stands for several options, the first one that the
+ * checked function takes is suggested.
+ */
 const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   leaseMs: ['ttl', 'duration', 'expire', 'expires', 'expiry', 'expiration', 'leaseTime'],
   watchdogTimeoutMs: ['ttl', 'lockTtl', 'leaseMs', 'leaseTime'],

@@ -27,13 +27,13 @@ export function driftWithin(ms: number): number {
   return ms * DRIFT;
 }
 
-/** If the back end sends no notifications, a store reads the state of the keys that its client holds this often. */
+/** How often a store reads the state of the keys that its client holds, if the back end sends no notifications. */
 export const HELD_POLL_MS = 250;
 
 /**
- * The longest time from when the back end has a notice for a holder until the holder's process has read it, provided that the process
- * reaches the back end. In the worst case a read was executed just before the notice and is still under way; then the store pauses,
- * then it reads again.
+ * The longest time until a holder's process has read a message that the back end has for it, such as that of a takeover, provided that
+ * the process reaches the back end. For a store that reads at intervals, the worst case is: a read was executed just before the message
+ * came and is still under way; then the store pauses; then it reads again.
  *
  * @param commandTimeoutMs of the holder's store: a read that takes longer has failed. A request that takes longer still, or a message
  * that the back end loses or delays, counts as a fault.
