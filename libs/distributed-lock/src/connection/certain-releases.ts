@@ -9,9 +9,9 @@ export const RELEASE_RETRY_MS = { least: 100, spread: 400 };
 /**
  * Sends releases so that each of them certainly takes effect.
  *
- * An acquire that was never answered may lie in a socket, and be executed after the release that follows it. The back end refuses
- * an acquire after its not-after. So a release is repeated until one copy of it was executed later than that
- * (docs/decisions/0003).
+ * An acquire that got no reply may still lie in a socket. If the store executed it after the release, the owner would hold the
+ * lock for nobody. The store refuses an acquire after its deadline (`notAfter`), so this class repeats a release until the store
+ * has executed one copy later than that deadline (docs/decisions/0003).
  */
 export class ReliableRelease {
   private readonly delays: Delays;
@@ -25,11 +25,11 @@ export class ReliableRelease {
   }
 
   /**
-   * Sends the release, and repeats it as long as an unanswered acquire of the owner may still be executed. Mostly one copy is
-   * enough, and then this makes one promise and does not read the clock (docs/decisions/0012).
+   * Sends the release, and repeats it as long as the store may still execute an unanswered acquire of the owner. Usually one copy
+   * is enough: this then creates one promise and does not read the clock (docs/decisions/0012).
    *
    * @param copyFor makes the function that sends one copy of the release
-   * @throws LockStoreError when the back end goes on refusing or not answering until the lease and the ticket have run out
+   * @throws LockStoreError when the store still refuses or does not answer after the lease and the ticket have run out
    */
   run(
     { owner, leaseMs }: ReleaseRequest,
@@ -41,7 +41,7 @@ export class ReliableRelease {
     requests.isReleasing = true;
     const sendCopy = copyFor(requests);
     let wasHolder = false;
-    /** A copy has failed, and may have been executed all the same. */
+    /** An earlier copy got an error, but the store may have executed it. "Not held" in a later reply then proves nothing. */
     let isUnsure = false;
     let giveUpAt: number | undefined;
     const isLate = (): boolean => {
@@ -52,13 +52,17 @@ export class ReliableRelease {
     return new Promise((resolve, reject) => {
       const onReply = (reply: ExecutedRelease): void => {
         wasHolder ||= reply.wasHolder;
-        // Our clock ends the repetition in any case, because the back end's clock may have been set back by any time.
+        // Stop also when our own clock says that the lease is over: if somebody sets the store's clock back, `executedAt` may not
+        // reach the deadline for hours.
         const isOver = reply.executedAt > requests.lateNotAfter || isLate();
         if (!isOver) return sendAgain();
         owners.endRequest(owner);
         resolve(wasHolder ? 'released' : isUnsure ? 'unknown' : 'not held');
       };
-      /** Repeats the release after any error, even a refusal: a right that is missing for a moment must not leave the lock behind. */
+      /**
+       * Repeats the release after any error, even a refusal: if the store's user lacks a right for a moment, the lock must not
+       * stay held.
+       */
       const onError = (error: unknown): void => {
         isUnsure = true;
         if (!this.isClosed && !isLate()) return sendAgain();
@@ -91,39 +95,38 @@ interface ReleaseOptions {
   readonly commandTimeoutMs: number;
 }
 
-/** Sends one copy of a release, and calls one of the two functions with the outcome. */
+/** Sends one copy of a release. Calls `onReply` when the store has executed it, or else `onError`. */
 export type SendCopy = (onReply: (reply: ExecutedRelease) => void, onError: (error: unknown) => void) => void;
 
-/** The reply of the back end to one copy of a release. */
 export interface ExecutedRelease {
   readonly wasHolder: boolean;
   /**
-   * When the store executed the copy, by its own clock, in ms. 0 if the reply does not say so, which is enough unless an acquire
-   * is unanswered.
+   * When the store executed the copy, by the store's clock, in ms. 0 if the reply does not say: good enough, as long as every
+   * acquire of the owner was answered.
    */
   readonly executedAt: number;
 }
 
 /**
- * The requests of one owner that have not been answered, in flight or given up. The store may execute them after later requests
- * of the owner.
+ * The requests of one owner that got no reply yet, or never will because the client stopped waiting. The store may execute them
+ * after requests that this client sends later.
  */
 export class OwnerRequests {
-  /** How many requests have begun and not ended (`RequestsByOwner`). */
+  /** How many requests of the owner are running: `beginRequest` adds one, `endRequest` takes one away. */
   count = 0;
   isReleasing = false;
-  /** The renewal that began last. An earlier one must not be sent again, because it could be executed after this one. */
+  /** The owner's latest renewal. An earlier one must not be sent again: the store could execute it last, and so shorten the lease. */
   latestRenewal: Renewal | undefined;
   /**
-   * The latest not-after, in server time, of the acquires that are in flight or were given up without an answer; -1 if there are
-   * none.
+   * Until when, in server time, the store may still execute an acquire of this owner that got no reply. -1 if every acquire was
+   * answered.
    */
   lateNotAfter = -1;
   /** `lateNotAfter` without the acquire that is in flight. An owner has at most one acquire in flight at a time. */
   private earlierNotAfter = -1;
   private acquireMs = Infinity;
   private renewalsInFlight: LeaseRequest[] | undefined;
-  /** All renewals that were given up without an answer, as one: the shortest lease and the latest not-after among them. */
+  /** The renewals that got no reply in time, merged into one that has the shortest lease and the latest `notAfter` of them. */
   private lateRenewal: LeaseRequest | undefined;
 
   get hasUnanswered(): boolean {
@@ -131,15 +134,15 @@ export class OwnerRequests {
   }
 
   /**
-   * Whether the record must be kept after its last request has ended: the store may still execute one late, and the owner is not
-   * being released.
+   * Whether this record must stay after the owner's last request has ended, because the store may still execute an unanswered one.
+   * `false` during a release, which itself waits for that.
    */
   get isNeeded(): boolean {
     const mayRenewLate = this.lateRenewal !== undefined || Boolean(this.renewalsInFlight?.length);
     return (this.hasUnanswered || mayRenewLate) && !this.isReleasing;
   }
 
-  /** @param leaseMs `Infinity` where an acquire that is executed late does not shorten a lease */
+  /** @param leaseMs the lease that the acquire would start; `Infinity` for a store on which a late acquire never shortens a lease */
   onAcquireSent(notAfter: number, leaseMs = Infinity): void {
     this.acquireMs = leaseMs;
     this.earlierNotAfter = this.lateNotAfter;
@@ -160,15 +163,20 @@ export class OwnerRequests {
     this.renewalsInFlight = this.renewalsInFlight?.filter((other) => other !== copy);
   }
 
-  /** Called when a renewal was not answered in time. Until its not-after it may still be executed, even after later requests. */
+  /**
+   * Called when the client stops waiting for the reply to a renewal. The store may still execute it until its `notAfter`, even
+   * after later requests.
+   */
   onRenewalGivenUp(copy: LeaseRequest): void {
     this.onRenewalAnswered(copy);
     this.lateRenewal = merged(copy, this.lateRenewal);
   }
 
   /**
-   * @returns the earlier requests, merged into one, that the store may still execute after `executedAt` and that would then
-   * shorten a lease of `leaseMs`
+   * Called with a new lease of `leaseMs` that the store started at `executedAt`.
+   *
+   * @returns the unanswered requests, merged into one, that the store may still execute after that, and that would shorten the
+   * lease
    */
   pendingRequestThatWouldShorten(leaseMs: number, executedAt: number): LeaseRequest | undefined {
     if (this.lateRenewal && this.lateRenewal.notAfter < executedAt) this.lateRenewal = undefined;
@@ -195,7 +203,7 @@ export class RequestsByOwner {
     return this.owners.get(owner);
   }
 
-  /** Records that a request of `owner` begins. `endRequest` must follow. */
+  /** Counts one more running request of `owner`. The caller must call `endRequest` when that request is over. */
   beginRequest(owner: string): OwnerRequests {
     let its = this.owners.get(owner);
     if (!its) this.owners.set(owner, (its = new OwnerRequests()));
@@ -215,7 +223,7 @@ export class RequestsByOwner {
   }
 }
 
-/** One copy of a request that restarts a lease: the length of the lease, and the copy's not-after in server time. */
+/** One copy of an acquire or a renewal: the lease that it starts, and its deadline in server time. */
 export interface LeaseRequest {
   readonly leaseMs: number;
   readonly notAfter: number;

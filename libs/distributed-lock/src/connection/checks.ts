@@ -3,7 +3,7 @@ import type { LockStoreContext } from '../port/lock-store.js';
 import { LockConfigurationError, LockKeyError } from '../port/lock.errors.js';
 import { describeMs, describeServer } from '../port/option-checks.js';
 
-/** @throws LockConfigurationError unless three commands fit into a lease, so that one slow reply does not lose the lock */
+/** @throws LockConfigurationError if `commandTimeoutMs` is more than a third of the lease: one slow reply could then lose the lock */
 export function checkCommandTimeout(commandTimeoutMs: number, { watchdogTimeoutMs }: LockStoreContext): void {
   if (!Number.isInteger(commandTimeoutMs) || commandTimeoutMs < 1) {
     throw new LockConfigurationError(
@@ -17,7 +17,7 @@ export function checkCommandTimeout(commandTimeoutMs: number, { watchdogTimeoutM
   }
 }
 
-/** @param needed what the store takes, as a sentence, with which the message begins */
+/** @param needed first sentence of the message: what the store function takes as its target */
 export function targetError(needed: string, given: unknown): LockConfigurationError {
   return new LockConfigurationError(`${needed}; it was given ${describeServer(given)}`);
 }
@@ -28,19 +28,22 @@ export function assertObject(needed: string, target: unknown): asserts target is
   if (!isObject || isPromiseLike(target)) throw targetError(needed, target);
 }
 
-/** Whether an option was given without a value, as one from an environment variable that is not set. */
+/** Whether an option is present without a value, for example because its environment variable is not set. */
 export function isEmpty(value: unknown): boolean {
   return value === undefined || value === null || value === '';
 }
 
-/** Half of a surrogate pair, without the other half. UTF-8 encodes all of them alike, so two different keys would be one lock. */
+/**
+ * Half of a surrogate pair without its other half. UTF-8 encodes all such halves as the same bytes, so two different keys would
+ * share one lock.
+ */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /**
- * @param name `keyPrefix` and the key
- * @param mostBytes the longest name, in bytes of UTF-8
- * @param limit the end of the message, which says where that limit comes from
- * @throws LockKeyError for a name that a back end cannot keep as it is
+ * @param name `keyPrefix` and the key together
+ * @param mostBytes how long the name may be, in bytes of UTF-8
+ * @param limit end of the message: which part of the back end sets this limit
+ * @throws LockKeyError for a name that is too long, or that the back end would change when it stores it
  */
 export function checkNameBytes(name: string, mostBytes: number, limit: string): void {
   const bytes = Buffer.byteLength(name);

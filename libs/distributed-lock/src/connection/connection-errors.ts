@@ -13,8 +13,8 @@ export class ConnectionErrors {
   last: { readonly failure: StoreFailure; readonly error: unknown } | undefined;
 
   /**
-   * @param server the name of the back end for messages: `PostgreSQL`
-   * @param address host and port of it, without user and password
+   * @param server name of the back end in messages, such as `PostgreSQL`
+   * @param address host and port of the server, without user and password
    */
   constructor(
     private readonly server: string,
@@ -26,7 +26,7 @@ export class ConnectionErrors {
     return storeError(this.server, failure, { key, cause });
   }
 
-  /** The error of a request that was never sent. @param what the reason in the words of the message: `no connection` */
+  /** Makes the error of a request that was never sent. @param what the reason, in the words of the message: `no connection` */
   unsent(what: string, key: string | undefined): Error {
     const { last } = this;
     return last?.error instanceof LockConfigurationError ? last.error : this.noConnection(what, key);
@@ -44,7 +44,7 @@ export class ConnectionErrors {
     return storeError(where, { reason: 'unreachable', detail }, { key, cause: last?.error });
   }
 
-  /** @param reason `unknown` for a request that may have been executed */
+  /** Makes the error of a request that came after the store was closed, or was open then. @param reason `unknown` if the request may have been executed */
   closed(key: string | undefined, reason: 'unreachable' | 'unknown' = 'unreachable'): LockStoreError {
     return storeError(this.server, { reason, detail: 'the store is closed' }, { key });
   }
@@ -60,16 +60,16 @@ export function storeError(
   return new LockStoreError(`${server} ${outcome}: ${detail}`, key, reason, { cause });
 }
 
-/** The same error with the reason `unknown`. Because of that reason the core releases the owner, in case the request was executed. */
+/** The same error with the reason `unknown`, which makes the core release the owner, in case the store did execute the request. */
 export function asUnknownError(error: LockStoreError): LockStoreError {
   if (error.reason === 'unknown') return error;
   return new LockStoreError(error.message, error.key, 'unknown', { cause: error });
 }
 
-/** How OpenSSL and Node report a server that does not speak TLS. */
+/** Matches the errors by which OpenSSL and Node report that the server does not speak TLS. */
 const NO_TLS =
   /SSL routines:.*(wrong version number|packet length too long)|before secure TLS connection was established/;
-/** How Node reports a certificate that it does not trust. */
+/** Matches the errors by which Node reports a certificate that it does not trust. */
 const UNTRUSTED = /self[- ]signed certificate|unable to (verify the first|get local issuer) certificate/;
 
 /**
@@ -96,6 +96,6 @@ export interface StoreFailure {
   readonly reason: keyof typeof OUTCOME;
   /** What happened and what to do about it, without values of the connection, which may be secret. */
   readonly detail: string;
-  /** The server has answered a request whose reason is `unknown`, so it will not execute that request later. */
+  /** The server did reply, although the reason is `unknown`. So it will not execute the request later than that reply. */
   readonly isAnswered?: boolean;
 }

@@ -5,10 +5,13 @@ import type { StoreState } from '../port/lock-store.js';
 import type { LockStoreError } from '../port/lock.errors.js';
 import { reconnectDelay } from './timing.js';
 
-/** When a connection that stayed open for longer than this, in ms, is lost, the delays between attempts start again from the shortest. */
+/**
+ * A connection that stayed open for longer than this, in ms, was stable: when it is lost, reconnecting starts again with the
+ * shortest delay.
+ */
 const STABLE_MS = 1000;
 
-/** Keeps a connection open: opens one, and another after a growing delay whenever it is lost or cannot be opened. */
+/** Keeps one connection open. When it is lost or cannot be opened, opens another one, after delays that grow with each failure. */
 export class KeptConnection<Connection extends { destroy(): void }> {
   current: Connection | undefined;
   private readonly outage: Outage | undefined;
@@ -29,7 +32,7 @@ export class KeptConnection<Connection extends { destroy(): void }> {
     this.connect();
   }
 
-  /** Drops a connection that can send no more, and opens another. Does nothing for a connection that was already replaced. */
+  /** Drops a connection that can send nothing more, and opens another. Does nothing if `connection` was replaced already. */
   lose(connection: Connection | undefined, error: unknown): void {
     if (!connection || this.current !== connection) return;
     this.current = undefined;
@@ -45,7 +48,7 @@ export class KeptConnection<Connection extends { destroy(): void }> {
     else this.opening?.abort(error);
   }
 
-  /** Ends the connection or the attempt at once, and leaves no socket and no timer, whatever the server does. */
+  /** Ends the connection or the attempt at once. Leaves no socket and no timer behind, even if the server does not react. */
   close(): void {
     this.isClosed = true;
     this.outage?.stop();
@@ -118,18 +121,18 @@ interface KeptOptions<Connection> extends OutageOptions {
   readonly clock: Clock;
   readonly chance: Chance;
   readonly attempt: () => Attempt<Connection>;
-  /** How many attempts follow a failure at once, before the first delay; default 0. */
+  /** How many attempts follow a failure without any delay; default 0. */
   readonly quickAttempts?: number;
   readonly onOpen: (connection: Connection) => void;
   /** Called when a connection was lost or could not be opened, before the next attempt. */
   readonly onDown: (error: unknown, failures: number) => void;
-  /** Makes the error that `onState` gets when an outage is reported. Absent: outages are not reported. */
+  /** Makes the error that `onState` gets when an outage is reported. If this is absent, outages are not reported. */
   readonly outageError?: () => LockStoreError;
 }
 
 /**
- * Reports through `onState` when there is no connection, and when there is one again. A connection that is replaced within
- * `commandTimeoutMs` is not reported, because no call has failed for it.
+ * Tells the application through `onState` when the connection is lost, and when there is one again. Stays silent if a new
+ * connection opens within `commandTimeoutMs`, because no call has failed by then.
  */
 export class Outage {
   private downSince: number | undefined;
@@ -171,34 +174,37 @@ export interface OutageOptions {
   readonly onState?: ((state: StoreState) => void) | undefined;
 }
 
-/** What the server of this store sends first on a connection, to tell it from other kinds of servers. */
+/**
+ * How the expected server starts to speak on a connection. A reply that starts otherwise comes from another kind of server, for
+ * example because the port is wrong.
+ */
 export interface OwnProtocol {
   /** The name of the server for messages: `PostgreSQL`. */
   readonly server: string;
   /** How its first reply begins, decoded as latin1. */
   readonly reply: RegExp;
-  /** What to write for a server with TLS, for messages. */
+  /** For messages: what the user must write in the URL or the options to connect with TLS. */
   readonly tls: string;
 }
 
 /**
- * How servers of several kinds begin to speak, decoded as latin1. The group of an expression, if it has one, is the version of
- * the server.
+ * How servers of several kinds start to speak, as regular expressions for their first bytes, decoded as latin1. A capture group,
+ * if there is one, is the version of the server.
  */
 const STARTS: readonly (readonly [server: string, start: RegExp])[] = [
-  // Three bytes with the length of the packet, its number 0, and then the version of the protocol, or an error.
+  // MySQL's first packet: three bytes with its length, its number 0, then the version of the protocol (10), or 255 for an error.
   ['MySQL', /^..\0\0(?:\n([^\0]*)|\xff)/s],
   ['HTTP', /^HTTP\//],
   // The first frame is SETTINGS (type 4): three bytes with its length, then its type.
   // oxlint-disable-next-line no-control-regex -- bytes
   ['HTTP/2', /^\0\0.\x04/s],
-  // A record of TLS 1: an alert (21) or a handshake (22).
+  // A TLS 1 record: an alert (21) or a handshake (22).
   // oxlint-disable-next-line no-control-regex -- bytes
   ['TLS', /^[\x15\x16]\x03/],
   ['SSH', /^SSH-/],
   ['memcached', /^ERROR\r\n/],
   ['Redis', /^[-+][A-Z]{2}/],
-  // An error message, in version 3 or 2 of the protocol.
+  // An error message of PostgreSQL, in version 3 or 2 of its protocol.
   ['PostgreSQL', /^E.{0,5}S?FATAL/s],
 ];
 
@@ -211,9 +217,9 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Recognizes a server of another kind by the first bytes that it sends.
+ * Recognizes from the first bytes on a connection that another kind of server has answered.
  *
- * @returns what is wrong, for messages; `undefined` if a server of `own` may have sent these bytes
+ * @returns what is wrong, for messages; `undefined` if the bytes may come from the expected server
  */
 export function strangeReply(first: Buffer, own: OwnProtocol): string | undefined {
   const text = first.toString('latin1');
@@ -225,7 +231,7 @@ export function strangeReply(first: Buffer, own: OwnProtocol): string | undefine
   return `no ${own.server} answers there, but ${name}${detail === undefined ? '' : ` (${detail})`}`;
 }
 
-/** @returns the message about a server that has closed a connection before it sent anything */
+/** @returns the message for a server that closed the connection before it sent a byte, as it does when only one side uses TLS */
 export function closedUnanswered({ server, tls }: Omit<OwnProtocol, 'reply'>): string {
   return `the server took the connection and closed it without an answer; is it ${server}? With TLS: ${tls}`;
 }
@@ -265,7 +271,12 @@ export class Openings<Opened> {
     return this.waiting.size;
   }
 
-  /** @throws the error that `refuse` makes, or that of `lateError` when nothing was opened within `withinMs` */
+  /**
+   * Resolves as soon as a connection is open.
+   *
+   * @throws the error that `refuse` passes to all waiters, or the one that `lateError` makes if nothing was opened within
+   * `withinMs`
+   */
   wait({ key, withinMs, lateError }: Wait): Promise<Opened> {
     return new Promise((resolve, reject) => {
       const cancel = giveUpAfter(this.clock, withinMs, () => {
@@ -294,7 +305,7 @@ export class Openings<Opened> {
 }
 
 interface Wait {
-  /** The key that errors name. */
+  /** The key to name in errors. */
   readonly key: string | undefined;
   readonly withinMs: number;
   readonly lateError: () => Error;

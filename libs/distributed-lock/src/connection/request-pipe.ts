@@ -61,15 +61,15 @@ export class RequestPipe<Request extends PipedRequest> {
   }
 
   /**
-   * Called when a connection is open. The server has just replied, so the requests that waited for it have their whole time from
-   * now on.
+   * Called when a connection is open. The server has just replied, so requests that waited for the connection get their full
+   * `commandTimeoutMs` from now.
    */
   onOpen(): void {
     this.deadline.onReply();
     this.schedule();
   }
 
-  /** Called when the server has replied. The batch that was in flight no longer is. */
+  /** Called when the server has replied to the batch in flight, so that the next batch may be sent. */
   onAnswer(): void {
     this.deadline.onReply();
     this.inFlight = [];
@@ -81,7 +81,7 @@ export class RequestPipe<Request extends PipedRequest> {
     return inFlight;
   }
 
-  /** Rejects all requests, and those that are added later. */
+  /** Rejects all requests, and every request that is added later. */
   close(): void {
     const { waiting, closedError } = this.options;
     this.isClosed = true;
@@ -110,19 +110,22 @@ interface PipeOptions<Request> {
   readonly clock: Clock;
   readonly commandTimeoutMs: number;
   readonly waiting: WaitingRequests<Request>;
-  /** Takes a batch out of `waiting` and sends it by `send`, if there is a connection. No other batch is in flight. */
+  /** Takes a batch out of `waiting` and passes it to `send`. Does nothing without a connection. Called only while no batch is in flight. */
   readonly sendBatch: () => void;
-  /** Called when the batch in flight got no reply in time. Its requests and its connection must be given up. */
+  /** Called when the batch in flight got no reply in time. Must reject its requests and replace the connection, which may be dead. */
   readonly onSilence: (error: Error) => void;
-  /** @param isBehind the request waited behind a batch that was in flight, and not for a connection */
+  /**
+   * Makes the error of a request that could not be sent in time. @param isBehind it waited for the reply to an earlier batch, and
+   * not for a connection
+   */
   readonly lateError: (request: Request, isBehind: boolean) => unknown;
   readonly closedError: (key: string | undefined, reason: 'unreachable' | 'unknown') => unknown;
 }
 
-/** The handlers of one batch. They are called only while it is in flight. */
+/** What to do with the reply to one batch. Neither function is called after the batch was given up. */
 interface Settle<Reply> {
   readonly onReply: (reply: Reply) => void;
-  /** Must call `onAnswer` or `takeInFlight`, so that the batch is no longer in flight. */
+  /** Must call `onAnswer` or `takeInFlight`. Otherwise the batch counts as in flight, and no other is ever sent. */
   readonly onFailure: (error: unknown) => void;
 }
 
@@ -158,8 +161,8 @@ export class WaitingRequests<Request> {
 }
 
 /**
- * One timer for all requests of a connection. The time of a request counts from when it was added or from the last reply,
- * whichever is later, so that a request fails only when the server has stopped replying.
+ * One timer for all requests of a connection. A request has `commandTimeoutMs` from when it was added, or from the server's last
+ * reply if that came later. So a slow server fails no request as long as it goes on replying.
  */
 export class ReplyDeadline<Request extends { readonly since: number }> {
   private repliedAt = -Infinity;
@@ -167,7 +170,7 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
 
   constructor(private readonly options: DeadlineOptions<Request>) {}
 
-  /** Starts the timer, if it does not run. Called when a request was added. */
+  /** Starts the timer unless it runs already. Called when a request was added. */
   start(): void {
     if (!this.cancel) this.fireIn(this.options.commandTimeoutMs);
   }
@@ -176,7 +179,7 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
     this.repliedAt = at;
   }
 
-  /** Sets the timer to fire in `ms`, in place of its last setting. */
+  /** Makes the timer fire in `ms`, whatever it was set to before. */
   fireIn(ms: number): void {
     this.stop();
     this.cancel = giveUpAfter(this.options.clock, ms, (overAt) => this.onOver(overAt));
@@ -188,8 +191,8 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
   }
 
   /**
-   * @param overAt when the timer was due. A request that was sent after that, because the event loop was busy, had no time to get
-   * a reply
+   * @param overAt when the timer was due. If the event loop was busy, it fires later than that. Requests that were added meanwhile
+   * had no time to get a reply, and stay
    */
   private onOver(overAt: number): void {
     const { unanswered, onDue, clock } = this.options;
@@ -209,9 +212,9 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
 interface DeadlineOptions<Request> {
   readonly clock: Clock;
   readonly commandTimeoutMs: number;
-  /** How long this request may take, where that is not `commandTimeoutMs`. */
+  /** How long the server may take for this request, in ms, where that differs from `commandTimeoutMs`. */
   readonly timeoutOf?: (request: Request) => number;
-  /** The requests without a reply: those that wait and those in flight. */
+  /** All requests without a reply: those not sent yet, and those in flight. */
   readonly unanswered: () => Iterable<Request>;
   readonly onDue: (isDue: (request: Request) => boolean) => void;
 }

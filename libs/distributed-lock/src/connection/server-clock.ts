@@ -2,13 +2,13 @@ import { driftWithin, leaseMargin } from '../port/timing.js';
 import { readClocks, type Clock, type ClockReading } from '../common/clock.js';
 
 /**
- * Converts between the server's time and ours, from the last reply that told the server's time.
+ * Converts between the server's time and ours. Uses the last reply that contained the server's time.
  *
- * The server made that reply at some moment after we sent the request and before we received the reply. Each conversion assumes
- * the end of that span that is safe for its purpose.
+ * The server read its clock at some moment between our request and the arrival of its reply. Each conversion assumes whichever of
+ * these two ends is the safe one for its purpose.
  */
 export class ServerClock {
-  /** How long the last command `TIME` of Redis took from request to reply, in ms. */
+  /** How long Redis took to reply to the last `TIME` command, in ms. Only the Redis store sets it. */
   roundTripMs = 0;
   private sent: ClockReading = { now: 0, wallClockOffset: 0 };
   private receivedAt = 0;
@@ -22,17 +22,20 @@ export class ServerClock {
     this.receivedAt = receivedAt;
   }
 
-  /** A lower bound of the server's time at our `now`, so that a not-after made from it is too early rather than too late. */
+  /**
+   * The earliest that the server's clock may show at our time `now`. A request's deadline that is computed from it is rather too
+   * early than too late.
+   */
   earliest(now: number): number {
     return Math.floor(this.serverMs + (now - this.receivedAt));
   }
 
   /**
-   * Until when, by our clock, the owner may believe in a grant that it learns of from a notification or a document. The message
-   * may have been on its way for long, so the lease counts from when the server wrote the grant, and not from now.
+   * Until when, by our clock, the owner may believe in a grant that it learns of from a notification or a document. That message
+   * may have travelled for long, so the lease counts from when the server wrote the grant, and not from now.
    *
-   * `-Infinity` if less than a third of the lease is left, or if the machine was suspended meanwhile: a renewal must then confirm
-   * the grant before a caller enters.
+   * `-Infinity` if less than a third of the lease is left, or if this machine was suspended meanwhile. The owner must then renew
+   * before it admits a caller.
    */
   validityOf(grantedAt: number, leaseMs: number): number {
     const { now, wallClockOffset } = readClocks(this.clock);
@@ -43,9 +46,9 @@ export class ServerClock {
   }
 
   /**
-   * A lower bound of our time at the server's time `serverMs`, so that no holder believes in a lease for longer than it lasts.
-   * The clocks may have drifted apart since the server last told its time. That may be long ago, because the message with a grant
-   * may arrive before the reply with a newer time.
+   * The earliest that our clock may have shown at the server's time `serverMs`. A holder that counts its lease from there stops
+   * believing in it before the server ends it. Takes off the drift that the two clocks may have built up since the last reply with
+   * the server's time, which may be long ago.
    */
   private toLocal(serverMs: number, now: number): number {
     return this.sent.now + (serverMs - this.serverMs) - driftWithin(now - this.sent.now);

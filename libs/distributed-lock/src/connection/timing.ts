@@ -2,14 +2,14 @@ import { type Chance, type Clock, within } from '../common/clock.js';
 import type { LockClient } from '../port/lock-store.js';
 
 /**
- * How often idle connections are checked, in ms. Load balancers drop a connection that is idle for some minutes, some firewalls
- * after one.
+ * The interval at which idle connections are checked, in ms. Load balancers drop connections that are idle for some minutes, and
+ * some firewalls after one minute.
  */
 export const KEEP_ALIVE_MS = 30_000;
 
 /**
- * Checks the connections of a store at intervals, so that none of them is idle for long and one that has died is replaced
- * before a caller needs it.
+ * Calls `check` at intervals. Each check sends something on the store's connections, so that no load balancer drops them as idle,
+ * and a dead one is replaced before a caller needs it.
  *
  * @returns a function that stops the checks
  */
@@ -25,7 +25,7 @@ export function keepAlive(clock: Clock, check: () => void): () => void {
   return () => cancel();
 }
 
-/** How long a server may take to accept a connection and to answer its first command, in ms. */
+/** How long to wait for the server, in ms, until it has accepted a connection and answered the first command. */
 export function connectWithinMs(commandTimeoutMs: number): number {
   return 2 * Math.max(commandTimeoutMs, 100);
 }
@@ -40,9 +40,9 @@ export function reconnectDelay(chance: Chance, failures: number): number {
   return 20 + chance.random() * Math.min(25 * 2 ** failures, SLOWEST_RECONNECT_MS);
 }
 
-/** The name of a connection whose client does not say who it is. */
+/** Name of the connection if the application gave its lock client no name. */
 const NAMELESS = 'nestjs-distributed-lock';
-/** Longest parts of a connection's name, in characters. PostgreSQL cuts the whole name off after 63 bytes. */
+/** How many characters of the application's and the host's name go into a connection's name: PostgreSQL cuts off all after 63 bytes. */
 const MOST = { application: 18, host: 30 } as const;
 
 /**
@@ -63,8 +63,8 @@ function safe(text: string): string {
 }
 
 /**
- * Ends a connection gracefully. Resolves as soon as the server has replied, the connection has closed (no reply can come after
- * that), or `withinMs` have passed.
+ * Ends a connection gracefully. Resolves when the server has replied, when the connection has closed (then no reply can come any
+ * more), or after `withinMs`.
  */
 export async function quitWithin(
   client: { once(event: 'close', listener: () => void): unknown },

@@ -2,14 +2,18 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 import { nearestName } from '../port/option-checks.js';
 
 /**
- * What a store does with one parameter of a URL. Either it takes the value: `read` parses it, and returns `undefined` for one that
- * is not as `takes` says. Or it refuses the parameter, and `instead` says what to write.
+ * What a store does with one parameter of its URL. It either follows the parameter: `read` parses the value, and returns
+ * `undefined` if it is not what `takes` describes. Or it refuses the parameter, and the error tells the user to do what `instead`
+ * says.
  */
 export type UrlParameter =
   | { readonly takes: string; readonly read: (text: string) => unknown }
   | { readonly instead: string };
 
-/** All parameters that a store knows. It refuses every other one, because a parameter that is ignored misleads. */
+/**
+ * The parameters that a store has an answer for. It refuses all others: users would believe that a parameter works which the store
+ * ignores.
+ */
 export type UrlParameters = Readonly<Record<string, UrlParameter>>;
 
 export const ANY_TEXT: UrlParameter = { takes: 'a text', read: (text) => (text === '' ? undefined : text) };
@@ -19,7 +23,7 @@ export const WHOLE_NUMBER: UrlParameter = {
 };
 export const TRUE_OR_FALSE: UrlParameter = oneOfTexts({ true: true, 1: true, false: false, 0: false });
 
-/** @param values the value that each text stands for */
+/** Accepts these texts only. @param values what each text means, by the text */
 export function oneOfTexts(values: Readonly<Record<string, unknown>>): UrlParameter {
   const read = (text: string): unknown => (Object.hasOwn(values, text) ? values[text] : undefined);
   return { takes: Object.keys(values).join(', '), read };
@@ -31,8 +35,8 @@ export function refused(instead: string, ...names: readonly string[]): UrlParame
 }
 
 /**
- * Names by which databases and their drivers ask for TLS. A store must not ignore any of them, because the connection would be in
- * plain text.
+ * The parameters by which databases and their drivers ask for TLS. If a store ignored one of them, the connection would silently
+ * be in plain text.
  */
 export const TLS_PARAMETERS = [
   'ssl',
@@ -77,11 +81,12 @@ export const TLS_PARAMETERS = [
 ] as const;
 
 /**
- * Reads the parameters of a URL into their values, by name. Messages do not repeat values, because these may be secret.
+ * Parses the parameters of a URL. Error messages do not repeat their values, which may be secret.
  *
- * @param store the name of the store function, such as `redisStore`
+ * @param store name of the store function, such as `redisStore`
  * @param query the part of the URL after its `?`
- * @throws LockConfigurationError for a parameter that the store does not follow, with what to write instead
+ * @returns the parsed values by name
+ * @throws LockConfigurationError for a parameter that the store does not follow; the message says what to write instead
  */
 export function readParameters(
   store: string,
@@ -102,7 +107,10 @@ export function readParameters(
   return found;
 }
 
-/** Refuses an address with parameters, where a store takes none there. The error names the first one. */
+/**
+ * @throws LockConfigurationError if the address has parameters. For stores that take none in an address. The message names the
+ * first one
+ */
 export function refuseParameters(store: string, address: string, parameters: UrlParameters): void {
   const at = address.indexOf('?');
   if (at >= 0) readParameters(store, address.slice(at + 1), parameters);
@@ -124,9 +132,9 @@ export function decoded(store: string, text: string): string {
 }
 
 /**
- * Refuses options by which other libraries ask for TLS, because this driver would ignore them and connect in plain text.
+ * Refuses options by which other libraries ask for TLS. This driver would ignore them and connect in plain text.
  *
- * @param known the names that the driver does read
+ * @param known the options that the driver does read
  * @throws LockConfigurationError
  */
 export function refuseOtherTlsNames(
@@ -161,8 +169,8 @@ function unknownAdvice(name: string, parameters: UrlParameters): string {
 }
 
 /**
- * The values that all properties of an options object have now. Includes properties that are not enumerable, as the password in a
- * pool of pg, and getters of a class, as configuration objects have them.
+ * Copies the present value of every property of an options object. Includes properties that are not enumerable, such as the
+ * password in a pool of pg, and getters of a class, which configuration objects often have.
  */
 export function readOptions(source: object): Readonly<Record<string, unknown>> {
   const values: Record<string, unknown> = {};
@@ -184,22 +192,25 @@ function parentOf(object: object): object | null {
 }
 
 interface LiveSource {
-  /** Returns the options of the application, which may change them at any time. */
+  /** Returns the options object of the application, whose values may change at any time. */
   readonly read: () => object | undefined;
-  /** The values of these options when `options` was made from them. */
+  /** The values that the application's options had when the store made its own `options` from them. */
   readonly first: Readonly<Record<string, unknown>>;
-  /** Options that the store sets itself, and that do not follow the application. */
+  /** Options that the store sets itself. The application's values for them have no effect. */
   readonly except: object;
-  /** Called when a getter of the application throws. The last value then stays. */
+  /** Called when a getter of the application throws. The connection then uses the last value that it got. */
   readonly onError: (error: unknown) => void;
 }
 
-/** Options that an application may add after the store was made. */
+/**
+ * Credentials that follow the application's options even if they were missing there when the store was made, for example because a
+ * secret arrives later.
+ */
 const LATER = ['username', 'password', 'sentinelUsername', 'sentinelPassword'];
 
 /**
- * Makes the options of a connection follow those of the application from now on: the next attempt to connect uses a value that
- * has changed there, such as a rotated password. A value that has not changed stays as the client library has read it.
+ * Makes a connection's options follow those of the application: if a value changes there, for example because a password is
+ * rotated, the next attempt to connect uses the new one. Values that never change stay as the client library has parsed them.
  */
 export function keepLive(options: object, { read, first, except, onError }: LiveSource): void {
   const values = options as Record<string, unknown>;
