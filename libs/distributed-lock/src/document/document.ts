@@ -3,8 +3,8 @@ import { LockStoreError } from '../port/lock.errors.js';
 import { SILENT_WAITER_MS } from '../port/timing.js';
 
 /**
- * A moment of the store's time in ms, or `inMs` after the write that stores it. The second form needs no estimate of the store's
- * time.
+ * A moment: either an absolute time of the store's clock in ms, or `inMs` after the write that stores it. A client uses the second
+ * form for a new lease, because it cannot know the store's time exactly.
  */
 export type Moment = number | { readonly inMs: number };
 
@@ -16,20 +16,23 @@ export interface Holder {
   readonly lastToken: number;
   /** End of the lease. */
   readonly until: Moment;
-  /** Another client wrote the grant, and the owner has not confirmed it yet by a renewal or an acquire. */
+  /** Another client wrote this grant, and the owner has not confirmed it yet: its next renewal or acquire does. */
   readonly isUnconfirmed?: boolean;
-  /** The nonce that the owner stored when it waited. Its grant repeats it until the owner confirms the grant. */
+  /**
+   * The nonce from the owner's entry in the queue. The client that grants the lock copies it into the grant. It goes when the
+   * owner confirms the grant.
+   */
   readonly nonce?: string;
   /**
-   * Length of the lease in ms, on etcd and ZooKeeper, which end no lease themselves. There `until` is infinite until the session
-   * is over.
+   * Length of the lease in ms. Only on etcd and ZooKeeper, which end no lease themselves: there the owner's client does, and
+   * `until` is infinite as long as its session lives.
    */
   readonly leaseMs?: number;
-  /** Set while another owner takes the lock over from this holder. The holder's client learns of the takeover from the document. */
+  /** Set when another owner has announced that it will take the lock over. This holder's client reads it here, and can stop in time. */
   readonly takeover?: Pick<TakeoverNotice, 'graceMs' | 'by'>;
   /**
-   * The session of the owner's client, on etcd and ZooKeeper. A new entry has none: the register adds the session of the client
-   * that writes it.
+   * The session of the owner's client, on etcd and ZooKeeper. Absent in a new entry: when the register writes the document, it
+   * adds its own client's session.
    */
   readonly session?: string;
 }
@@ -43,66 +46,79 @@ export interface StoredWaiter {
   /** The largest fencing token that the waiter's client has seen. The tokens of its grant must be larger. */
   readonly minToken: number;
   readonly ticket: number;
-  /** A secret of the waiter's client, which its grant must repeat, so that only somebody who can read documents can forge a grant. */
+  /**
+   * A secret of the waiter's client. A grant counts only if it repeats the nonce, so that nobody can forge a grant who cannot read
+   * documents.
+   */
   readonly nonce: string;
-  /** After this moment the waiter is dropped, because its owner has stopped waiting or rechecking. */
+  /** When the owner stops waiting, or has not rechecked in time. After this moment other clients drop it from the queue. */
   readonly until: Moment;
   /** As `Holder.session`. */
   readonly session?: string;
 }
 
-/** The state of one key. The holders are either locks or permits, never both. The waiters are in order of their tickets. */
+/** The state of one key. Its holders hold either a lock or permits, never some of each. Its waiters are in order of their tickets. */
 export interface LockDocument {
   readonly holders: readonly Holder[];
   readonly queue: readonly StoredWaiter[];
 }
 
 /**
- * What an owner that wants to wait leaves beside a document that it did not write itself. The next client that writes the
- * document adds the owner to the queue. A note with the ticket 0 gets `StoredNote.at` as its ticket.
+ * A note is how an owner joins the queue when its client did not write the document: the client stores the note beside the
+ * document, and the next client that writes the document moves the owner into the queue. If a note has the ticket 0, its
+ * `StoredNote.at` becomes the ticket.
  */
 export interface Note extends Omit<StoredWaiter, 'until' | 'session'> {
   readonly waitMs: number;
 }
 
 export interface StoredNote extends Note {
-  /** A number that grows from note to note of a key: microseconds of the store's time, or a revision. */
+  /** Grows from note to note of a key: the store's time in microseconds, or the revision that stored the note. */
   readonly at: number;
-  /** Id of the note, in a back end where a swap names the merged notes in order to delete them. */
+  /** Set only in back ends where a swap deletes the notes that it merged one by one, by their ids. */
   readonly id?: string;
   readonly session?: string;
 }
 
-/** A document and the notes beside it, as the back end had them at `now`. */
+/** A document and the notes beside it, as a client read them from the back end at the store's time `now`. */
 export interface Reading {
-  /** Identifies this state of the document for `swap`. `undefined` only if no document exists: an acquire then uses `take`. */
+  /**
+   * Identifies this state of the document: `swap` writes only if the document still has this version. `undefined` only if no
+   * document exists, so that an acquire must use `take`.
+   */
   readonly version: number | undefined;
   /**
-   * Grows with each write of this name, even if its document was deleted in between. A lane ignores a reading with a smaller one
-   * than it has.
+   * Grows with each write under this name, even across a deletion of the document. A lane ignores a reading that has a smaller
+   * `order` than the one it has.
    */
   readonly order: number;
   readonly document: LockDocument;
   readonly notes: readonly StoredNote[];
-  /** How far the notes were read, in the back end's own measure, such as the length of a column. */
+  /**
+   * How many of the notes this reading contains, in a measure of the back end's own, such as the length of the SQL column. `swap`
+   * keeps notes beyond it.
+   */
   readonly notesRead: number;
-  /** The document came in a message of another client. Notes that were left after that client had read them may be missing. */
+  /**
+   * The document came in another client's message and not in a reply to this client. Notes that were stored meanwhile may be
+   * missing here.
+   */
   readonly mayLackNotes?: boolean;
   readonly lastToken: number;
   /** The store's time of this reading, in ms. */
   readonly now: number;
-  /** A number of the store that only grows, such as its clock or its revision. New fencing tokens are larger. */
+  /** A number of the store that only grows, such as its clock or its revision. Each new fencing token is larger than this. */
   readonly ticks: number;
-  /** The ticket for an owner that the next write adds to the queue, unless the last ticket in the queue is larger. */
+  /** The ticket for the owner that the next write adds to the queue. If the last waiter has a larger ticket, the owner gets that one. */
   readonly nextTicket: number;
   /** Until when, by our clock, the session of this client lasts for certain; absent without sessions. */
   readonly validUntil?: number;
 }
 
-/** A document, when this client sent the request for it, and when it arrived, in ms of the client's own clock. */
+/** A reading, with the moments (in ms of this client's clock) when this client sent the request for it and when the reply arrived. */
 export interface TimedReading {
   readonly reading: Reading;
-  /** `-Infinity` for a reading that came without a request, because nobody knows how old it is. */
+  /** `-Infinity` if the document came without a request of ours: nobody then knows how old it is. */
   readonly sentAt: number;
   readonly receivedAt: number;
 }
@@ -133,15 +149,15 @@ export function leftOf(moment: Moment, now: number): number {
 }
 
 /**
- * How many ms of the lease are left. On etcd and ZooKeeper no server ends a lease, so this is the whole length, an upper bound.
- * For a grant that is not confirmed yet, it is the time that its owner has left to confirm it.
+ * How many ms a lease still lasts. On etcd and ZooKeeper no server ends leases, so this is the whole length of the lease, an upper
+ * bound. For a grant that its owner has not confirmed, it is the time left to confirm it.
  */
 export function remainingOf({ until, leaseMs, isUnconfirmed }: Holder, now: number): number {
   const ms = typeof until === 'number' && leaseMs !== undefined ? leaseMs : leftOf(until, now);
   return isUnconfirmed && ms === 0 ? UNCONFIRMED_MS : ms;
 }
 
-/** The moment in the store's time, for a write that the store executed at `at`, in ms. */
+/** Turns `inMs` into an absolute time of the store, for a write that the store executed at `at`. */
 function resolve(moment: Moment, at: number): number {
   return typeof moment === 'number' ? moment : at + moment.inMs;
 }
@@ -153,7 +169,7 @@ export function resolveAll({ holders, queue }: LockDocument, at: number): LockDo
   };
 }
 
-/** Whether an owner with this claim may hold the key beside these holders. */
+/** Whether an owner that asks for `claim` may hold the key together with the present holders. */
 export function mayEnter(claim: Claim, holders: readonly Claimed[]): boolean {
   if (isExclusive(claim)) return holders.length === 0;
   if (claim.kind === 'shared') return holders.every((holder) => holder.claim.kind === 'shared');
@@ -161,12 +177,12 @@ export function mayEnter(claim: Claim, holders: readonly Claimed[]): boolean {
   return taken + claim.weight <= claim.permits;
 }
 
-/** Whether the claim does not fit the use of the key. A key is in use either as a lock or as permits, never as both. */
+/** Whether the claim asks for permits of a key that is in use as a lock, or the reverse. Such claims cannot share a document. */
 export function isOtherKind(claim: Claim, usedAs: Claim | undefined): boolean {
   return usedAs !== undefined && (usedAs.kind === 'permits') !== (claim.kind === 'permits');
 }
 
-/** @throws LockStoreError for permits of a key that is in use as a lock, and for a lock on a key that is in use as permits */
+/** @throws LockStoreError if the claim asks for permits of a key that is in use as a lock, or the reverse */
 export function checkKind(
   { key, claim }: Claimed & { readonly key: string },
   usedAs: Claim | undefined,
@@ -186,8 +202,8 @@ function weightOf(claim: Claim): number {
 }
 
 /**
- * Whether the request leaves a note if the lock is not free. One with a finite `maxWaiting` leaves none: the client that merges
- * notes does not count the waiters, so the queue could grow beyond that limit.
+ * Whether this request stores a note if the lock is not free. A request with a limit `maxWaiting` does not: the client that merges
+ * the note into the queue does not know the limit, so the queue could grow beyond it.
  */
 export function leavesNote({ waitMs, maxWaiting = Infinity }: AcquireRequest): boolean {
   return waitMs > 0 && maxWaiting === Infinity;

@@ -32,15 +32,18 @@ import {
   type StoredWaiter,
 } from './document.js';
 
-/** If more notes than this lie beside a document, the next client that applies a task to it writes them into it. */
+/**
+ * If more notes than this lie beside a document, a client that reads it for any task also rewrites it, with the notes merged into
+ * the queue.
+ */
 const MAX_NOTES = 32;
 
 /**
- * The state of one key, and every change to it. All rules about who holds and who is next are here, for every store that keeps a
- * document. A change is made at once, on this copy: it waits for nothing and reads no clock. The register then writes the
- * outcome, unless another client has written first.
+ * A copy of the state of one key, and all changes that requests make to it. The rules about who holds the lock and who is next are
+ * in this class alone, for every store that keeps documents. A change is synchronous: it waits for nothing and reads no clock.
+ * Afterwards the register writes the changed copy, unless another client has written the document first.
  *
- * There is no timer. The first change after the end of a lease drops its holder and grants the lock to the next waiters.
+ * No timer ends a lease. The first change after its end drops the holder, and grants the lock to the next waiters.
  */
 export class KeyState {
   private holders: Holder[];
@@ -48,13 +51,16 @@ export class KeyState {
   private queue: StoredWaiter[];
   private lastTokenNow: number;
   private readonly toNotify: string[] = [];
-  /** An acquire has added its owner to the queue or to the holders. Merging notes and granting other waiters the lock do not count. */
+  /**
+   * An acquire has made its owner a waiter or a holder here. Stays `false` if the change only merged notes, or granted the lock to
+   * other waiters.
+   */
   private hasAddedOwner = false;
-  /** An owner that was released may have left a note that this reading does not have. */
+  /** The owner that this change releases may have stored a note that this reading does not contain. */
   private mayMissNote = false;
   private isChangedNow: boolean;
 
-  /** @param now the store's time in ms. An estimate must be too early rather than too late, so that no change drops a live holder */
+  /** @param now the store's time in ms. Must not be later than the true one, or a change would drop a holder whose lease still runs */
   constructor(
     private readonly reading: Reading,
     private readonly now: number,
@@ -77,23 +83,29 @@ export class KeyState {
     return this.lastTokenNow;
   }
 
-  /** Whether a change was made that must be written for other clients to see. */
+  /** Whether the register must write this state, because it differs from the document that was read. */
   get isChanged(): boolean {
     return this.isChangedNow;
   }
 
   /**
-   * Other clients to notify of the write: their owners were granted the lock, lost it, are to be taken over, have a new waiter
-   * behind them, or wait for a minimum hold to end.
+   * Ids of the other clients to notify of the write. One of their owners was granted the lock, loses it, is to be taken over, has
+   * a new waiter behind it, or is the first waiter behind a minimum hold.
    */
   get notified(): readonly string[] {
     return [...new Set(this.toNotify)].filter((client) => client !== this.client.clientId);
   }
 
   /**
-   * Whether the write must fail if a note lies beside the document that this reading does not have. The write would let its own
-   * owner overtake the owner of that note, leave the owner of that note waiting beside a free key, or leave behind the note of an
-   * owner that is released. Handing the lock to the first waiter overtakes nobody, so that write need not fail.
+   * Whether the write must fail if a note lies beside the document that this reading does not contain. True for three kinds of
+   * writes:
+   *
+   * - The write lets its own owner in. That owner would overtake the one that stored the note.
+   * - The write leaves an empty queue and no exclusive holder. The owner of the note would wait although it could enter.
+   * - The write releases an owner that may have stored the note itself. The next client would put the released owner into the
+   *   queue.
+   *
+   * Granting the lock to the first waiter overtakes nobody, so such a write may leave unread notes where they are.
    */
   get failOnUnreadNotes(): boolean {
     return (
@@ -103,14 +115,14 @@ export class KeyState {
     );
   }
 
-  /** @throws LockStoreError for permits of a key that is in use as a lock, and for a lock on a key that is in use as permits */
+  /** @throws LockStoreError if the request asks for permits of a key that is in use as a lock, or the reverse */
   acquire(request: AcquireRequest): AcquireOutcome {
     const { owner, leaseMs, waitMs, claim, tokens } = request;
     const mine = this.holderOf(owner);
     if (mine) return this.giveWholeLease(mine, leaseMs, Math.max(mine.lastToken, mine.token + tokens - 1));
     checkKind(request, this.usedAs);
     if (this.isOneTooMany(request)) return this.queuedOrBusy(request);
-    // An owner that is in the queue already, for example because its note was merged, causes no write by this alone.
+    // If the owner is in the queue already, for example because its note was merged, this changes nothing that must be written.
     if (waitMs > 0) this.join(noteOf(request, this.client));
     this.grantNext(owner);
     if (waitMs <= 0 && this.queue.length === 0 && mayEnter(claim, this.holders)) this.enter(request);
@@ -134,16 +146,20 @@ export class KeyState {
     return this.giveWholeLease(kept, leaseMs);
   }
 
-  /** @returns whether the owner held the lock */
+  /**
+   * Takes the owner out of the holders, the queue and the notes, and grants the lock to the next waiters. @returns whether the
+   * owner held the lock
+   */
   release(
     { owner, used }: Pick<ReleaseRequest, 'owner' | 'used'>,
     { holdMs = 0, mayHaveNote = false }: ReleaseOptions = {},
   ): boolean {
     if (mayHaveNote || this.reading.mayLackNotes) this.mayMissNote = true;
     const held = this.holderOf(owner);
-    // The document may still name an owner whose lease has expired. Clients with an earlier clock reading treat it as the holder
-    // until this write removes it. A note of this owner must go, too: if the key is in use as the other kind of lock, mergeNote
-    // has left the note out, and another client would merge it as soon as the key is free.
+    // Write even if the owner's lease has expired: the document may still name it, and clients whose estimate of the time is
+    // earlier treat it as the holder until a write removes it. Write as well if only a note of this owner is left. `mergeNote`
+    // skips a note if the key is in use as the other kind (lock or permits), so another client would merge this one as soon as the
+    // key is free.
     const { document, notes } = this.reading;
     const written = [...document.holders, ...notes, ...this.holders, ...this.queue];
     if (written.some((entry) => entry.owner === owner)) this.isChangedNow = true;
@@ -155,7 +171,7 @@ export class KeyState {
     return held !== undefined;
   }
 
-  /** @param owners the ones that lose the lock, while other holders keep it; default: all holders */
+  /** @param owners which holders lose the lock, while the others keep it; default: all */
   forceRelease(owners: readonly string[] = this.holders.map(({ owner }) => owner)): ForceReply {
     const named = new Set(owners);
     const losing = this.holders.filter(({ owner }) => named.has(owner));
@@ -169,11 +185,11 @@ export class KeyState {
   }
 
   /**
-   * Writes into the document that another owner takes the lock over from this holder, and notifies the holder's client. The
-   * shortest grace counts: a longer one does not replace it. A takeover that is announced again carries only the grace that is
-   * left, so that a client that reads it late does not begin the whole grace anew.
+   * Records in this holder's entry that another owner will take the lock over, and notifies the holder's client. A shorter grace
+   * replaces a longer one, never the reverse. The client that takes over repeats its announcement with the grace that is left, so
+   * that a holder's client that reads it late does not get the whole grace again.
    *
-   * @returns whether the owner holds, so that there is a client to notify
+   * @returns whether the owner holds the lock, so that there is a client to notify
    */
   announceTakeover({ owner, graceMs, by }: TakeoverNotice): boolean {
     const held = this.holderOf(owner);
@@ -186,8 +202,8 @@ export class KeyState {
   }
 
   /**
-   * The state of the key without holders and waiters whose time has run out. Grants nothing: a waiter that could be granted the
-   * lock gets it by its own recheck.
+   * Describes the key without holders and waiters whose time has run out. Grants nothing, because a snapshot writes nothing: a
+   * waiter whose turn it is gets the lock at its own recheck.
    */
   snapshot(key: string): LockSnapshot | null {
     const [first] = this.holders;
@@ -204,10 +220,10 @@ export class KeyState {
   }
 
   /**
-   * Drops from the queue all waiters of a client that let a grant run out unconfirmed, because that client has crashed or is out
-   * of reach.
+   * Finds clients that did not confirm a grant in time, which have crashed or are out of reach, and drops all their waiters from
+   * the queue. Otherwise each of those waiters would be granted the lock in turn, and hold everybody up.
    *
-   * @returns these clients. The constructor leaves out their notes as well
+   * @returns the ids of these clients. The constructor then skips their notes, too
    */
   private dropUnreached(before: readonly Holder[]): ReadonlySet<string> {
     const unreached = before.filter((holder) => holder.isUnconfirmed && !this.holders.includes(holder));
@@ -217,9 +233,11 @@ export class KeyState {
   }
 
   /**
-   * Adds the owner of a note to the queue, and grants nothing. Leaves out a note of an owner that holds, or held when it left the
-   * note: the note and the grant crossed on their way. Leaves out a note for permits of a key in use as a lock, too, and the
-   * reverse.
+   * Moves the owner of a note into the queue. Does not grant the lock. Skips two kinds of notes:
+   *
+   * - The owner holds the lock, or held it when it stored the note: another client granted it the lock while the note was on its
+   *   way.
+   * - The note asks for permits of a key that is in use as a lock, or the reverse.
    */
   private mergeNote(note: StoredNote): void {
     const at = note.at / 1000;
@@ -233,8 +251,8 @@ export class KeyState {
   private join(note: Note): void {
     const isNew = !this.queue.some((waiter) => waiter.owner === note.owner);
     const last = this.queue.at(-1)?.ticket ?? 0;
-    // The ticket may equal the last one in the queue, because owners with equal tickets stay in order of arrival. With a larger
-    // ticket, a note that is merged later could overtake this owner.
+    // Use the last waiter's ticket if that is larger: waiters with equal tickets stay in order of arrival. With a ticket larger
+    // than necessary, this owner would be overtaken by notes that are merged later.
     const ticket = note.ticket || Math.max(this.reading.nextTicket, last);
     this.put(note, ticket, { inMs: note.waitMs });
     if (!isNew) return;
@@ -242,7 +260,7 @@ export class KeyState {
     this.notifyClientsOf(this.holders);
   }
 
-  /** Puts a waiter into the queue in order of tickets. An owner that waits already keeps its ticket, and its entry is replaced. */
+  /** Inserts a waiter by its ticket. If the owner is in the queue already, replaces its entry, which keeps its ticket and its place. */
   private put(note: Omit<StoredWaiter, 'ticket' | 'until'>, newTicket: number, until: Moment): void {
     const { owner, claim, leaseMs, tokens, minToken, nonce, session } = note;
     const i = this.queue.findIndex((other) => other.owner === owner);
@@ -258,10 +276,11 @@ export class KeyState {
   }
 
   /**
-   * Grants the lock to waiters from the head of the queue, as many as may hold it together, and drops those that are gone. An
-   * owner of this client gets its whole lease at once. One of another client gets an initial lease, which it must confirm.
+   * Grants the lock to the first waiters of the queue, as many as may hold it together. Drops waiters on the way whose clients are
+   * gone. An owner of this client gets its whole lease. An owner of another client gets a short initial lease, until it confirms
+   * the grant.
    *
-   * @param asker the owner that acquires, if an acquire calls this
+   * @param asker the owner that is acquiring, if this is part of an acquire
    */
   private grantNext(asker?: string): void {
     for (let next = this.queue[0]; next; next = this.queue[0]) {
@@ -301,8 +320,8 @@ export class KeyState {
   }
 
   /**
-   * Restarts the whole lease of a holder with this write, when it renews or asks again. Writes nothing where no end of a lease is
-   * stored and the entry already says the same.
+   * Gives a holder that renews, or acquires again, its whole lease from this write on. Where the document stores no ends of
+   * leases, changes nothing if the entry already says the same.
    */
   private giveWholeLease(mine: Holder, leaseMs: number, lastToken = mine.lastToken): UntimedGrant {
     const { owner, claim, token, takeover } = mine;
@@ -321,8 +340,8 @@ export class KeyState {
   }
 
   /**
-   * Keeps the key for the rest of a minimum hold, under an owner id that nobody uses, so that no request renews or confirms it.
-   * Notifies the client of the first waiter, which rechecks when the minimum hold is over.
+   * Keeps the key locked for the rest of a minimum hold, by an entry whose owner id belongs to nobody, so that no request can
+   * renew it. Notifies the client of the first waiter, which then rechecks when the minimum hold ends.
    */
   private leavePlaceholder(held: Holder, holdMs: number): void {
     const { claim, token, lastToken, leaseMs, session } = held;
@@ -338,7 +357,7 @@ export class KeyState {
     this.notifyClientsOf(this.queue.slice(0, 1));
   }
 
-  /** Whether the owner must not enter the queue, because `maxWaiting` or more other owners wait there. */
+  /** Whether the owner must not join the queue, because `maxWaiting` other owners or more wait already. */
   private isOneTooMany({ owner, waitMs, claim, maxWaiting = Infinity }: AcquireRequest): boolean {
     if (waitMs <= 0 || maxWaiting === Infinity || this.queue.some((waiter) => waiter.owner === owner))
       return false;
@@ -347,7 +366,7 @@ export class KeyState {
     return !isFree && this.countOthers(owner) >= maxWaiting;
   }
 
-  /** How many other owners wait, without those whose clients are gone. These stay in the queue until their turn comes. */
+  /** How many other owners wait. Leaves out those whose clients are gone: they stay in the queue until it is their turn. */
   private countOthers(asker: string): number {
     return this.queue.filter((waiter) => waiter.owner !== asker && !this.isGone(waiter)).length;
   }
@@ -380,33 +399,36 @@ export class KeyState {
     return this.holders.find((holder) => holder.owner === owner);
   }
 
-  /** The remaining time of the lease that ends first. */
+  /** How long until the first of the holders' leases ends, in ms. */
   private remainingMs(): number {
     if (this.holders.length === 0) return 0;
     return minOf(this.holders.map((holder) => remainingOf(holder, this.now)));
   }
 
-  /** The claim that tells whether the key is in use as a lock or as permits: that of a holder, or else that of the first waiter. */
+  /** The claim of a holder, or else of the first waiter. It tells whether the key is in use as a lock or as permits. */
   private get usedAs(): Claim | undefined {
     return this.holders[0]?.claim ?? this.queue[0]?.claim;
   }
 }
 
-/** The client that makes the change, and what it knows. */
+/** The client that makes the change, and what its decisions depend on. */
 export interface ActingClient {
   readonly clientId: string;
-  /** The largest fencing token that this client has seen. A new token is larger, even if the back end has lost its last writes. */
+  /**
+   * The largest fencing token that this client has seen. It gives out only larger ones, even if the back end lost its last writes
+   * in a crash.
+   */
   readonly minToken: number;
-  /** A secret of this client. It is in the notes of its waiters, and each grant to one of them must repeat it. */
+  /** A secret of this client, which is in the entries of its waiters. It accepts only grants that repeat it. */
   readonly nonce: string;
   /**
-   * The longest lease, in ms, of a grant that this client writes for an owner of another client. That owner must learn of the
-   * grant and confirm it within this time.
+   * The longest lease, in ms, that this client gives an owner of another client. Within this time that owner must learn of the
+   * grant and confirm it.
    */
   readonly initialLeaseMs: number;
   /**
-   * Whether a renewal writes the new end of the lease. False where documents hold no ends of leases: a renewal then only reads
-   * whether its owner still holds.
+   * Whether a renewal writes the new end of the lease. `false` where documents store no such ends: there a renewal only reads
+   * whether its owner still holds the lock.
    */
   readonly areRenewalsWritten: boolean;
   isGone?(clientId: string): boolean;
@@ -417,8 +439,8 @@ type UntimedGrant = Omit<Grant, 'validUntil'>;
 export type AcquireOutcome = UntimedGrant | Exclude<AcquireReply, Grant>;
 
 interface ReleaseOptions {
-  /** How much of a minimum hold is left, in ms. */
+  /** The rest of the minimum hold, in ms, during which nobody else may get the lock. */
   readonly holdMs?: number;
-  /** An acquire of this owner was never answered, so its note may lie beside the document without being in the reading. */
+  /** An acquire of this owner got no reply, so a note of the owner may lie beside the document although the reading does not contain it. */
   readonly mayHaveNote?: boolean;
 }

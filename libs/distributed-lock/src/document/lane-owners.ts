@@ -5,7 +5,10 @@ import { type Holder, isOver, remainingOf, type StoredWaiter, type TimedReading 
 import type { ActingClient } from './key-state.js';
 import type { PollPriority, Leases } from './timed-register.js';
 
-/** The owners of one client on one key, as this client knows them. `compare` finds in a newer document what other clients did to them. */
+/**
+ * The owners of this client that hold one key or wait for it, as far as the client knows. `compare` finds in a newer document what
+ * other clients did to them.
+ */
 export class LaneOwners {
   private readonly owners = new Map<string, OwnerOnLane>();
 
@@ -30,7 +33,10 @@ export class LaneOwners {
     return this.owners.get(owner)?.token === token;
   }
 
-  /** Makes the owner a waiter when its note is stored. If the notification of its grant came first, it stays a holder. */
+  /**
+   * Records that the owner waits, because its note was stored. If the notification of its grant arrived earlier than that reply,
+   * the owner stays a holder.
+   */
   onNoteLeft({ owner, leaseMs, waitMs }: AcquireRequest): void {
     if (!this.owners.has(owner)) this.onQueued(owner, leaseMs, waitMs);
   }
@@ -49,7 +55,7 @@ export class LaneOwners {
     if (this.owners.has(owner)) this.context.leases?.start(this.key, owner, leaseMs);
   }
 
-  /** Forgets the owner, unless it holds under a newer token or waits again by now. */
+  /** Forgets the owner that held under `token`, unless it holds under a newer token or waits again. */
   onLost(owner: string, token: number): void {
     if (this.owners.get(owner)?.token === token) this.onGone(owner);
   }
@@ -59,7 +65,7 @@ export class LaneOwners {
     this.context.leases?.end(owner);
   }
 
-  /** Returns a `lost` notification for each holder. Owners that wait stay here, and must enter the queue again. */
+  /** Returns a `lost` notification for each holder. Owners that wait stay recorded here, and must join the queue again. */
   onSessionEnd(): readonly Notification[] {
     const holding = [...this.owners].filter(([, { token }]) => token !== undefined);
     return holding.map(([owner]) => {
@@ -69,8 +75,8 @@ export class LaneOwners {
   }
 
   /**
-   * How urgently this client needs changes of the document. A register that polls reads it more often, the nearer one of these
-   * owners is to the head of the queue.
+   * How urgently this client needs changes of the document, from the place of its owners in the queue. A register that polls reads
+   * the document more often, the nearer one of them is to the head.
    */
   interestIn(queue: readonly StoredWaiter[]): PollPriority | undefined {
     if (this.isEmpty) return undefined;
@@ -81,11 +87,10 @@ export class LaneOwners {
   }
 
   /**
-   * Compares what this client knows of its owners with a newer document, and brings it up to date.
+   * Compares the owners that this client knows with a newer document, and records what has changed.
    *
-   * A grant that does not repeat the nonce of this client may be forged. It is ignored, and the next recheck asks the back end. A
-   * grant that has expired is ignored, too: it may come from an earlier session of this client, and another owner may hold the
-   * lock by now.
+   * Ignores two kinds of grants. One without this client's nonce may be forged; the owner's next recheck then asks the back end.
+   * One that has expired may come from an earlier session of this client, and another owner may hold the lock by now.
    *
    * @returns the notifications for the core
    */
@@ -99,7 +104,7 @@ export class LaneOwners {
           this.onGranted(owner, leaseMs, holder.token);
           notifications.push(grantTo(holder, this.validityOf(holder, leaseMs, timed), queue.length));
         } else if (queue[0]?.owner === owner) {
-          // Nobody grants the lock at the end of a minimum hold, so the first waiter rechecks then.
+          // No client writes anything when a minimum hold ends, so tell our first waiter to recheck at that moment.
           const placeholder = holders.find((each) => isPlaceholder(each.owner));
           if (placeholder)
             notifications.push({
@@ -119,7 +124,7 @@ export class LaneOwners {
     return notifications;
   }
 
-  /** Until when, by our clock, an owner may believe in a grant that another client wrote. */
+  /** Until when, by our clock, an owner may rely on a grant that another client wrote. */
   private validityOf(holder: Holder, leaseMs: number, timed: TimedReading): number {
     const { leases, serverClock, client } = this.context;
     if (leases) return leases.onGranted(holder, { key: this.key, leaseMs, timed });
@@ -132,13 +137,13 @@ export class LaneOwners {
 export interface OwnersContext {
   readonly client: Pick<ActingClient, 'nonce' | 'initialLeaseMs'>;
   readonly serverClock: ServerClock;
-  /** Ends the leases of this client's owners. Absent where the back end ends leases itself. */
+  /** Ends the leases of this client's owners. Absent where the back end itself ends them. */
   readonly leases: Leases | undefined;
 }
 
 interface OwnerOnLane {
   readonly leaseMs: number;
-  /** The token of its grant; `undefined` while the owner waits. */
+  /** The fencing token of the owner's grant; `undefined` while the owner waits. */
   readonly token?: number;
 }
 

@@ -9,17 +9,16 @@ import { LaneOwners, type OwnersContext } from './lane-owners.js';
 import { type PollPriority, sessionEndedError } from './timed-register.js';
 import type { Requests, TimedRegister, TimedReply } from './timed-register.js';
 
-/** How many requests the lane sends for one batch of tasks before it starts to pause, for a random time, ahead of each further one. */
+/** How many requests the lane sends for one batch of tasks without a pause. Before each further one it waits for a random time. */
 const TRIES_WITHOUT_PAUSE = 4;
 /**
- * The lane sends at least this many requests for one batch of tasks, however long they take. It sends a further one only while
- * less than `commandTimeoutMs` has passed since the first reply.
+ * How many requests the lane sends for one batch at least, however long they take. After these it sends another one only within
+ * `commandTimeoutMs` of the first reply.
  */
 const MIN_TRIES = 2;
 /**
- * On a key in use, an acquire that shares a batch with a renewal or a release is written by a swap. After this many lost swaps
- * the lane leaves a note for it beside the document instead. A note cannot lose to the write of another client: whichever client
- * writes the document next merges it.
+ * After this many failed swaps in one batch, the lane stores notes beside the document for the acquires that wait. A swap fails
+ * whenever another client writes first. A note cannot fail like that: the next client that writes the document merges it.
  */
 const SWAPS_WITHOUT_NOTES = 2;
 const MAX_PAUSE_MS = 8;
@@ -43,15 +42,15 @@ export class Lane {
   private tasks: Task[] = [];
   private isRunning = false;
   private isScheduled = false;
-  /** The newest document that this client has seen. One that arrived in a message of another client may lack notes (`mayLackNotes`). */
+  /** The newest document that this client has seen. If it came in a message of another client, notes may be missing (`mayLackNotes`). */
   private newest: TimedReading | undefined;
   private interest: PollPriority | undefined;
   /**
-   * Tasks of the current batch have left notes beside the document. From then on their owners wait in the back end, even if the
-   * next write of this lane fails.
+   * The current batch has stored notes beside the document. Other clients may grant the owners of these notes the lock, even if
+   * this lane's next write fails.
    */
   private hasNotes = false;
-  /** The session of this client has ended since the current batch began, so the batch must fail. */
+  /** This client's session ended during the current batch. The batch must fail, because the document that it worked on no longer counts. */
   private hasSessionEnded = false;
 
   constructor(
@@ -66,9 +65,9 @@ export class Lane {
   /**
    * Adds a task, and resolves with its reply.
    *
-   * @param apply changes the state. The lane calls it again, with a newer state, each time another client has written first. It
-   * returns a function that builds the reply. The lane calls that function when the changed state is written, and before
-   * `compare` notifies owners of what is in that document.
+   * @param apply changes the state, and returns a function that builds the reply. If another client writes first, the lane calls
+   * `apply` again with the newer state. It calls the returned function when the changed state is written, before `compare`
+   * notifies owners of what is in that document.
    * @throws LockStoreError when the back end did not execute the task, or did not say whether it did; and whatever `apply` throws
    */
   run<Reply>(
@@ -82,23 +81,23 @@ export class Lane {
     });
   }
 
-  /** Takes in a document that is no reply to this lane: another client has sent it, or the register has polled it. */
+  /** Takes in a document that this lane did not request: another client has sent it in a message, or the register has polled it. */
   onReading(timed: TimedReading): void {
     this.keepNewest(timed);
     this.compare();
   }
 
   /**
-   * Reads the document again, so that holders of this client learn whether they still hold. If the store does not reply, they
-   * learn it from their next renewal.
+   * Reads the document again, which shows this client's holders whether they still hold the lock. If the store does not reply,
+   * their next renewals show it.
    */
   async readAgain(): Promise<void> {
     await this.run(() => () => undefined).catch(() => undefined);
   }
 
   /**
-   * Called when the session of this client has ended, so that nothing this client wrote counts any more. Forgets the document,
-   * and notifies the holders of this client that they have lost the lock.
+   * Called when this client's session has ended, and with it everything the client held. Forgets the document, and notifies the
+   * holders that they have lost the lock.
    */
   onSessionEnd(): void {
     this.newest = undefined;
@@ -107,7 +106,7 @@ export class Lane {
     this.closeIfIdle();
   }
 
-  /** Stops counting the owner as a holder or a waiter, whatever the document says. Called when its release was given up. */
+  /** Forgets an owner whose release was given up. From now on the lane sends it no notifications, even if the document still names it. */
   forget(owner: string): void {
     this.owners.onGone(owner);
     this.closeIfIdle();
@@ -143,11 +142,11 @@ export class Lane {
       try {
         await this.execute(tasks);
       } catch (error) {
-        // Fail the tasks that arrived meanwhile, too: they would wait for the same failing back end for as long again.
+        // Reject the tasks that arrived meanwhile, too. They would only wait for the same failing back end again.
         this.fail([...tasks, ...this.tasks.splice(0)], error);
       }
-      // A newer document may have arrived before the reply that made one of our owners a waiter or a holder. Compare it again,
-      // now that this owner is known.
+      // The grant of one of our owners may have arrived in a message before the reply that told this lane of that owner. Compare
+      // again, now that the lane knows the owner.
       this.compare();
     }
     this.isRunning = false;
@@ -155,7 +154,7 @@ export class Lane {
   }
 
   /**
-   * Rejects the tasks. If notes were left for them, the error becomes `unknown`: another client may still grant their owners the
+   * Rejects the tasks. If notes were stored for them, the error becomes `unknown`: another client may still grant their owners the
    * lock.
    */
   private fail(tasks: readonly Task[], error: unknown): void {
@@ -164,8 +163,8 @@ export class Lane {
   }
 
   /**
-   * Rejects the tasks, because other clients have won every write for too long. Releases are not rejected but tried again,
-   * together with the tasks that arrived meanwhile: nobody gets the lock before they are written.
+   * Rejects the tasks, because other clients have won every write for too long. Keeps the releases, and tries them again together
+   * with the tasks that arrived meanwhile: if a release were dropped, the lock would stay held.
    */
   private giveUp({ left, tries }: Round, ms: number): void {
     const error = new LockStoreError(
@@ -229,8 +228,8 @@ export class Lane {
   }
 
   /**
-   * Handles the reply to a take. If the key was free, the first acquire in the batch now holds the lock. Otherwise the register
-   * has left a note for each acquire that is willing to wait.
+   * Handles the reply to a take. If the key was free, the first acquire of the batch holds the lock now. Otherwise the register
+   * has stored a note for each acquire that is willing to wait.
    */
   private onTaken(round: Round, { isDone, timed }: TimedReply): void {
     round.fresh = this.onReply(timed);
@@ -241,8 +240,8 @@ export class Lane {
   }
 
   /**
-   * Makes the owners of these tasks waiters now, and not only when their tasks are resolved. As soon as the note of an owner is
-   * stored, another client may grant it the lock. The notification of that grant may even have arrived before this reply.
+   * Records the owners of these tasks as waiters now, although their tasks get no reply yet: as soon as a note is stored, another
+   * client may grant its owner the lock. The notification of that grant may even have arrived already.
    */
   private onNotesLeft(tasks: readonly Task[]): void {
     if (tasks.length === 0) return;
@@ -284,7 +283,7 @@ export class Lane {
     return { sentAt, executedAt, validUntil, waiting: this.queueIn(timed).length };
   }
 
-  /** The owners that wait for the key: those in the queue of the document, and those whose notes lie beside it. */
+  /** All owners that wait for the key: those in the document's queue, and those whose notes lie beside the document. */
   private queueIn(timed: TimedReading): readonly StoredWaiter[] {
     const { document, notes } = timed.reading;
     return notes.length > 0 ? this.stateIn(timed).document.queue : document.queue;
@@ -300,8 +299,8 @@ export class Lane {
   }
 
   /**
-   * @throws LockStoreError when the session has ended since the current batch began: the document that its tasks were applied to
-   * no longer counts
+   * @throws LockStoreError if this client's session ended during the current batch: the document that the tasks were applied to no
+   * longer counts
    */
   private checkSession(): void {
     if (this.hasSessionEnded) throw sessionEndedError(this.key, 'unknown');
@@ -312,7 +311,7 @@ export class Lane {
     return timed;
   }
 
-  /** A lower bound of the store's time now: the store's time in the reading, plus what has passed here since the reading arrived. */
+  /** The earliest that the store's clock may show now: its time in the reading, plus the time since the reading arrived here. */
   private nowIn({ reading, receivedAt }: TimedReading): number {
     return reading.now + this.context.clock.now() - receivedAt;
   }
@@ -330,7 +329,8 @@ export class Lane {
         this.context.notify(notification);
       this.watch(owners.interestIn(queue));
     } catch {
-      // This release cannot read the format of the document. Forget it: the next request reads it again and throws the error.
+      // This release cannot read the document's format. Forget the document: the next request reads it again, and throws the error
+      // to its caller.
       this.newest = undefined;
     }
   }
@@ -341,7 +341,7 @@ export class Lane {
     this.context.watch(this.name, interest);
   }
 
-  /** How long this batch has been losing its writes to other clients, in ms. 0 for its first tries, and where a request takes no time. */
+  /** How long this batch has lost every write to other clients, in ms. Counts as 0 for the first tries, and for a store in this process. */
   private triedMs({ tries, firstReplyAt }: Round): number {
     const { register, clock } = this.context;
     return tries < MIN_TRIES || !register.isRemote ? 0 : clock.now() - firstReplyAt;
@@ -366,28 +366,25 @@ export interface Executed {
   /** When the store executed that request, by the store's clock, in ms. */
   readonly executedAt: number;
   /**
-   * Until when, by our clock, the session of this client lasts for certain, so that what the task wrote counts; `Infinity`
-   * without sessions.
+   * Until when, by our clock, the session of this client certainly lasts. What the task wrote does not count any longer than that.
+   * `Infinity` without sessions.
    */
   readonly validUntil: number;
-  /** How many owners wait in the queue after the task, including those whose notes the task did not know of. */
+  /** How many owners wait after the task. Counts those whose notes were stored too late for the task to see them. */
   readonly waiting: number;
 }
 
 interface TaskOptions {
   /** The request of a task that acquires. Absent for a renewal and for a release. */
   readonly request?: AcquireRequest;
-  /**
-   * The task may wait until the end of this turn of the event loop, so that tasks that are added in the same turn are written
-   * together with it.
-   */
+  /** The lane may send the task at the end of this turn of the event loop, together with all others of the same turn. */
   readonly mayWait?: boolean;
-  /** The task takes an owner out of the document. The lane does not give it up, however often other clients write first. */
+  /** The task releases an owner. The lane goes on trying it, no matter how many times other clients write first. */
   readonly isRelease?: boolean;
 }
 
 interface Task {
-  /** @returns a function that builds the reply, to be called when the changed state is written */
+  /** Changes the state. @returns a function that builds the reply; the lane calls it when the changed state is written */
   readonly apply: (state: KeyState) => (executed: Executed) => unknown;
   readonly request: AcquireRequest | undefined;
   readonly isRelease: boolean;
@@ -403,11 +400,11 @@ interface Round {
   tries: number;
   lostSwaps: number;
   /**
-   * When the first reply came, by our clock. The time limit for further tries counts from here and not from the first request,
-   * because that one may have waited for a connection.
+   * When the first reply came, by our clock. The time limit for further tries counts from here: the first request itself may have
+   * waited long for a connection.
    */
   firstReplyAt: number;
-  /** The last document that the store returned for this batch. Absent before the first reply. */
+  /** The last document that the store sent in a reply to this batch. Absent before the first reply. */
   fresh?: TimedReading;
 }
 
@@ -425,8 +422,8 @@ function requestsOf(tasks: readonly Task[]): Requests {
 }
 
 /**
- * Whether `one` is the newer state. It is so in any case if its request was sent after the other reading arrived. Its `order` may
- * then be smaller, because the store has lost its last writes.
+ * Whether `one` is newer than `other`, which the larger `order` tells. If `one` was requested after `other` had arrived, it is
+ * newer in any case: the store may have lost its last writes in a crash, and count on from a smaller `order`.
  */
 function isNewer(one: TimedReading, other: TimedReading): boolean {
   if (one.sentAt > other.receivedAt) return true;
@@ -445,13 +442,16 @@ export function nextAction(situation: Situation): Action {
 
 /** What the lane knows when it decides on its next request. */
 export interface Situation {
-  /** How many of the tasks are acquires. If all are, the lane may try to take a document that it has never seen. */
+  /** How many of the tasks are acquires. If all are, the lane may try a `take` without having seen the document. */
   readonly acquiring: 'none' | 'some' | 'all';
-  /** What the lane knows of the document: nothing yet, that the key had none, or its newest state. */
+  /** What the lane knows of the document: nothing, that there is none, or its newest state. */
   readonly document: 'not known' | 'absent' | 'present';
-  /** Whether the document was read or written for these tasks. If not, another client may have changed it since. */
+  /** Whether the document came in a reply to this batch. If it is older, another client may have changed it since. */
   readonly isFresh: boolean;
-  /** Whether this batch has lost so many swaps that its waiters must leave notes now. A take that finds the key in use leaves them. */
+  /**
+   * Whether this batch has lost so many swaps that its waiters must now store notes. The lane sends a take to do so: on a key in
+   * use a take stores the notes.
+   */
   readonly mustLeaveNotes: boolean;
   /** Whether the tasks change the document. Called only if the action depends on it, because it applies the tasks. */
   isChanged(): boolean;

@@ -37,12 +37,15 @@ import { type Executed, Lane, type LaneContext } from './lane.js';
 import { type LeaseClient, type Leases, type Register, TimedRegister } from './timed-register.js';
 
 /**
- * How many held keys are read at a time after a gap. A process may hold so many that the requests of its callers would wait
- * behind all those reads.
+ * After messages may have been lost, this many held keys are read at a time. A process may hold thousands, and the requests of its
+ * callers would have to wait behind all those reads.
  */
 const READ_TOGETHER = 100;
 
-/** A lock store over a register: one document for each key, and one lane for each key that this client uses. */
+/**
+ * A lock store on top of a register (see `Register`). Has one lane for each key that this client uses, which does all work on the
+ * document of that key.
+ */
 export class DocumentStore implements LockStore {
   readonly name: string;
   readonly clientId: string;
@@ -54,11 +57,11 @@ export class DocumentStore implements LockStore {
   private readonly releases: ReliableRelease;
   private readonly delays: Delays;
   private readonly timed: TimedRegister;
-  /** Ends the leases of this client's owners. Absent where the back end ends leases itself. */
+  /** Ends the leases of this client's owners. Absent where the back end itself ends them. */
   private readonly leases: Leases | undefined;
   private readonly client: ActingClient & { minToken: number };
   private readonly laneContext: LaneContext;
-  /** Lanes with holders whose documents must be read again after the last gap. */
+  /** Lanes whose documents are still to be read again, because messages may have been lost and they have holders. */
   private readonly unread = new Set<Lane>();
   private isClosed = false;
 
@@ -120,7 +123,8 @@ export class DocumentStore implements LockStore {
       },
       { request },
     );
-    // The back end may refuse the request after it has stored the owner's note, so release the owner.
+    // The back end may have stored the owner's note before it refused a later request for the same task. Release the owner, so
+    // that nobody grants it the lock.
     const undo = (error: unknown): void => {
       if (isRefused(error)) inBackground(this.release(request), () => undefined);
     };
@@ -138,8 +142,8 @@ export class DocumentStore implements LockStore {
       this.releaseOnce(request, state).then(onReply, onError);
     });
     return released.catch((error: unknown) => {
-      // The lease and the ticket of the owner have run out by now. Where the back end ends none itself, `leases` goes on trying
-      // to end them.
+      // The owner's lease and ticket have run out by now, so forget the owner. On etcd and ZooKeeper no server ends them: there
+      // `leases` goes on trying to remove the owner from the document.
       this.laneOf(key).forget(owner);
       this.leases?.start(key, owner, 0);
       throw error;
@@ -184,7 +188,10 @@ export class DocumentStore implements LockStore {
     return { ...found, ...(after !== undefined && { cursor: after }) };
   }
 
-  /** Takes owners that wait out of the queue before it closes: nobody would learn of a grant to them. */
+  /**
+   * Takes all waiting owners out of their queues first. Another client could grant one of them the lock, and nobody here would
+   * learn of it.
+   */
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
@@ -215,7 +222,8 @@ export class DocumentStore implements LockStore {
       (state) => {
         const holdMs = holdUntil > 0 ? holdUntil - clock.now() : 0;
         const wasHolder = state.release(request, { holdMs, mayHaveNote });
-        // Start the lease of the placeholder now. The reply may be lost, and a repeated release does not find the owner any more.
+        // Start the placeholder's lease before the reply. If the reply is lost, the repeated release no longer finds the owner,
+        // and would not start it.
         if (wasHolder && holdMs > 0) this.leases?.start(key, placeholderOf(request.owner), holdMs);
         return ({ executedAt }) => {
           this.onReleased(lane, request);
@@ -240,8 +248,8 @@ export class DocumentStore implements LockStore {
         lane.owners.onRenewed(owner, leaseMs);
         const { lastToken } = outcome;
         this.leases?.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
-        // The lease is in the document, but the session may end at any moment. If the reply were `renewed` with an end that is
-        // over, the core would renew at once, again and again.
+        // The renewal is written, but the session may end at any moment. A reply `renewed` with an end in the past would make the
+        // core renew again at once, and so on without a pause.
         if (validUntil <= this.context.clock.now())
           return { kind: 'unknown', error: sessionInDoubtError(key) };
         return { kind: 'renewed', validUntil: Math.min(leaseValidity(sentAt, leaseMs), validUntil), waiting };
@@ -268,7 +276,7 @@ export class DocumentStore implements LockStore {
     this.client.minToken = Math.max(this.client.minToken, token);
   }
 
-  /** Forgets the owner. The tokens that it did not use may be given out again, so this client no longer counts them as seen. */
+  /** Forgets the owner. The release may have given its unused tokens back, so this client no longer counts them as seen. */
   private onReleased(lane: Lane, { owner, used }: ReleaseRequest): void {
     lane.owners.onGone(owner);
     if (used?.lastToken === this.client.minToken) this.client.minToken = used.token;
@@ -307,8 +315,8 @@ export class DocumentStore implements LockStore {
   }
 
   /**
-   * Messages may have been lost. Owners that wait recheck, and the documents of all holders are read again, so that these learn
-   * whether they still hold.
+   * Called when messages may have been lost. Makes all waiters recheck, and reads the documents of all holders again, which shows
+   * whether they still hold the lock.
    */
   private onGap(): void {
     this.notify({ kind: 'recheck', afterMs: 0 });
@@ -322,7 +330,7 @@ export class DocumentStore implements LockStore {
       const part: Lane[] = [];
       for (const lane of this.unread) {
         part.push(lane);
-        // Remove it before the read, because a gap during the read adds it again.
+        // Remove the lane before the read, so that messages that are lost during the read can add it again.
         this.unread.delete(lane);
         if (part.length === READ_TOGETHER) break;
       }
@@ -343,7 +351,10 @@ export class DocumentStore implements LockStore {
     return this.context.keyPrefix + key;
   }
 
-  /** Notifies the core in a microtask, so that, as with a server, its listeners never run inside the call of another client. */
+  /**
+   * Notifies the core in a microtask. In memory, its listeners would otherwise run inside another client's call, which never
+   * happens with a server.
+   */
   private notify(notification: Notification): void {
     if (notification.kind === 'granted') this.onToken(notification.lastToken);
     queueMicrotask(() => this.notifications$.next(notification));

@@ -12,11 +12,11 @@ import {
   type StoredWaiter,
 } from './document.js';
 
-/** First element of each document. A release of this library refuses documents in another format than its own. */
+/** The first element of each stored document: the version of the format. A release of this library refuses documents with any other. */
 const FORMAT = 1;
 
 type ClaimText = 'l' | 'x' | 's' | readonly [permits: number, weight: number];
-/** A moment as JSON. A number is a time of the store's clock, in ms. `+ms` counts from the write. `null` is a moment that never comes. */
+/** A moment as JSON: a number is a time of the store's clock in ms, a text `+ms` is that long after the write, and `null` never comes. */
 type MomentText = number | string | null;
 export type HolderText = readonly [
   owner: string,
@@ -42,9 +42,9 @@ type RequestText = readonly [
 export type WaiterText = readonly [...RequestText, until: MomentText, session?: string];
 type NoteText = readonly [...RequestText, waitMs: number, at: number];
 
-/** A document in a row of a SQL table, for which `state` and `notes` are plain texts. */
+/** A document as a row of a SQL table has it: the columns `state` and `notes` are plain texts. */
 interface StoredRow {
-  /** The text of the document; `null` if it is free. */
+  /** The text of the document; `null` if nobody holds the lock or waits for it. */
   readonly state: string | null;
   /** The notes, one after the other: each as `noteText` wrote it, then its `at` in microseconds, then `],`. */
   readonly notes: string;
@@ -53,22 +53,23 @@ interface StoredRow {
   readonly at: number;
 }
 
-/** @returns `null` for a free document */
+/** @returns the text for the column `state`; `null` for a document without holders and waiters */
 export function documentText(document: LockDocument): string | null {
   if (isFree(document)) return null;
   return JSON.stringify([FORMAT, ...entriesText(document)]);
 }
 
 /**
- * The document of the first grant of a free lock, for a back end that assigns the tokens when it writes. In the text the first
- * token is 0, and the last token n means: n tokens, of which the last is `lastToken` of the row.
+ * The text of the document after the first grant of a free lock, for a back end that assigns the tokens when it writes. The first
+ * token is written as 0. The last token is written as the number of tokens, n: the tokens are then the n that end with the row's
+ * `lastToken`.
  */
 export function takenText(request: AcquireRequest): string {
   return JSON.stringify([FORMAT, ...entriesText(takenBy(request))]);
 }
 
 /**
- * The document of the first owner of a free lock. Its token is 0, because only the back end knows the first token, and its last
+ * The document after the first grant of a free lock. Its token is 0, because only the back end knows the first token. Its last
  * token is the number of tokens.
  */
 export function takenBy({ owner, claim, leaseMs, tokens }: AcquireRequest): LockDocument {
@@ -78,7 +79,7 @@ export function takenBy({ owner, claim, leaseMs, tokens }: AcquireRequest): Lock
   };
 }
 
-/** The text of a note without its end. The back end appends the microseconds of its time, and `],`. */
+/** The text of a note without its end. The back end appends the time in microseconds, and `],`. */
 export function noteText(note: Note): string {
   return `${JSON.stringify([...requestText(note), Math.ceil(note.waitMs)]).slice(0, -1)},`;
 }
@@ -111,9 +112,10 @@ export function entriesText({ holders, queue }: LockDocument): readonly [HolderT
 }
 
 /**
- * Reads back what `entriesText` has made. Ends of leases stay as they are written, absolute or relative.
+ * Parses what `entriesText` has made. Ends of leases stay as they are written, absolute or relative to the write.
  *
- * @param firstOf returns the first token of a grant of this many tokens, for an entry whose token is written as 0
+ * @param firstOf returns the first token of a grant, given the number of its tokens. Called for entries whose token is written as
+ * 0
  */
 export function entriesIn(
   holders: readonly HolderText[],
@@ -215,10 +217,10 @@ function claimIn(text: ClaimText): Claim {
 }
 
 /**
- * Parses what the store has for a key.
+ * Parses what the store has stored for a key.
  *
- * @param read parses it, and may throw any error if another program wrote the data
- * @throws LockStoreError in place of that error
+ * @param read the parser. It may throw any error, because another program may have written the data
+ * @throws LockStoreError in place of the parser's error
  */
 export function readStored<Content>(key: string, read: () => Content): Content {
   try {
@@ -230,7 +232,7 @@ export function readStored<Content>(key: string, read: () => Content): Content {
   }
 }
 
-/** JSON has no infinity, so `null` stands for it. */
+/** JSON has no infinity, so the text has `null` instead. */
 function finite(ms: number): number | null {
   return ms === Infinity ? null : ms;
 }
@@ -245,7 +247,7 @@ function momentIn(text: MomentText): Moment {
   return text ?? Infinity;
 }
 
-/** The text as JSON with ASCII characters only, because the column of MySQL takes no others. */
+/** JSON with ASCII characters only, because the text columns of MySQL accept no others. */
 export function asciiText(text: string): string {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
   return JSON.stringify(text).replace(/[^\x20-\x7e]/g, escaped);

@@ -8,13 +8,16 @@ import type { Holder, LockDocument, Note } from './document.js';
 import type { ActingClient, KeyState } from './key-state.js';
 
 /**
- * Ends the leases and tickets of this client's owners when their time is over. Needed only for a back end that does not end them
- * by its own clock. Implemented by `SessionLeases` in `session/`.
+ * Ends the leases and tickets of this client's owners when they run out, for a back end that does not do so itself. Only etcd and
+ * ZooKeeper need it: `SessionLeases` in `session/`.
  */
 export interface Leases {
   start(key: string, owner: string, ms: number): void;
   end(owner: string): void;
-  /** Prolongs the lease here before the request that prolongs it is sent, so that this client does not end the lease meanwhile. */
+  /**
+   * Prolongs the lease in this client's memory, before the request that prolongs it is sent. Otherwise this client could end the
+   * lease while the request is under way.
+   */
   extend(owner: string, ms: number): void;
   /**
    * Called when another client has granted a waiting owner of this client the lock.
@@ -25,15 +28,15 @@ export interface Leases {
   /** Called when the back end has granted the owner the lock or renewed its lease. */
   onHeld(lease: LeaseStart): void;
   /**
-   * Called with the holders in the newest document of the key. This client may have to end the lease of one of them that it does
-   * not know.
+   * Called with the holders in the newest document of the key. One of them may belong to this client without a lease here, for
+   * example because a reply was lost: this client must end it.
    */
   onHolders(key: string, holders: readonly Holder[]): void;
-  /** @returns whether documents still name owners of this client, which must stay there until their time is over */
+  /** @returns whether documents still name owners of this client whose time has not run out, so that their entries must stay */
   close(): Promise<boolean>;
 }
 
-/** The start of a lease, or its restart by a renewal, maybe with another length. */
+/** The start of a lease, or its restart by a renewal, which may have another length. */
 export interface LeaseStart extends Pick<Grant, 'token' | 'lastToken'> {
   readonly key: string;
   readonly owner: string;
@@ -41,7 +44,7 @@ export interface LeaseStart extends Pick<Grant, 'token' | 'lastToken'> {
   readonly sentAt: number;
 }
 
-/** What `Leases` needs from the client that it works for. Implemented by `DocumentStore`. */
+/** What `Leases` needs from its client. Implemented by `DocumentStore`. */
 export interface LeaseClient {
   readonly clientId: string;
   readonly clock: Clock;
@@ -52,16 +55,16 @@ export interface LeaseClient {
   notify(notification: Notification): void;
 }
 
-/** A lease that has run out. The client releases its owner in the document. */
+/** A lease that has run out: a request to release its owner in the document. */
 interface LeaseEnd {
   readonly key: string;
   readonly owner: string;
-  /** Called again just before the document is changed, because a renewal may have come first. */
+  /** Asked again just before the document is changed, because a renewal may have come in between. */
   readonly isOver: () => boolean;
   readonly onEnded: () => void;
 }
 
-/** A register with a clock: gives each write its not-after, and learns the store's time from each reply. */
+/** Wraps a register, and adds the clocks: gives each write its deadline (`notAfter`), and learns the store's time from each reply. */
 export class TimedRegister {
   constructor(private readonly context: TimedContext) {}
 
@@ -73,7 +76,10 @@ export class TimedRegister {
     return this.context.register.isRemote;
   }
 
-  /** @param requests the first one takes the lock if the key is free. Otherwise those that are willing to wait leave notes */
+  /**
+   * Sends a `take` for the first request. If the key is not free, the back end stores notes for those requests that are willing to
+   * wait.
+   */
   take(name: string, requests: Requests): Promise<TimedReply> {
     const { register, client } = this.context;
     const { minToken } = client;
@@ -104,22 +110,22 @@ export class TimedRegister {
   }
 
   /**
-   * Learns the store's time from a new connection. The machine may have been suspended since `sentAt`, and nobody can tell, so
-   * the time is marked as unfit for computing until when a grant is valid.
+   * Learns the store's time from a new connection. This machine may have been suspended since `sentAt` without anybody noticing,
+   * so that time is never used to compute how long a grant is valid.
    */
   onTime(now: number, sentAt: number): void {
     const { serverClock, clock } = this.context;
     serverClock.learn(now, { now: sentAt, wallClockOffset: -Infinity }, clock.now());
   }
 
-  /** Adds the times to a reading that came without a request. */
+  /** Adds this client's times to a document that arrived without a request. */
   arrived(reading: Reading): TimedReading {
     return { reading, sentAt: -Infinity, receivedAt: this.context.clock.now() };
   }
 
   /**
-   * Sends a write, and records in `owners` how long the back end may still execute the acquires in it: until the reply, or
-   * without one until their not-after.
+   * Sends a write. Records in `owners` that the back end may execute the acquires in it: until the reply, or, if none comes, until
+   * their deadline.
    */
   private async write(
     requests: readonly AcquireRequest[],
@@ -159,8 +165,8 @@ export class TimedRegister {
 export type Requests = readonly [AcquireRequest, ...AcquireRequest[]];
 
 /**
- * `isDone`: the write was executed. Otherwise another client has written first, and `timed` is the newer document, or the write
- * came after its not-after.
+ * `isDone`: the back end has executed the write. Otherwise another client has written first, or the write arrived after its
+ * deadline, and `timed` is the document as it is now.
  */
 export interface TimedReply {
   readonly isDone: boolean;
@@ -172,7 +178,7 @@ interface ChangedDocument {
   /** The document before the change. */
   readonly known: TimedReading;
   readonly state: KeyState;
-  /** The acquires in the batch, whose owners may hold the lock when the state is written. */
+  /** The acquires in the batch. Their owners may hold the lock as soon as the state is written. */
   readonly requests: readonly AcquireRequest[];
 }
 
@@ -185,100 +191,106 @@ interface TimedContext {
 }
 
 /**
- * REGISTER: what a back end must be able to do so that `DocumentStore` can make a lock store of it. It keeps one document per
- * name. Only `take` and `swap` change a document, and the back end executes each of them atomically.
+ * What a back end must be able to do so that `DocumentStore` can make a lock store of it. A register keeps one document for each
+ * name. Only `take` and `swap` change a document, and the back end executes each of them atomically (docs/document-stores.md).
  *
- * A rejected promise carries a `LockStoreError` with the name as its key. If its reason is `unknown`, the write may have been
- * executed, or may still be executed until `notAfter`.
+ * A rejected promise carries a `LockStoreError` with the name as its key. If its reason is `unknown`, the back end may have
+ * executed the write, or may still do so until `notAfter`.
  */
 export interface Register {
   /** As `LockStore.address`. */
   readonly address?: string | undefined;
   /** As `LockStore.attempted`. */
   readonly attempted?: Promise<void> | undefined;
-  /** The longest time in ms that one request to the back end takes. A call may need several requests. */
+  /** How long one request to the back end may take, in ms. A call may need several requests. */
   readonly commandTimeoutMs: number;
   /**
-   * The longest initial lease, in ms, of a grant that its owner learns of by a notification. `Infinity` where no notification is
-   * ever lost. With 0 the owner must confirm the grant before it believes in it.
+   * How long an owner may hold a grant that another client wrote before it confirms it, in ms. `Infinity` where notifications are
+   * never lost. With 0 an owner must confirm the grant before it relies on it.
    */
   readonly initialLeaseMs: number;
   /**
-   * Whether a crash of the back end may undo its last writes. It could then give out fencing tokens again, so a client asks for
-   * larger tokens than it has seen.
+   * Whether the back end may lose its last writes in a crash, and then give out the same fencing tokens again. Clients of such a
+   * back end demand larger tokens than they have seen.
    */
   readonly mayLoseWrites: boolean;
-  /** Whether a call costs a round trip. If so, a lane gathers tasks into batches, and pauses after several lost swaps. */
+  /** Whether a request is a round trip to a server. A lane then gathers tasks into batches, and pauses after several failed swaps. */
   readonly isRemote: boolean;
 
   /** Called once, before everything else, with the listener for what other clients write. */
   listen(listener: RegisterListener): void;
   /**
-   * Takes the lock if its document is free: no holders, no queue, no notes. Otherwise leaves the notes beside the document,
-   * notifies the clients of its holders, and replies with the document, notes included.
+   * Takes the lock if the document has no holders, no queue and no notes. Otherwise stores the notes beside the document, and
+   * notifies the clients of its holders. Replies with the document and its notes.
    */
   take(take: Take): Promise<WriteReply>;
   /**
-   * Writes `next` if the document still has the version of `expected`, and keeps notes that `expected` does not have. With
-   * `failOnUnreadNotes` it writes only if there are no such notes. Replies with the document as it is now, written or not.
+   * Writes `next` if the document still has the version of `expected`. Keeps notes that `expected` does not contain, or, with
+   * `failOnUnreadNotes`, writes only if there are none. Replies with the document as it is now, written or not.
    */
   swap(swap: Swap): Promise<WriteReply>;
   read(name: string): Promise<Reading>;
   /**
-   * Says how urgently this client needs changes of the document. Where no notification comes, the register polls it accordingly,
-   * and passes what has changed to `onReading`. `undefined`: it need not poll any more.
+   * Says how urgently this client needs changes of the document; `undefined` if it no longer does. A register that gets no
+   * notifications polls the document accordingly, and passes changes to `onReading`.
    */
   watch?(name: string, interest: PollPriority | undefined): void;
   /** As `LockStore.publishHolderEntry`. */
   publishHolderEntry(entry: HolderEntry): Promise<void>;
   /** As `LockStore.readHolderEntries`. */
   readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
-  /** Names of documents, in order, one page at a time. */
+  /** Names of documents in order, one page per call. */
   list(request: NameRequest): Promise<NamePage>;
-  /** Makes the object that ends the leases of the client's owners. Absent where the back end ends them. */
+  /** Makes the object that ends the leases of this client's owners. Absent where the back end itself ends them. */
   leasesOf?(client: LeaseClient): Leases;
-  /** Whether the back end knows that this client is gone. Absent where it cannot know. */
+  /** Whether the back end knows for certain that this client is gone. Absent where it cannot know. */
   isGone?(clientId: string): boolean;
-  /** @param hasEntries documents still name owners of this client, which must stay there until their time is over */
+  /** @param hasEntries documents still name owners of this client, and these entries must stay until their time runs out */
   close(hasEntries: boolean): Promise<void>;
 }
 
 export interface RegisterListener {
-  /** Called when another client wrote the document or left a note beside it, if this client depends on that document. */
+  /** Called when another client wrote a document that this client depends on, or stored a note beside it. */
   onReading(name: string, reading: Reading): void;
   /**
-   * Called with the store's time, in ms, when a connection was opened, before any request is sent on it. Required where the back
-   * end refuses requests after their not-after, because that moment is computed from the last time that is known here.
+   * Called with the store's time in ms when a connection was opened, before any request is sent on it. Required where the back end
+   * refuses late requests: their deadlines are computed from the last time that is known here.
    */
   onTime(now: number, sentAt: number): void;
   /** Called when notifications may have been lost, so that all waiters must recheck. */
   onGap(): void;
-  /** Called when the session of this client is over: what its owners held is lost, and those that wait must enter the queue again. */
+  /** Called when this client's session has ended. Its holders have lost their locks, and its waiters must join their queues again. */
   onSessionEnd?(): void;
 }
 
-/** How urgently a client needs changes of a document: one of its owners holds, or is at this place in the queue, 0 for the first. */
+/**
+ * How urgently a client needs changes of a document: one of its owners holds the lock, or waits at this place of the queue (0 is
+ * the first).
+ */
 export type PollPriority = 'held' | number;
 
 export interface NameRequest {
   readonly prefix: string;
-  /** `NamePage.after` of the page before; `undefined` for the first page, which includes a document whose name is exactly the prefix. */
+  /**
+   * Where the last page ended (`NamePage.after`); `undefined` for the first page, which includes a document that is named exactly
+   * `prefix`.
+   */
   readonly after: string | undefined;
   /** How many documents to look at for this page. */
   readonly most: number;
 }
 
-/** A page of names of documents. Some of the documents may be free. */
+/** A page of document names. Nobody may hold or wait for some of these locks any more. */
 export interface NamePage {
   readonly names: readonly string[];
-  /** `NameRequest.after` for the next page; `undefined` when there is none. */
+  /** What to pass as `NameRequest.after` for the next page; `undefined` if this is the last one. */
   readonly after: string | undefined;
 }
 
 interface Late {
   /**
-   * The store's time, in ms, after which the back end must refuse the request. The register calls this just before it sends the
-   * request. The first call computes the moment, and later calls return the same one.
+   * Returns the deadline of the request: the store's time, in ms, after which the back end must refuse it. The register calls this
+   * just before it sends the request, and the first call fixes the deadline.
    */
   readonly notAfter: () => number;
 }
@@ -286,9 +298,9 @@ interface Late {
 export interface Take extends Late {
   readonly name: string;
   readonly request: AcquireRequest;
-  /** The fencing tokens of the grant are larger than this. */
+  /** The grant's fencing tokens must be larger than this. */
   readonly minToken: number;
-  /** The notes of the requests that are willing to wait. The register leaves them beside the document if it is not free. */
+  /** Notes for the requests that are willing to wait. The register stores them beside the document if the lock is not free. */
   readonly notes: readonly Note[];
 }
 
@@ -298,22 +310,22 @@ export interface Swap extends Late {
   readonly next: LockDocument;
   readonly lastToken: number;
   readonly failOnUnreadNotes: boolean;
-  /** The clients to notify of the write. Each gets the document. */
+  /** Ids of the clients to notify. Each of them gets the written document. */
   readonly notified: readonly string[];
-  /** The write grants and prolongs nothing, so it does no harm if a crash of the back end undoes it. */
+  /** The write grants and prolongs no lock, so it does no harm if a crash of the back end undoes it. */
   readonly mayBeForgotten: boolean;
 }
 
 export interface WriteReply {
   /**
-   * Whether the write was executed. After a take the owner is then the only holder. `false`: the document was not as expected, or
-   * the request came after its not-after.
+   * Whether the back end has executed the write. After a take, the owner is then the only holder. `false`: another client wrote
+   * the document first, or the request came after its deadline.
    */
   readonly isDone: boolean;
   readonly reading: Reading;
 }
 
-/** @param reason `unready` for a write that was not sent; `unknown` for one that may have been executed before the session ended */
+/** @param reason `unready` if the write was not sent; `unknown` if the back end may have executed it before the session ended */
 export function sessionEndedError(key: string, reason: 'unready' | 'unknown'): LockStoreError {
   const message = `The session of this client ended while it used the lock "${key}". What was held is lost. Try again.`;
   return new LockStoreError(message, key, reason);

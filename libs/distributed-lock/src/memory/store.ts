@@ -27,19 +27,22 @@ import { describeGiven } from '../port/option-checks.js';
 const NO_ENTRY: Entry = { version: 0, document: FREE, notes: [], lastToken: 0 };
 const MIN_SWEEP = 256;
 
-/** The documents that all clients of one memory store share. A document that becomes free is deleted. */
+/** The documents of one memory store, which all its clients share. A document that becomes free is deleted. */
 export class MemoryDocuments {
   /** The listener of each open client, by its id. */
   readonly listeners = new Map<string, RegisterListener>();
   readonly holderEntries = new Map<string, { readonly text: string; readonly until: number }>();
   private readonly entries = new Map<string, Entry>();
-  /** The last fencing token of all names together, because the documents of free keys are deleted. */
+  /** The last fencing token of all keys together: the document of a free key is deleted, and with it that key's own last token. */
   private lastToken: number;
   private lastVersion = 0;
   private lastNoteAt = 0;
   private nextSweep = MIN_SWEEP;
 
-  /** @param startedAt wall-clock time in ms. Tokens start from it, so that they grow across restarts of the process */
+  /**
+   * @param startedAt wall-clock time in ms. The first tokens are larger than it, so that tokens grow even across a restart of the
+   * process
+   */
   constructor(startedAt: number) {
     this.lastToken = startedAt * 1000;
   }
@@ -86,7 +89,7 @@ export class MemoryDocuments {
     for (const client of clients) this.listeners.get(client)?.onReading(name, this.read(name, now));
   }
 
-  /** Deletes documents whose leases have all expired. Without this they could stay for ever, because nobody may use their keys again. */
+  /** Deletes documents whose leases have all expired. If nobody uses their keys again, nothing else would delete them. */
   private sweep(now: number): void {
     for (const [name, { document, notes }] of this.entries) {
       const isUsed = [...document.holders, ...document.queue].some(({ until }) => !isOver(until, now));
@@ -95,13 +98,13 @@ export class MemoryDocuments {
     this.nextSweep = 2 * this.entries.size + MIN_SWEEP;
   }
 
-  /** The time in microseconds. Each call returns a larger number than the one before. */
+  /** The time in microseconds, but always larger than the last result, so that notes keep their order. */
   private noteAt(now: number): number {
     return (this.lastNoteAt = Math.max(this.lastNoteAt + 1, Math.floor(now * 1000)));
   }
 }
 
-/** A register in the memory of this process. No notification is ever lost here, and the register knows which clients are closed. */
+/** A register in the memory of this process. Notifications are never lost here, and it knows which clients are closed. */
 export class MemoryRegister implements Register {
   readonly commandTimeoutMs = 1;
   readonly initialLeaseMs = Infinity;
