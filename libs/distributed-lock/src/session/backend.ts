@@ -1,20 +1,23 @@
 import type { NamePage, NameRequest } from '../document/timed-register.js';
 
 /**
- * What a coordination service, etcd or ZooKeeper, must be able to do so that `SessionRegister` can make a register of it: keep
- * texts under the session of the client that writes them, and change a text in one atomic write.
+ * What etcd and ZooKeeper must be able to do so that `SessionRegister` can make a register of them: store texts that belong to the
+ * session of the client that writes them, and change a text in one atomic write.
  *
  * A rejected promise carries a `LockStoreError` with the name as its key: `unready` for a write that is certainly not executed,
- * `unknown` for one that may have been. After an `unknown` write nothing that is sent later is executed before it. Each request
- * to the service settles within `commandTimeoutMs`. A call may need several requests.
+ * `unknown` for one that may have been. After an `unknown` write, the service executes nothing that this client sends later before
+ * that write. Each request to the service settles within `commandTimeoutMs`. A call may need several requests.
  */
 export interface SessionBackend {
   readonly address?: string;
   readonly commandTimeoutMs: number;
-  /** How long after a reading, in ms, no later document of the same name can have its version; default: for ever. */
+  /**
+   * For how long after a reading, in ms, the version in it cannot belong to a newer document of the same name; default: for ever.
+   * ZooKeeper counts the versions of a document that is deleted and created anew from 0 again.
+   */
   readonly believedMs?: number;
 
-  /** Called once, before everything else. */
+  /** Called once, before any other method. */
   listen(listener: BackendListener): void;
   /**
    * Returns the session for the next writes. Opens one if there is none.
@@ -23,73 +26,82 @@ export interface SessionBackend {
    */
   session(name: string | undefined): Promise<Session>;
   /**
-   * Writes the text if the document does not exist, or if it was free when this client saw it and still has that version.
-   * Otherwise leaves the notes beside the document, and replies with it, notes included.
+   * Writes the text if the document does not exist, or if this client last saw it free (`seen`) and it still has that version.
+   * Otherwise stores the notes beside the document. Replies with the document and its notes.
    */
   take(write: SessionTake): Promise<SessionWriteReply>;
   /**
-   * Writes the text if the document still has the version, and deletes the notes that were merged. With `failOnUnreadNotes` it
-   * writes only if there are no notes but those that were read. Replies with the document as it is now, written or not.
+   * Writes the text if the document still has this version, and deletes the notes that were merged into the text. With
+   * `failOnUnreadNotes` it writes only if there are no other notes. Replies with the document as it is now, written or not.
    */
   swap(write: SessionSwap): Promise<SessionWriteReply>;
-  /** Reads the newest document. A server that lags behind must not answer this from its own state. */
+  /** Reads the newest document. A server that lags behind the others must not answer from its own copy. */
   read(name: string): Promise<DocumentRow>;
   endedAmong(sessions: readonly string[]): Promise<readonly string[]>;
-  /** The least id of all sessions that exist now. The client with that session sweeps. */
+  /** The smallest id of all sessions that exist now. The client that has this session deletes idle documents for all clients. */
   firstSession(): Promise<string | undefined>;
   /** Deletes the document if it still has this version and no notes lie beside it. */
   remove(row: DocumentRow): Promise<void>;
-  /** Sends a message to clients, as `swap` does, but in the background and without a write of a document. */
+  /** Sends messages to clients in the background, without writing a document. */
   tell(messages: Messages): void;
-  /** As `Register.publishHolderEntry`, but the entry stays until the session ends. Two such writes may be executed in any order. */
+  /**
+   * As `Register.publishHolderEntry`, but the entry stays until the session ends. If two such writes overlap, the service may
+   * execute them in any order.
+   */
   publishHolderEntry(entry: SessionHolderEntry): Promise<void>;
   /** As `Register.readHolderEntries`. */
   readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
   /** As `Register.list`. */
   list(request: NameRequest): Promise<NamePage>;
-  /** @param keepSession leave the session open, because what this client has written must stay as long as it can */
+  /** @param keepSession do not end the session: what this client has written must stay until the session times out */
   close(keepSession: boolean): Promise<void>;
 }
 
 export interface BackendListener {
-  /** Called with a message for this client. `order` is the order of the write that sent it. */
+  /** Called with a message for this client. `order` is the revision (or version) of the write that the message was sent with. */
   onMessage(text: string, order: number): void;
   /** Called when messages may have been lost. */
   onGap(): void;
-  /** Called when the session is over, and what was held under it is lost. By then `validUntil` of the session is `-Infinity`. */
+  /** Called when the session has ended. What was held under it is lost. Its `validUntil` is `-Infinity` by then. */
   onSessionEnd(session: Session): void;
 }
 
-/** A session of this client in the coordination service. What the client writes under it counts until the session ends. */
+/** A session of this client in etcd or ZooKeeper. What the client writes under it counts until the session ends. */
 export interface Session {
-  /** The service never uses the id again. */
+  /** The session's id. The service never gives it to another session. */
   readonly id: string;
   /**
-   * Until when, by our clock, the back end certainly keeps the session. It counts from the sending of the last keep-alive that
-   * was answered, and `leaseValidity` has taken the margin for drift off. `-Infinity` as soon as the session is over.
+   * Until when, by our clock, the service certainly keeps the session. Counts from when this client sent the last keep-alive that
+   * was answered, less the margin of `leaseValidity` for clock drift. `-Infinity` as soon as the session has ended.
    */
   readonly validUntil: number;
 }
 
 export interface SessionTake {
   readonly name: string;
-  /** The document as this client saw it last. If it was free then and still has this version, the write replaces it. */
+  /**
+   * The document as this client saw it last. If the lock was free then, and the document still has this version, the take
+   * overwrites it.
+   */
   readonly seen: SeenDocument | undefined;
   readonly text: string;
-  /** Texts of notes, without line breaks. */
+  /** The texts of the notes to store if the lock is not free. They contain no line breaks. */
   readonly notes: readonly string[];
-  /** The session that the text names. If it is over, the write is refused as `unready`. */
+  /** The session that the text names. If it has ended, the service must refuse the write, with the reason `unready`. */
   readonly session: Session;
 }
 
 export interface SessionSwap {
   readonly name: string;
-  /** The version of the row that was read. `undefined`: there was no document, and there must be none now. */
+  /**
+   * The version of the document that was read. The write fails if the document has another one now. `undefined`: there was no
+   * document, and there must be none now.
+   */
   readonly version: number | undefined;
   readonly text: string;
   /**
-   * The write may delete the document in place of writing it: the lock is free, and later fencing tokens are larger even without
-   * the document.
+   * The write may delete the document instead: nobody holds the lock or waits for it, and new fencing tokens are larger than the
+   * old ones even without the document.
    */
   readonly mayDelete: boolean;
   readonly session: Session;
@@ -97,14 +109,14 @@ export interface SessionSwap {
   readonly notesRead: number;
   /** `nextTicket` of the row that was read. */
   readonly nextTicket: number;
-  /** Ids of the notes that the text contains now, so the write deletes them. */
+  /** Ids of the notes that the new text contains. The write deletes these notes. */
   readonly mergedNotes: readonly string[];
   readonly messages: Messages;
 }
 
 export interface SessionHolderEntry {
   readonly clientId: string;
-  /** `undefined` removes the client's entry. */
+  /** The text of the entry; `undefined` removes the client's entry. */
   readonly text: string | undefined;
   readonly session: Session;
 }
@@ -115,8 +127,9 @@ export interface Messages {
   /**
    * Makes the text of the message, without line breaks.
    *
-   * @param version the version of the document after this write; 0 if the order of the message is that version
-   * @param writtenAt the revision of this write; 0 if the order of the message is that revision
+   * @param version the version of the document after this write; 0 if it equals the `order` that the receiver gets with the
+   * message
+   * @param writtenAt the revision of this write; 0 if it equals that `order`
    */
   readonly text: (version: number, writtenAt: number) => string;
 }
@@ -124,25 +137,28 @@ export interface Messages {
 /** A document and its notes, as the back end has them. */
 export interface DocumentRow {
   readonly name: string;
-  /** `undefined` if the document does not exist. No later document of the name gets the same version within `believedMs`. */
+  /**
+   * The version of the document; `undefined` if there is none. For `believedMs` no later document of this name can have the same
+   * version.
+   */
   readonly version: number | undefined;
   readonly text: string | null;
   /** The revision of the write that wrote the text; 0 if the document does not exist. */
   readonly writtenAt: number;
-  /** The revision of the write that created the document. Absent in the reply to a write of this client, and in a message. */
+  /** The revision of the write that created the document. Absent in a message, and in the reply to this client's own write. */
   readonly createdAt?: number;
   /** The revision of the back end when the row was read, or a later one. */
   readonly revision: number;
-  /** In order of their revisions. */
+  /** The notes in the order in which they were stored. */
   readonly notes: readonly NoteRow[];
   readonly notesRead: number;
-  /** A ticket larger than those of the notes that were read, and smaller than those of later notes; default: `revision + 1`. */
+  /** A ticket larger than those of the notes in this row, and smaller than those of later notes; default: `revision + 1`. */
   readonly nextTicket?: number;
 }
 
 export interface SeenDocument {
   readonly version: number | undefined;
-  /** Whether the lock had no holder, no waiter and no note. */
+  /** Nobody held the lock or waited for it, and there was no note. */
   readonly isFree: boolean;
   readonly notesRead: number;
   readonly nextTicket: number | undefined;

@@ -5,21 +5,21 @@ import type { Grant } from '../port/lock-store.js';
 import { leaseValidity, SILENT_WAITER_MS } from '../port/timing.js';
 
 /**
- * Ends the leases and tickets of this client's owners, for a back end that ends none itself and keeps them as long as the session
- * lasts.
+ * Ends the leases and tickets of this client's owners. Needed where the back end keeps them as long as the session lasts, as etcd
+ * and ZooKeeper do.
  */
 export class ClientSideExpiry {
   private readonly leases = new Map<string, Lease>();
-  /** For each key, the owner of its adopted entry (see `adopt`). */
+  /** By key, the owner of this client whose entry `adopt` has taken over. */
   private readonly adopted = new Map<string, string>();
-  /** How long an adopted entry stays, in ms: a reply to a request of its owner may still be on its way. */
+  /** How long an adopted entry stays, in ms. Within this time a late reply may still show that its owner does hold the lock. */
   private adoptedMs = SILENT_WAITER_MS;
   private firesAt = Infinity;
   private cancel = (): void => undefined;
   private readonly ending = new Set<string>();
   private onEnded = (): void => undefined;
 
-  /** @param release ends the lease in the back end; called when the lease has run out, and again every `retryMs` until `end` is called */
+  /** @param release ends the lease in the back end. Called when the lease has run out, and again every `retryMs` until `end` is called */
   constructor(
     private readonly clock: Clock,
     private readonly retryMs: number,
@@ -33,9 +33,10 @@ export class ClientSideExpiry {
   }
 
   /**
-   * Starts a lease for an owner of this client that a document names, and that has no lease here. Unless a reply starts its real
-   * lease meanwhile, this client then ends the entry, as a store drops a waiter that no longer rechecks. Most such entries have
-   * been released since the document was written, so one for each key at a time is enough.
+   * Starts a lease for an owner of this client which a document names, but of which this client has no lease. That happens if the
+   * reply to its acquire was lost, or if the owner was released after the document was written. The lease soon removes the entry,
+   * unless a reply shows meanwhile that the owner holds the lock. At most one entry of each key is adopted at a time, because most
+   * of them were released.
    */
   adopt(key: string, owner: string): void {
     if (this.leases.has(owner) || this.adopted.has(key)) return;
@@ -43,13 +44,16 @@ export class ClientSideExpiry {
     this.start(key, owner, this.adoptedMs);
   }
 
-  /** Ends all adopted entries at once. Called when this client closes. */
+  /** Ends all adopted entries at once, when this client closes. */
   endAdopted(): void {
     this.adoptedMs = 0;
     for (const [key, owner] of this.adopted) this.start(key, owner, 0);
   }
 
-  /** Prolongs the lease here before the request that prolongs it is sent, so that this client does not end the lease meanwhile. */
+  /**
+   * Prolongs the lease in this client's memory, before the request that prolongs it is sent. Otherwise this client could end the
+   * lease while the request is under way.
+   */
   extend(owner: string, ms: number): void {
     const lease = this.leases.get(owner);
     if (lease) lease.endsAt = Math.max(lease.endsAt, this.clock.now() + ms);
@@ -75,7 +79,7 @@ export class ClientSideExpiry {
     return this.ending.size === 0 ? Promise.resolve() : new Promise((resolve) => (this.onEnded = resolve));
   }
 
-  /** @returns whether there are leases that were not ended */
+  /** Stops the timer. @returns whether leases are left that were not ended in the back end */
   stop(): boolean {
     this.cancel();
     this.firesAt = -Infinity;
@@ -106,12 +110,12 @@ interface Lease {
   endsAt: number;
 }
 
-/** How long `close` waits, in ms, for the leases of its owners to run out and be ended. The end of the session ends the others. */
+/** How long `close` waits, in ms, so that its owners' leases run out and are ended. Longer leases end with the session. */
 export const LAST_LEASES_MS = 1000;
 
 /**
- * The leases of one client, in a back end that keeps what a client writes for as long as its session lasts. The client ends the
- * leases of its own owners, and its holders believe in them for no longer than the session certainly lasts.
+ * The leases of this client's owners on etcd and ZooKeeper, which keep what a client writes as long as its session lasts. Ends
+ * leases that have run out, and keeps holders from relying on a lease for longer than the session certainly lasts.
  */
 export class SessionLeases extends ClientSideExpiry implements Leases {
   private readonly bound: SessionBoundLeases;
@@ -149,7 +153,10 @@ export class SessionLeases extends ClientSideExpiry implements Leases {
     this.bound.start(lease);
   }
 
-  /** Adopts the owners of this client that a document names. While the session lives, only this client can end their leases. */
+  /**
+   * Adopts the entries of this client's owners in a document (see `adopt`). No other client can end their leases as long as the
+   * session lives.
+   */
   onHolders(key: string, holders: readonly Holder[]): void {
     const { clientId } = this.client;
     for (const { owner } of holders) if (clientOf(owner) === clientId) this.adopt(key, owner);
@@ -163,13 +170,12 @@ export class SessionLeases extends ClientSideExpiry implements Leases {
   }
 }
 
-/** How many times in the length of a session this client notifies its holders of how long they may believe in their leases. */
+/** How many times in the length of a session this client tells its holders the new end of their validity. */
 const NOTIFICATIONS_PER_SESSION = 12;
 
 /**
- * Leases that end later than the session certainly lasts. A holder must not believe in its lease for longer than in the session.
- * So each time keep-alives have prolonged the session, this notifies the holder of its grant again, with the same token and a
- * later end.
+ * Leases that end later than the session certainly lasts. A holder may rely on its lease only until then. So each time keep-alives
+ * have prolonged the session, this class repeats the grant to the holder, with the same token and a later `validUntil`.
  */
 export class SessionBoundLeases {
   private readonly leases = new Map<string, BoundLease>();
@@ -223,7 +229,7 @@ export class SessionBoundLeases {
 
 interface BoundLease extends Pick<Grant, 'token' | 'lastToken'> {
   readonly key: string;
-  /** Until when the holder may believe in the lease, if the session lasts that long. */
+  /** Until when the holder may rely on the lease if the session lasts long enough. */
   readonly endsAt: number;
   toldUntil: number;
 }

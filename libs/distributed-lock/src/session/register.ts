@@ -30,12 +30,15 @@ import {
   takenTextUnder,
 } from './text.js';
 
-/** The most characters in all messages of one write together. If they are longer, each message only names the document. */
+/**
+ * How many characters all messages of one write may have together. If they would be longer, each message contains only the
+ * document's name, and its receiver reads the document.
+ */
 const MAX_MESSAGE_LENGTH = 128 * 1024;
 
 const NO_CONTENT = { document: { holders: [], queue: [] }, lastToken: undefined };
 
-/** Documents in a coordination service. An entry in a document counts no longer than the session of its owner's client lasts. */
+/** Stores documents in etcd or ZooKeeper. An entry in a document counts only as long as the session of its owner's client lasts. */
 export class SessionRegister implements Register {
   readonly initialLeaseMs = 0;
   readonly mayLoseWrites = false;
@@ -47,9 +50,9 @@ export class SessionRegister implements Register {
   private readonly sweeper: SessionSweeper;
   private readonly clock: Clock;
   private session: Session | undefined;
-  /** The newest revision that this client has seen. The next write gets a larger one, unless a backup was restored. */
+  /** The largest revision that this client has seen. The next write gets a larger one, unless somebody restores a backup. */
   private revision = 0;
-  /** The revision of the last reply. It is smaller than `revision` after a backup was restored. */
+  /** The revision in the last reply. Smaller than `revision` if somebody has restored a backup. */
   private lastReplyRevision = 0;
   private listener: RegisterListener | undefined;
   private sessionEnds = 0;
@@ -106,7 +109,7 @@ export class SessionRegister implements Register {
     const { name, expected, next, lastToken, failOnUnreadNotes, notified } = swap;
     const { sessionEnds } = this;
     const session = await this.sessionFor(name);
-    // What was held under the last session is lost. Do not write it as held under the new one.
+    // The session ended meanwhile, and with it everything that the document was to say. Do not write that under the new session.
     if (sessionEnds !== this.sessionEnds) throw sessionEndedError(name, 'unready');
     if (this.remembered.isOld(name)) {
       const reading = await this.read(name);
@@ -115,9 +118,9 @@ export class SessionRegister implements Register {
     swap.notAfter();
     const text = documentTextUnder(next, lastToken, session.id);
     const { notesRead, notes, nextTicket } = expected;
-    // A document that is created anew takes its tokens from the revision of that write, which must therefore be larger than
-    // `lastToken`. Compare with a revision that the back end has now: after a restore, it may be long before it reaches those
-    // that it had before.
+    // If the document is deleted, the next one takes its tokens from the revision of the write that creates it, so that revision
+    // must be larger than `lastToken`. Compare with the revision of the last reply: after a backup was restored, revisions start
+    // again from a smaller number.
     const mayDelete = isFree(next) && lastToken <= this.lastReplyRevision;
     const message = { name, text, notesRead, notes: [], nextTicket };
     const { isDone, row } = await this.backend.swap({
@@ -149,7 +152,7 @@ export class SessionRegister implements Register {
     return new SessionLeases(client, () => this.session?.validUntil ?? -Infinity);
   }
 
-  /** Publishes the entry, and removes it by a timer after `leaseMs`. If this client crashes, the end of its session removes it. */
+  /** Publishes the entry, and removes it after `leaseMs` by a timer. If this process crashes, the end of its session removes the entry. */
   async publishHolderEntry({ clientId, text, leaseMs }: HolderEntry): Promise<void> {
     const session = await this.sessionFor(undefined);
     this.cancelHolderEntry();
@@ -191,11 +194,12 @@ export class SessionRegister implements Register {
     try {
       this.listener?.onReading(row.name, this.readingOf(row, this.session, true));
     } catch {
-      // This release has not written the text. Ignore it.
+      // Another release of this library has written the message, in a format that this one cannot read. Ignore it: waiters find
+      // their grants by rechecks.
     }
   }
 
-  /** Notifies the clients of the holders that others wait for the key. */
+  /** Notifies the clients of the holders that somebody waits for the key. */
   private tellHolders(row: DocumentRow, { document }: Reading): void {
     const clients = clientsOf(document.holders);
     if (clients.length === 0) return;
@@ -204,15 +208,15 @@ export class SessionRegister implements Register {
   }
 
   /**
-   * Makes a reading of a row. First asks the back end about those sessions in the row of which this client does not know whether
-   * they are over.
+   * Makes a reading of a row. First asks the back end about the sessions in the row that may have ended without this client's
+   * knowledge.
    */
   private async knownReadingOf(row: DocumentRow, session: Session): Promise<Reading> {
     const { document, notes } = this.readingOf(row, session);
-    // Leave out our own session: the back end tells this client when it ends.
+    // Our own session is not among them: the back end reports its end by `onSessionEnd`.
     const unknown = this.knowledge.unknownIn(document, notes).filter((id) => id !== session.id);
     if (unknown.length > 0) {
-      // If the back end does not answer, the sessions count as alive, and the next recheck asks again.
+      // If the back end does not answer, treat these sessions as alive. The next recheck asks again.
       const ended = new Set(await this.backend.endedAmong(unknown).catch(() => []));
       for (const each of unknown) this.knowledge[ended.has(each) ? 'onEnd' : 'onAlive'](each);
     }
@@ -248,7 +252,10 @@ export class SessionRegister implements Register {
   }
 }
 
-/** Makes a message for each client: the document, or only its name if all copies together are too long for one write. */
+/**
+ * Makes the messages to these clients. Each contains the document, or only its name if all copies together would be too long for
+ * one write.
+ */
 function messagesTo(
   clients: readonly string[],
   length: number,
@@ -261,19 +268,19 @@ function messagesTo(
 /** How long a process waits before each of its sweeps, at random, in ms. */
 const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
 /**
- * The sweeper deletes a document that nobody holds or waits for after it has seen it unchanged for this long, in ms. By then no
- * client relies on its version any more (`SessionBackend.believedMs`).
+ * How long the sweeper must have seen a free document unchanged before it deletes the document, in ms. By then no client relies on
+ * the document's version any more (`SessionBackend.believedMs`).
  */
 export const SWEPT_AFTER_MS = 10 * 60_000;
-/** How many documents the sweeper remembers as idle, and how many it reads or deletes at a time. */
+/** How many idle documents the sweeper remembers. `TOGETHER`: how many it reads or deletes at a time. */
 const MAX_IDLE = 50_000;
 const TOGETHER = 100;
 
 /**
- * Deletes documents that nobody holds or waits for: free ones, and those whose sessions are all over. It deletes a document that
- * this process has found unchanged twice, at least ten minutes apart by its own clock.
+ * Deletes documents that nobody needs: those of free locks, and those whose holders and waiters all belong to ended sessions. Each
+ * sweep notes what is idle. A later sweep, at least ten minutes after, deletes those that are still unchanged.
  *
- * Only the client with the least session id sweeps. The other clients read that id and do nothing else.
+ * All clients look for the smallest session id, and only the client that has it sweeps.
  */
 export class SessionSweeper {
   private readonly idle = new Map<string, Idle>();
@@ -288,7 +295,7 @@ export class SessionSweeper {
     private readonly ownSession: () => string | undefined,
   ) {}
 
-  /** Sweeps from now on, from time to time. A sweep that fails is not repeated, because the next one does the same work. */
+  /** Sweeps at random intervals from now on. If a sweep fails, the next one does its work. */
   start(chance: Chance): void {
     this.cancel = this.clock.after(randomMs(chance, SWEEP_MS), () => {
       this.start(chance);
@@ -300,7 +307,7 @@ export class SessionSweeper {
     this.cancel();
   }
 
-  /** Forgets which documents were idle: a restore of the back end may have brought an earlier state of them back. */
+  /** Forgets all idle documents: after a backup was restored, earlier states of them may be back. */
   forget(): void {
     this.idle.clear();
   }
@@ -326,8 +333,9 @@ export class SessionSweeper {
   }
 
   /**
-   * Whether nobody holds the lock or waits for it, and its document may be deleted. A document that is created anew takes its
-   * tokens from the next revision, so one with a larger last token must stay.
+   * Whether the document may be deleted: nobody holds the lock or waits for it, and its last token is not larger than the
+   * revision. The next document of this name takes its tokens from a later revision, so with a larger last token they would go
+   * backwards.
    */
   private async isIdle({ name, text, writtenAt, revision, notes }: DocumentRow): Promise<boolean> {
     if (text === null || notes.length > 0) return false;
@@ -354,7 +362,8 @@ async function inParts<Item>(items: readonly Item[], work: (item: Item) => Promi
 }
 
 /**
- * Lets the sweep go on after an error about one document: this client may not read it, or another program has written it.
+ * Ignores an error that concerns one document only, so that the sweep goes on. For example this client may not read it, or another
+ * program has written it.
  *
  * @throws any other error
  */

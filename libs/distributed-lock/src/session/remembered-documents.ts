@@ -9,11 +9,11 @@ import {
 import type { DocumentRow, SeenDocument } from './backend.js';
 
 /**
- * What this client remembers of documents for its next take and swap:
+ * What this client remembers of each document for its next take and swap:
  *
- * - The version of a free document, so that a take can replace the document without reading it first.
- * - The last token, so that tokens grow even if somebody deletes the document by hand, and another client, which does not know
- *   its last token, creates it anew.
+ * - The version of a free document. A take can then overwrite the document without reading it first.
+ * - The last token. Somebody may delete the document by hand, and another client, which does not know that token, may create it
+ *   anew: tokens must grow even then.
  */
 export class RememberedDocuments {
   private readonly documents = new Map<string, RememberedDocument>();
@@ -24,7 +24,7 @@ export class RememberedDocuments {
     private readonly believedMs = Infinity,
   ) {}
 
-  /** The document as it was seen last; `undefined` if that was too long ago to rely on its version. */
+  /** The document as this client saw it last. `undefined` if its version may belong to another document by now. */
   seen(name: string): SeenDocument | undefined {
     return this.isOld(name) ? undefined : this.documents.get(name);
   }
@@ -34,18 +34,18 @@ export class RememberedDocuments {
     return Math.max(lastToken, earlierToken);
   }
 
-  /** Whether the document was read too long ago to rely on its version. */
+  /** Whether this client saw the document so long ago that another document may have the same version by now. */
   isOld(name: string): boolean {
     const found = this.documents.get(name);
     return found !== undefined && found.since <= this.now() - this.believedMs;
   }
 
-  /** Remembers a document that was read, written or received in a message. @returns the last token that this client knows of */
+  /** Remembers a document that was read, written or received in a message. @returns the largest token that this client knows of the key */
   see({ row, isFree, lastToken, isMessage = false }: Reading): number {
     const { name, version, notesRead, nextTicket, writtenAt, createdAt = 0 } = row;
     const known = this.documents.get(name);
-    // Compare revisions and not versions, because a document that was deleted and created anew may have the version of an older
-    // one.
+    // Ignore a message that is older than what we know. Compare revisions: the version is smaller again after a document was
+    // deleted and created anew.
     if (isMessage && writtenAt < (known?.writtenAt ?? 0)) return this.lastTokenOf(name);
     const isSame = lastToken !== undefined && createdAt <= (known?.writtenAt ?? Infinity);
     const { earlierToken = 0 } = known ?? {};
@@ -66,23 +66,23 @@ export class RememberedDocuments {
   }
 
   /**
-   * Forgets a document that this client has deleted. It deletes only a document whose tokens are no larger than the revision, and
-   * the tokens of a new document are larger than that.
+   * Forgets a document that this client has deleted, and its last token with it: this client deletes a document only if the tokens
+   * of the next one will be larger in any case.
    */
   onDeleted(name: string): void {
     this.documents.delete(name);
   }
 
   /**
-   * Stops relying on all versions. The session may be over because a backup was restored. Versions then count on from an earlier
-   * one and may come again, so each document must be read before it is replaced.
+   * Stops relying on all versions. The session may have ended because somebody restored a backup. Versions may then repeat, so
+   * this client must read each document again before it overwrites it.
    */
   onSessionEnd(): void {
     for (const [name, document] of this.documents)
       this.documents.set(name, { ...document, since: -Infinity });
   }
 
-  /** Our time; 0 where a version is never used again, because it does not matter there when a document was seen. */
+  /** Our time. 0 where versions never repeat, because the age of a reading does not matter there. */
   private now(): number {
     return this.believedMs === Infinity ? 0 : this.clock.now();
   }
@@ -90,7 +90,7 @@ export class RememberedDocuments {
 
 interface RememberedDocument extends SeenDocument {
   readonly lastToken: number;
-  /** The last token of an earlier document of this name, which somebody deleted by hand. */
+  /** The last token of an earlier document of this name, which somebody has deleted by hand. */
   readonly earlierToken: number;
   /** The revision of the write that wrote the document. */
   readonly writtenAt: number;
@@ -100,30 +100,30 @@ interface RememberedDocument extends SeenDocument {
 
 interface Reading {
   readonly row: DocumentRow;
-  /** Whether the lock has no holder, no waiter and no note. */
+  /** Nobody holds the lock or waits for it, and there is no note. */
   readonly isFree: boolean;
-  /** `undefined` for a document that does not exist. */
+  /** The last token in the document; `undefined` if there is no document. */
   readonly lastToken: number | undefined;
-  /** The row came in a message, which may have been on its way for long. */
+  /** The row came in a message, which may have travelled for long. */
   readonly isMessage?: boolean;
 }
 
-/** How long, in ms, a session that was found alive counts as alive. After that the client asks the back end again. */
+/** For how long, in ms, a session that was found alive counts as alive. Then this client asks the back end again. */
 export const ALIVE_MS = 1000;
 /**
- * The most entries of each map here: sessions, unconfirmed grants, documents. The oldest are forgotten, and learned anew when
- * they are needed.
+ * How many entries each map in this file may have: sessions, grants, documents. The oldest are forgotten, and read again when they
+ * are needed.
  */
 const MAX_REMEMBERED_SESSIONS = 10_000;
 
 /**
- * What this client knows of sessions and grants: which sessions are over, and since when it has seen each grant that its owner
- * has not confirmed.
+ * What this client knows of other clients: which sessions have ended, and when it first saw each grant that its owner has not
+ * confirmed yet.
  */
 export class SessionKnowledge {
   private readonly ended = new Set<string>();
   private readonly aliveAt = new Map<string, number>();
-  /** Grants that their owners have not confirmed yet, by owner id. */
+  /** By owner id, the grants that their owners have not confirmed yet. */
   private readonly unconfirmed = new Map<string, SeenGrant>();
 
   constructor(private readonly clock: Clock) {}
@@ -140,7 +140,7 @@ export class SessionKnowledge {
     forgetOldest(this.aliveAt);
   }
 
-  /** The sessions in a document of which this client does not know, or no longer knows, whether they are over. */
+  /** The sessions in a document of which this client must ask whether they still exist. */
   unknownIn({ holders, queue }: LockDocument, notes: readonly StoredNote[]): readonly string[] {
     const since = this.clock.now() - ALIVE_MS;
     const sessions = [...holders, ...queue, ...notes].flatMap(({ session }) => session ?? []);
@@ -149,7 +149,7 @@ export class SessionKnowledge {
     );
   }
 
-  /** The document with what this client knows: entries of ended sessions, and grants that were not confirmed in time, have expired. */
+  /** Returns the document with expired entries where a session has ended, or where an owner has not confirmed its grant in time. */
   judge({ holders, queue }: LockDocument): LockDocument {
     return {
       holders: holders.map((holder) => this.judgeHolder(holder)),
@@ -162,8 +162,8 @@ export class SessionKnowledge {
   }
 
   /**
-   * Makes the holder expire if its session is over, or if it has not confirmed its grant in time. Until then its lease is the
-   * time that is left to confirm, so that waiters recheck at the end of that.
+   * Makes a holder expire if its session has ended or if it did not confirm its grant in time. As long as it may still confirm,
+   * its lease is the time that is left for that, so that waiters recheck at the right moment.
    */
   private judgeHolder(holder: Holder): Holder {
     if (this.hasEnded(holder)) return { ...holder, until: -Infinity };
@@ -175,7 +175,7 @@ export class SessionKnowledge {
     return leftMs > 0 ? { ...holder, leaseMs: Math.ceil(leftMs) } : { ...holder, until: -Infinity };
   }
 
-  /** Since when this client has seen the grant. Compares tokens: an owner whose grant was taken back may be granted the lock again. */
+  /** When this client first saw the grant. The token identifies it: an owner whose grant was taken back may be granted the lock again. */
   private sinceOf({ owner, token }: Holder): number {
     const seen = this.unconfirmed.get(owner);
     if (seen?.token === token) return seen.since;

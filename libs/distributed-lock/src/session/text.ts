@@ -13,18 +13,18 @@ import {
 import type { AcquireRequest } from '../port/lock-store.js';
 import type { DocumentRow, NoteRow } from './backend.js';
 
-/** First element of each document. A release of this library refuses documents in another format than its own. */
+/** The first element of each stored document: the version of the format. A release of this library refuses documents with any other. */
 const FORMAT = 1;
 
 type DocumentText = readonly [format: number, lastToken: number, holders: HolderText[], queue: WaiterText[]];
 
-/** What the text of a document says. Each `until` is infinite, because only the reader knows which sessions are over. */
+/** The content of a document's text. Each `until` is infinite, because the text does not say which sessions have ended. */
 interface TextContent {
   readonly document: LockDocument;
   readonly lastToken: number;
 }
 
-/** @param session the session of the client that writes, for entries that have none yet */
+/** @param session the session of the client that writes. Entries that have no session yet get this one */
 export function documentTextUnder(
   { holders, queue }: LockDocument,
   lastToken: number,
@@ -42,8 +42,8 @@ export function documentTextUnder(
 }
 
 /**
- * The document of the first grant of a free lock. Its first token is written as 0, which stands for the revision of the write, or
- * for `lastToken + 1` if that is larger.
+ * The text of the document after the first grant of a free lock. Its first token is written as 0: readers put the revision of the
+ * write there, or `lastToken + 1` if that is larger.
  */
 export function takenTextUnder(request: AcquireRequest, lastToken: number, session: string): string {
   return documentTextUnder(takenBy(request), lastToken, session);
@@ -61,7 +61,7 @@ export function contentOf(text: string, writtenAt: number, key: string): TextCon
   return readStored(key, () => contentIn(text, writtenAt, key));
 }
 
-/** Whether nobody holds the lock or waits for it. Does not parse the text. */
+/** Whether nobody holds the lock or waits for it. Recognizes that without parsing the text. */
 export function isFreeText(text: string): boolean {
   return text.endsWith(',[],[]]');
 }
@@ -89,7 +89,10 @@ function contentIn(text: string, writtenAt: number, key: string): TextContent {
   };
 }
 
-/** The length of the lease, which the text has in place of its end, because the session or the client ends the lease. */
+/**
+ * The length of the lease, which the text contains in place of its end: on etcd and ZooKeeper the owner's client or the end of its
+ * session ends the lease.
+ */
 function leaseOf({ until, leaseMs = Infinity }: Holder): Holder['until'] {
   return typeof until === 'object' ? until : { inMs: leaseMs };
 }
@@ -100,21 +103,30 @@ function checked<Entry extends { readonly owner: string; readonly session?: stri
   throw new TypeError('an owner or a session is no text');
 }
 
-/** First element of each message. A client ignores a message in another format, and its waiters find what they need by their rechecks. */
+/**
+ * The first element of each message: the version of its format. A client ignores a message with any other, and its waiters find
+ * their grants by rechecks.
+ */
 const MESSAGE_FORMAT = 1;
 
-/** A message with a document as it is after a write. 0 as `version` or as `writtenAt` stands for the order of the message. */
+/** The text of a message with a document as it is after a write. 0 as `version` or as `writtenAt` means: the `order` of the message. */
 export function messageText(row: Omit<DocumentRow, 'revision'>): string {
   const { name, version, writtenAt, notesRead, text, notes, nextTicket } = row;
   return JSON.stringify([MESSAGE_FORMAT, name, { version, writtenAt, notesRead, text, notes, nextTicket }]);
 }
 
-/** A message that is short enough to send to many clients at once: the document has changed, and each client reads it. */
+/**
+ * The text of a message that only says that the document has changed, so that each receiver reads it. For writes that notify too
+ * many clients to send each a copy.
+ */
 export function shortMessageText(name: string): string {
   return JSON.stringify([MESSAGE_FORMAT, name]);
 }
 
-/** @returns the document in the message; only its name for a short message; `undefined` for a text that this release has not written */
+/**
+ * @returns the document in the message; only its name for a short message; `undefined` for a text in a format that this release
+ * cannot read
+ */
 export function messageIn(message: string, order: number): DocumentRow | string | undefined {
   let content: unknown;
   try {
