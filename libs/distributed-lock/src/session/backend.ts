@@ -13,7 +13,7 @@ export interface SessionBackend {
   readonly commandTimeoutMs: number;
   /**
    * For how long after a reading, in ms, the version in it cannot belong to a newer document of the same name; default: for ever.
-   * ZooKeeper counts the versions of a document that is deleted and created anew from 0 again.
+   * On ZooKeeper, a document that is deleted and created anew counts its versions from the start.
    */
   readonly believedMs?: number;
 

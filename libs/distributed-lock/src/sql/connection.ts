@@ -24,10 +24,10 @@ import { readingOf } from './database.js';
 import { checkLockName, checkRowName, isHolderEntry } from './lock-table.js';
 
 /**
- * The store's connection for statements. One statement is in flight at a time, and requests that arrive meanwhile go together in
- * the next one.
+ * The store's connection for statements. One statement is in flight at a time. Requests that arrive meanwhile are sent together in
+ * the next statement.
  *
- * A connection that has not replied for `commandTimeoutMs` may be stuck. It is replaced, and the requests in flight on it fail.
+ * A connection that has not replied for `commandTimeoutMs` may be dead. It is replaced, and the requests in flight on it fail.
  */
 export class SqlConnection {
   /** Resolves when the first attempt to connect has succeeded or failed. */
@@ -71,8 +71,10 @@ export class SqlConnection {
   }
 
   /**
-   * @throws LockStoreError: `unreachable` if the request was never sent, `unknown` if it was sent and no reply came, otherwise as
-   * the reply says. LockConfigurationError for a write with access 'read', whatever rights the user of the database has
+   * Sends one request, and resolves with its reply.
+   *
+   * @throws LockStoreError: `unreachable` if the request was never sent, `unknown` if no reply came, otherwise as the error of the
+   * database says. LockConfigurationError for a write with access 'read', whatever rights the database user has
    */
   run<Kind extends BatchedKind>(kind: Kind, item: SqlItem<Kind>, key: string): Promise<SqlReply<Kind>> {
     if (kind !== 'read' && this.database.access === 'read') return Promise.reject(readOnlyError());
@@ -83,7 +85,7 @@ export class SqlConnection {
     return this.add(send, { name: '' });
   }
 
-  /** Rejects all requests, and leaves no socket and no timer, whatever the server does. */
+  /** Rejects all requests and ends the connection, even if the server does not react. Leaves no socket and no timer behind. */
   close(): void {
     this.cancelPause();
     this.kept.close();
@@ -121,8 +123,8 @@ export class SqlConnection {
     const failure = this.database.failureOf(error);
     this.errors.last = { failure, error };
     this.reject(this.pipe.takeInFlight(), { ...failure, reason: 'unknown' }, error);
-    // A database that has refused this client will refuse it again. Fail the waiting requests now, and not only when their time
-    // is over.
+    // A database that has refused this client will refuse it again. So fail the waiting requests now, and do not let them time
+    // out.
     if (failure.reason !== 'refused') return;
     for (const request of this.waiting.take())
       request.reject(this.errors.unsent('no connection', request.key));
@@ -182,10 +184,10 @@ interface ConnectionOptions {
   readonly clock: Clock;
   readonly chance: Chance;
   readonly commandTimeoutMs: number;
-  /** Where the database is, for messages. */
+  /** The address of the database, for messages. */
   readonly address?: string | undefined;
   readonly onState?: ((state: StoreState) => void) | undefined;
-  /** Called with the server's time from each new connection, before any other request is sent on it. */
+  /** Called with the server's time when a connection was opened, before any other request is sent on it. */
   onTime?(now: number, sentAt: number): void;
 }
 
@@ -198,22 +200,26 @@ function readOnlyError(): LockConfigurationError {
 const PAUSE_MS = { least: 2, most: 100 };
 
 /**
- * How long to pause a request, in ms, that has found its row locked by another transaction for the n-th time in a row. If it is a
- * transaction of this library, it commits within a millisecond or two. One of the application may take as long as it likes.
+ * How long a request pauses, in ms, after it has found its row locked by another transaction for the n-th time in a row. A
+ * transaction of this library commits within a millisecond or two, so the first pause is short. One of the application may take
+ * long, so later pauses grow.
  */
 function blockedPause(chance: Chance, times: number): number {
   return Math.min(PAUSE_MS.least * 2 ** (times - 1), PAUSE_MS.most) * (0.5 + chance.random());
 }
 
-/** The most requests in one statement. A larger statement would cost as much time as it saves. */
+/** How many requests one statement may contain. Larger statements are no faster per request. */
 const MAX_TOGETHER = 128;
 
 /**
- * Requests that wait for the connection. Requests of one kind go together in one statement, in order of names, with each name at
+ * The requests that wait for the connection. Requests of the same kind go into one statement, sorted by name, with each name at
  * most once.
  */
 class WaitingSqlRequests extends WaitingRequests<SqlRequest> {
-  /** Takes out the requests of the next statement: the one that has waited longest, and others of its kind. None if all of them pause. */
+  /**
+   * Removes and returns the requests for the next statement: the one that has waited longest, and others of its kind. Returns none
+   * while all requests pause.
+   */
   takeNext(now: number): readonly SqlRequest[] {
     const ready = this.requests.filter((request) => pausesUntil(request) <= now);
     const [first] = ready;
@@ -231,7 +237,7 @@ class WaitingSqlRequests extends WaitingRequests<SqlRequest> {
     return [...this.take((request) => taken.has(request))].sort((a, b) => compare(a.item.name, b.item.name));
   }
 
-  /** When the first pause of a request ends, by our clock. */
+  /** When the first pausing request may be sent again, by our clock. */
   get nextAt(): number {
     return minOf(this.requests.map(pausesUntil));
   }
@@ -242,12 +248,15 @@ export type SqlItem<Kind extends BatchedKind> = Parameters<BatchedStatements[Kin
 export type SqlReply<Kind extends BatchedKind> = Awaited<ReturnType<BatchedStatements[Kind]>>[number];
 
 interface SqlRequest extends PipedRequest {
-  /** The statement that executes several requests of one kind together, or a function that sends a statement for this request alone. */
+  /** The kind of a request that can share a statement with others, or else a function that sends this request alone. */
   readonly kind: BatchedKind | ((link: SqlLink) => Promise<unknown>);
   readonly item: Named;
-  /** The request must go alone, because a statement that had it together with others has failed. */
+  /** Send this request alone: a statement that contained it together with others has failed. */
   isAlone?: boolean;
-  /** Set if another transaction had locked the row: how many times in a row, and until when the request pauses, by our clock. */
+  /**
+   * Set while another transaction has the row locked: how many times in a row this request has met that lock, and until when it
+   * pauses, by our clock.
+   */
   blocked?: { readonly times: number; readonly until: number };
   resolve(reply: never): void;
 }
@@ -260,7 +269,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Documents in the rows of one table, over one connection. */
+/** Stores documents as rows of one table, over one connection. */
 export class SqlDocuments {
   constructor(protected readonly connection: SqlConnection) {}
 
@@ -281,7 +290,7 @@ export class SqlDocuments {
     return this.connection.run('swap', swap, name).then((reply) => writeReply(name, reply));
   }
 
-  /** Writes a document outside of any lane, soon after it was read. The write must grant nothing. */
+  /** Overwrites a document that was just read, without a lane. The caller must not grant a lock by this. */
   replace(name: string, expected: Reading, next: LockDocument): Promise<WriteReply> {
     const { lastToken } = expected;
     const notAfter = (): number => this.soonAfter(expected);
@@ -302,7 +311,7 @@ export class SqlDocuments {
     return readingOf(name, await this.connection.run('read', { name }, name));
   }
 
-  /** Reads rows in order of names, as the index has them, and returns the names of the documents that are not free. */
+  /** Reads rows in order of their names, and returns the names of those documents that have a holder or a waiter. */
   async list({ prefix, after, most }: NameRequest): Promise<NamePage> {
     checkRowName(prefix);
     checkRowName(after ?? '');
@@ -324,7 +333,7 @@ export class SqlDocuments {
     this.connection.close();
   }
 
-  /** The not-after of a write that is sent right after this reading. */
+  /** The deadline of a write that is sent right after this reading. */
   protected soonAfter({ now }: Reading): number {
     return Math.ceil(now + 2 * this.connection.commandTimeoutMs);
   }

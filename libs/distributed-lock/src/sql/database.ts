@@ -6,33 +6,42 @@ import type { SqlAccess } from './lock-table.js';
 
 /** What `SqlConnection` needs from PostgreSQL, MySQL or SQLite. */
 export interface SqlDatabase {
-  /** Its name for messages: `PostgreSQL`. */
+  /** The name of the database system in messages: `PostgreSQL`. */
   readonly server: string;
   readonly access: SqlAccess;
-  /** @param signal aborts when the connection is no longer wanted @param onLost called when the connection can send no more */
+  /**
+   * Opens a connection. @param signal aborts when the connection is no longer wanted @param onLost called when the connection can
+   * send nothing more
+   */
   open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink>;
   failureOf(error: unknown): SqlFailure;
 }
 
-/** A connection to the database on which statements can be sent. */
+/** An open connection to the database. */
 export interface SqlLink extends SqlStatements {
-  /** The server's time in ms when the connection was opened, and our time when we asked for it. */
+  /** The server's time in ms, read while the connection was opened, and our time when we asked for it. */
   readonly opened: { readonly now: number; readonly sentAt: number };
-  /** Ends the connection at once, whatever the server does. */
+  /** Ends the connection at once, even if the server does not react. */
   destroy(): void;
 }
 
 /** The requests of a store as SQL statements. A rejected promise carries the error of the client library. */
 export interface SqlStatements extends BatchedStatements {
-  /** Reads some rows in order of their names, for the sweeper and for lists. */
+  /** Reads some rows in order of their names: for the sweeper, which deletes old rows, and for lists of locks. */
   scan(scan: Scan): Promise<Slice>;
-  /** Deletes those of these rows that were free for long and that no transaction has locked. */
+  /** Deletes those of these rows that have been free for long. Skips rows that a transaction has locked. */
   deleteFree(names: readonly string[]): Promise<void>;
-  /** Finds out whether the connection is alive. @param channel PostgreSQL notifies it, to find out whether notifications arrive */
+  /**
+   * Checks whether the connection is alive. @param channel PostgreSQL sends a notification on it, which shows whether
+   * notifications arrive
+   */
   ping(channel?: string): Promise<void>;
 }
 
-/** Executes several requests of one kind together. They come in order of names, each name at most once, and so do the replies. */
+/**
+ * Statements that execute several requests of one kind at once. The requests are sorted by name, with each name at most once. The
+ * replies are in the same order.
+ */
 export interface BatchedStatements {
   take(takes: readonly Take[]): Promise<readonly SqlWriteReply[]>;
   swap(swaps: readonly Swap[]): Promise<readonly SqlWriteReply[]>;
@@ -54,27 +63,27 @@ export interface SqlFailure extends StoreFailure {
   readonly reason: 'unknown' | 'unready' | 'refused';
   /** The statement was certainly rolled back, and may succeed if it is sent again. */
   readonly mayRepeat?: boolean;
-  /** Another transaction holds a row. The request for it is sent again behind all others, so that they do not wait for that row. */
+  /** Another transaction has a row locked. The request for that row is sent again later, and all other requests go first. */
   readonly isBlocked?: boolean;
-  /** One of the requests in the statement may have caused the error for all of them, so each is sent again alone. */
+  /** One request may have made the statement fail for all of them. So each is sent again alone. */
   readonly mayBeOne?: boolean;
   /** The connection cannot be used any more. */
   readonly isFatal?: boolean;
 }
 
-/** A row of the lock table as a statement returns it. The client library gives numbers as numbers, texts or bigints. */
+/** A row of the lock table as the client library returns it: numbers may be numbers, texts or bigints. */
 export interface LockRow {
-  /** `null` when there is no such row. */
+  /** The version of the row. `null` if there is no row of that name. */
   readonly version: SqlNumber | null;
   readonly state: string | null;
   readonly last: SqlNumber | null;
   readonly at: SqlNumber | null;
   readonly notes: string | null;
-  /** The server's time of this reading, in microseconds. */
+  /** The server's time when it executed the statement, in microseconds. */
   readonly now: SqlNumber;
 }
 
-/** The columns of a row that does not exist. Only `now` is not among them. */
+/** What a statement returns for a name that has no row. Adds no `now`, which every reply contains. */
 export const NO_ROW = { version: null, state: null, last: null, at: null, notes: null } as const;
 
 type SqlNumber = number | string | bigint;
@@ -88,7 +97,8 @@ export function readingOf(name: string, row: LockRow): Reading {
   const text = { state, lastToken, at: Number(row.at ?? 0), notes: row.notes ?? '' };
   return {
     version,
-    // A row is deleted only after it was free for long, so the present time is larger than all versions that it had.
+    // Without a row, use the server's time. It is larger than any version that a deleted row had, because rows are deleted only
+    // after they were free for minutes.
     order: version ?? micros,
     document: documentIn(text, name),
     notes: notesIn(text, name),
@@ -100,15 +110,15 @@ export function readingOf(name: string, row: LockRow): Reading {
   };
 }
 
-/** Rows of the lock table in order of their names. */
+/** Some rows of the lock table, in order of their names. */
 export interface Slice {
-  /** The name of the last row of the slice. Absent if the table ends there. */
+  /** Name of the last row here, after which the next slice begins. Absent if the table ends here. */
   readonly last: string | undefined;
-  /** Names of documents that are not free. */
+  /** Names of documents that have a holder or a waiter. */
   readonly held: readonly string[];
-  /** Names of documents that were free for long. */
+  /** Names of documents that have been free for `FREE_FOR_MS`. */
   readonly free: readonly string[];
-  /** Names of documents that nobody has written for long. */
+  /** Names of documents that nobody has written for `UNWRITTEN_FOR_MS`. */
   readonly unwritten: readonly string[];
 }
 
@@ -118,11 +128,11 @@ export interface Scan {
 }
 
 /**
- * A row is deleted after it was free for this long, in ms. It holds the last token, so until then tokens grow even if the
- * server's clock is set back.
+ * How long a row stays in the table after its lock became free, in ms. The row contains the last token. As long as it stays,
+ * tokens grow even if somebody sets the server's clock back.
  */
 export const FREE_FOR_MS = 10 * 60_000;
-/** A document that was not written for this long, in ms, may belong to crashed processes. */
+/** If nobody has written a document for this long, in ms, its holders and waiters may have crashed, and the sweeper looks at it. */
 export const UNWRITTEN_FOR_MS = 60 * 60_000;
 
 /** A row as `scan` reads it: `held`, `free` and `unwritten` are 1 if they are true. */
@@ -133,7 +143,7 @@ export interface SweptRow {
   readonly unwritten: number | string | bigint;
 }
 
-/** @param most the limit of the statement. If it has returned fewer rows, the table ends there */
+/** @param most how many rows the statement could return. If it returned fewer, the table ends there */
 export function sliceOf(rows: readonly SweptRow[], most: number): Slice {
   const namesOf = (which: 'held' | 'free' | 'unwritten') =>
     rows.filter((row) => Number(row[which]) === 1).map(({ name }) => name);
@@ -145,10 +155,10 @@ export function sliceOf(rows: readonly SweptRow[], most: number): Slice {
   };
 }
 
-/** Properties in which ORMs put the error of the driver. */
+/** Properties in which ORMs put the error of the database driver. */
 const NESTED = ['cause', 'driverError', 'meta', 'driverAdapterError', 'originalError'] as const;
 
-/** The error, and the errors that an ORM has wrapped in it, the outermost first. */
+/** The error, followed by the errors that an ORM has wrapped in it, from the outside in. */
 export function nestedErrors(error: unknown, depth = 0): readonly Readonly<Record<string, unknown>>[] {
   if (typeof error !== 'object' || error === null || depth > 5) return [];
   const fields = error as Readonly<Record<string, unknown>>;

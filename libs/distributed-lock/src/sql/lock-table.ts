@@ -25,8 +25,8 @@ const STATEMENTS = {
 } as const;
 
 /**
- * The statement that creates the table of the locks, for migrations. A store creates the table itself on first use, if its user
- * has the right.
+ * The statement that creates the lock table, for migrations. Without a migration the store creates the table itself on first use,
+ * if its database user may do so.
  *
  * @param table as in the options of the store; default `nest_lock`
  * @throws LockConfigurationError for another dialect, and for a name that no table can have
@@ -41,15 +41,15 @@ export function lockTableSql(dialect: 'postgres' | 'mysql', table = DEFAULT_TABL
 }
 
 interface NamedTable {
-  /** The name of the store function, such as `mysqlStore`. */
+  /** The name of the store function in messages, such as `mysqlStore`. */
   readonly store: string;
   readonly table: string;
   readonly sql: string;
 }
 
 /**
- * The error for a table of the right name that is not as `lockTableSql` creates it. Exclusion needs its unique key on `name`, and
- * columns that return exactly what was written.
+ * The error for a table that has the right name but not the columns and keys of `lockTableSql`. Without the unique key on `name`,
+ * two processes could hold one lock. And the columns must return exactly what was written.
  */
 export function otherTableError(
   faults: readonly string[],
@@ -60,7 +60,7 @@ export function otherTableError(
   );
 }
 
-/** The error of a store whose option `access` forbids it to create the table, and that finds none. */
+/** The error for a missing table if the option `access` forbids the store to create it. */
 export function missingTableError({ store, table }: Omit<NamedTable, 'sql'>): LockConfigurationError {
   return new LockConfigurationError(
     `There is no lock table ${table} in this database, and ${store} makes none with access 'write' or 'read'. Either no process has locked here yet, or the application has another database, schema or table.`,
@@ -68,9 +68,9 @@ export function missingTableError({ store, table }: Omit<NamedTable, 'sql'>): Lo
 }
 
 /**
- * The error of a store whose database user has no right to create the table.
+ * The error for a missing table that the store's database user may not create.
  *
- * @param why what the database says, to go into the sentence
+ * @param why what the database says about it, to be put into the sentence
  */
 export function notMadeError(
   { store, table, sql }: NamedTable,
@@ -83,22 +83,25 @@ export function notMadeError(
   );
 }
 
-/** A statement on one line, because messages are lines of a log. */
+/** A statement on one line, because log messages have one line. */
 function inOneLine(sql: string): string {
   return `${sql.replaceAll(/\s+/g, ' ')};`;
 }
 
-/** The name of a table, with or without its schema, each part in quotes. */
+/** Quotes the name of a table, and the name of its schema if there is one. */
 export function quoted(table: string, quote: '"' | '`'): string {
   return table.replaceAll(/[^.]+/g, `${quote}$&${quote}`);
 }
 
-/** The longest name in bytes. It fits into an index of each of the databases. */
+/** How long a row's name may be, in bytes. The index of each database has room for it. */
 const MAX_BYTES = 2000;
 
 const INTRODUCTION = 'nest_lock_client:';
 
-/** The name of the row that holds the holder entry of one client. No lock has such a name. */
+/**
+ * The name of the row with a client's holder entry, by which other processes learn who holds a lock. `checkLockName` refuses locks
+ * of such names.
+ */
 export function holderEntryRow(clientId: string): string {
   return INTRODUCTION + clientId;
 }
@@ -107,7 +110,7 @@ export function isHolderEntry(name: string): boolean {
   return name.startsWith(INTRODUCTION);
 }
 
-/** @param name `keyPrefix` and the key @throws LockKeyError for a name that a text column cannot hold as it is */
+/** @param name `keyPrefix` and the key together @throws LockKeyError for a name that a text column cannot store unchanged */
 export function checkRowName(name: string): void {
   checkNameBytes(name, MAX_BYTES, `at most ${MAX_BYTES} fit into the lock table`);
   if (name.includes('\0')) {
@@ -118,7 +121,7 @@ export function checkRowName(name: string): void {
   }
 }
 
-/** @throws LockKeyError for a name that no row can have, and for the name of a row with a holder entry */
+/** @throws LockKeyError for a name that no row can have, and for the name of a holder entry's row */
 export function checkLockName(name: string): void {
   checkRowName(name);
   if (!isHolderEntry(name)) return;
@@ -128,7 +131,7 @@ export function checkLockName(name: string): void {
   );
 }
 
-/** A table, as its server describes it. */
+/** The lock table's columns and keys, as the server describes them. */
 export interface TableShape {
   /** What is wrong with the table as a whole, for example that it is a view. */
   readonly faults: readonly string[];
@@ -146,16 +149,19 @@ export interface Column {
 
 export interface UniqueKey {
   readonly name: string;
-  /** Columns of the key, in order. `null` stands for an expression, or for a part of a column. */
+  /** Columns of the key, in order. `null` for an expression, or for a key over only a part of a column. */
   readonly columns: readonly (string | null)[];
-  /** The server checks the key for all rows, after each statement and not only at the commit. */
+  /** The server enforces the key for all rows (it is no partial index), and after each statement instead of only at the commit. */
   readonly isComplete: boolean;
 }
 
-/** The columns that statements write: the type that messages name, and the types that are accepted. */
+/** The columns that the store's statements use. `type` is for messages, and `matches` tests what the server reports. */
 export type Columns = Readonly<Record<string, { readonly type: string; readonly matches: RegExp }>>;
 
-/** @throws LockConfigurationError unless the table is as `lockTableSql` creates it. It may have more columns, if they may stay empty */
+/**
+ * @throws LockConfigurationError unless the table has the columns and keys of `lockTableSql`. More columns are fine if an INSERT
+ * may leave them out
+ */
 export function checkShape(shape: TableShape, columns: Columns, named: NamedTable): void {
   const faults = [...shape.faults, ...columnFaults(shape, columns), ...keyFaults(shape, columns)];
   if (faults.length > 0) throw otherTableError(faults, named);
@@ -178,7 +184,10 @@ function columnFaults(shape: TableShape, expected: Columns): readonly string[] {
   ];
 }
 
-/** Finds a missing unique key on `name`, and other unique keys, which could make a write fail or change the row of another lock. */
+/**
+ * Reports a missing unique key on `name`. Reports other unique keys, too: they could make a write fail, or overwrite the row of
+ * another lock.
+ */
 function keyFaults({ uniqueKeys }: TableShape, expected: Columns): readonly string[] {
   const hasKey = uniqueKeys.some(({ columns, isComplete }) => isComplete && columns.join() === 'name');
   const others = uniqueKeys.filter(
@@ -197,23 +206,23 @@ function isOneOf(expected: Columns, name: string): boolean {
 
 /** Options that all SQL stores have. */
 export interface SqlStoreOptions {
-  /** The table of the locks, with its schema if need be: `app.nest_lock`; default `nest_lock`. Created on first use. */
+  /** The lock table, with its schema if necessary: `app.nest_lock`; default `nest_lock`. Created on first use. */
   readonly table?: string;
   /**
-   * With `create`, the default, the store creates its table on first use. With `write` it creates no table, and refuses every
-   * request while the table is missing. With `read` it creates no table either, and writes nothing: it lists and inspects locks,
-   * for which its user needs only the right to SELECT, and refuses all other requests.
+   * `create`, the default: the store creates its table on first use. `write`: it creates no table, and refuses every request while
+   * the table is missing. `read`: it writes nothing at all. It can list and inspect locks, for which its database user needs only
+   * the right to SELECT, and it refuses all other requests.
    */
   readonly access?: 'create' | 'write' | 'read';
   /**
-   * How long one statement may take, in ms, before its connection is given up and replaced; default 500. It limits how long a
-   * failure can go unnoticed, and how late a call settles after its `waitMs`. At most a third of the module's
+   * How long one statement may take, in ms, before its connection counts as dead and is replaced; default 500. A shorter time
+   * makes the store notice failures earlier, and makes calls end closer to their `waitMs`. At most a third of the module's
    * `watchdogTimeoutMs`.
    */
   readonly commandTimeoutMs?: number;
 }
 
-/** Options that the class of each database takes. */
+/** Options for the classes that connect to PostgreSQL, MySQL or SQLite. */
 export interface SqlDatabaseOptions {
   readonly table: string;
   readonly access: SqlAccess;
@@ -243,12 +252,12 @@ export function sqlOptionsOf<Options extends SqlStoreOptions>(
 
 export const DEFAULT_TABLE = 'nest_lock';
 export const SQL_COMMAND_TIMEOUT_MS = 500;
-/** How long, in ms, an owner has to confirm a grant that another client wrote. */
+/** How long, in ms, an owner has to confirm a grant that another client wrote for it. */
 export const SQL_INITIAL_LEASE_MS = 1000;
-/** The longest name of a table, in characters. Names of its indexes and constraints append endings to it. */
+/** How long a table's name may be, in characters. The names of indexes and constraints are this name plus an ending. */
 const MAX_NAME = 48;
 
-/** @throws LockConfigurationError unless it is an identifier that needs no quotes, with or without a schema */
+/** @throws LockConfigurationError unless `table` is an identifier that needs no quotes, with or without a schema */
 export function checkTableName(table: string): void {
   const parts = typeof table === 'string' ? table.split('.') : [];
   const isName = (part: string) => /^[a-z_][a-z0-9_]*$/i.test(part) && part.length <= MAX_NAME;

@@ -10,7 +10,10 @@ import { SqlConnection, SqlDocuments } from './connection.js';
 import type { SqlDatabase } from './database.js';
 import { holderEntryRow, SQL_INITIAL_LEASE_MS } from './lock-table.js';
 
-/** Documents in the rows of one table. Polls for changes while the database does not notify this client of them. */
+/**
+ * Stores documents as rows of one table. Polls the documents that this client depends on, unless the database sends notifications
+ * of their changes.
+ */
 export class SqlRegister extends SqlDocuments implements Register {
   readonly initialLeaseMs = SQL_INITIAL_LEASE_MS;
   readonly mayLoseWrites = true;
@@ -57,8 +60,8 @@ export class SqlRegister extends SqlDocuments implements Register {
   }
 
   /**
-   * Writes the holder entry as a row of the lock table: a document whose only holder is the client, with the text in place of the
-   * nonce. An older release of this library takes the row for a lock, and sweeps it when its lease is over.
+   * Writes the holder entry as a row of the lock table. That row looks like a lock that the client holds, with the entry's text in
+   * place of a nonce. So an older release of this library takes it for a lock, and removes it when the lease is over.
    */
   async publishHolderEntry({ clientId, text, leaseMs }: HolderEntry): Promise<void> {
     const name = holderEntryRow(clientId);
@@ -77,7 +80,7 @@ export class SqlRegister extends SqlDocuments implements Register {
     });
   }
 
-  /** Checks the connection, so that one that has died is replaced before a caller needs it. */
+  /** Checks the store's connections, so that a dead one is replaced before a caller needs it. */
   protected checkConnections(): void {
     const checked = this.connection.runAlone((link) => link.ping());
     inBackground(checked, () => undefined);
@@ -90,7 +93,7 @@ export class SqlRegister extends SqlDocuments implements Register {
     await super.close();
   }
 
-  /** @returns the row, which is created if there is none */
+  /** Reads the row, or creates it if there is none. @returns the row */
   private async presentRow(name: string, owner: string, leaseMs: number): Promise<Reading> {
     const found = await this.read(name);
     if (found.version !== undefined) return found;
@@ -102,38 +105,38 @@ export class SqlRegister extends SqlDocuments implements Register {
 
 export interface SqlRegisterOptions extends LockStoreContext {
   readonly commandTimeoutMs: number;
-  /** Where the database is, for messages: host, port and database, or the path of a file. */
+  /** The address of the database for messages: host, port and database, or the path of a file. */
   readonly address?: string | undefined;
 }
 
 /** How long a process waits before each of its sweeps, at random, in ms. */
 const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
-/** A document whose leases and tickets ran out this long ago, in ms, belongs to crashed processes, and is freed. */
+/** If all leases and tickets in a document ended this long ago, in ms, its owners have crashed, and the sweeper frees it. */
 const ABANDONED_MS = 60 * 60_000;
 /**
- * How many rows one request of a sweep covers. Halved after a request that fails, as on a slow disk, and doubled again after one
- * that succeeds.
+ * How many rows the sweeper reads at a time. Halved when a read or delete fails, for example on a slow disk, and doubled when one
+ * succeeds.
  */
 const SLICE_ROWS = { most: 1000, least: 10 };
 /**
- * After a sweep that deletes a smaller share of its rows than this, the wait before the next one doubles, up to `MAX_PATIENCE`
- * times the usual.
+ * If a sweep could delete less than this share of the rows, the table is mostly in use. The wait before the next sweep doubles, up
+ * to `MAX_PATIENCE` times the usual.
  */
 const LITTLE = 0.1;
 const MAX_PATIENCE = 8;
 
 /**
- * Keeps the table small: frees abandoned documents, and deletes rows that were free for long.
+ * Keeps the table small: frees documents of crashed processes, and deletes rows that have been free for long.
  *
- * A sweep reads the table in order of names, one slice at a time. After each slice it rests for as long as that slice took. It
- * opens a connection of its own, because a slow slice must not delay the requests of callers.
+ * A sweep reads the table in order of names, one slice at a time. After each slice it rests for as long as the slice took. It
+ * opens a connection of its own, so that a slow slice does not delay the requests of callers.
  */
 class TableSweeper {
   private readonly delays: Delays;
   private cancel = (): void => undefined;
   private documents: SqlDocuments | undefined;
   private isClosed = false;
-  /** The name after which the next slice begins. A sweep that fails leaves it there, and the next sweep goes on from it. */
+  /** The name after which the next slice begins. If a sweep fails, the next one continues here. */
   private after = '';
   private rows = SLICE_ROWS.most;
   private patience = 1;
@@ -157,7 +160,7 @@ class TableSweeper {
   private schedule(): void {
     if (this.isClosed) return;
     const { clock, chance } = this.context;
-    // A sweep that fails is not repeated, because the next one does the same work.
+    // If a sweep fails, wait for the next one, which does the same work.
     this.cancel = clock.after(randomMs(chance, SWEEP_MS) * this.patience, () =>
       inBackground(
         this.run().finally(() => this.schedule()),
@@ -180,7 +183,7 @@ class TableSweeper {
     do {
       const startedAt = this.context.clock.now();
       await this.sweepSlice(documents, seen);
-      // Rest for one turn of the event loop at least: SQLite blocks it while it reads.
+      // Rest for at least one turn of the event loop, because SQLite blocks the loop while it reads.
       await this.delays.wait(Math.max(1, this.context.clock.now() - startedAt));
     } while (this.after !== '' && !this.isClosed);
     const foundLittle = seen.rows > SLICE_ROWS.most && seen.free < seen.rows * LITTLE;
@@ -195,7 +198,7 @@ class TableSweeper {
     seen.rows += most;
     seen.free += free.length;
     await Promise.allSettled(unwritten.map((name) => this.freeAbandoned(documents, name)));
-    // The delete fails if another transaction holds one of the rows. The slices after this one can be swept all the same.
+    // The delete fails if another transaction has one of the rows locked. Go on with the next slice all the same.
     if (free.length === 0 || (await succeeds(documents.deleteFree(free)))) {
       this.rows = Math.min(2 * most, SLICE_ROWS.most);
     }
@@ -225,17 +228,18 @@ async function succeeds(work: Promise<unknown>): Promise<boolean> {
 }
 
 /**
- * How often the document of a waiter is polled, in ms. The interval begins at `least` after each change and grows by `growth` up
- * to `most`. For the k-th waiter both are k times as long, but never longer than `SLOWEST_MS`.
+ * The interval at which the document of a waiter is polled, in ms. After each change it is `least`, and then grows by the factor
+ * `growth` up to `most`. For the k-th waiter in the queue `least` and `most` are k times as long, but never longer than
+ * `SLOWEST_MS`.
  */
 const FIRST_MS = { least: 2, most: 25, growth: 1.3 };
 const SLOWEST_MS = 250;
-/** Documents with less than this share of their interval left are read together with those that are due. */
+/** A document is polled together with those that are due if less than this share of its own interval is left. That saves a statement. */
 const TOGETHER = 0.25;
 
 /**
- * Polls the documents that this client depends on, while no notifications come from the database. One statement reads all
- * documents that are due, and one such statement is in flight at a time.
+ * Polls the documents that this client depends on, for databases that send no notifications. One statement reads all documents
+ * that are due. At most one such statement is in flight.
  */
 class Poller {
   private readonly names = new Map<string, Watched>();
@@ -245,7 +249,7 @@ class Poller {
   private timerAt = Infinity;
 
   /**
-   * @param read reads one document; its calls in one turn of the event loop are sent as one statement
+   * @param read reads one document. All reads of one turn of the event loop are sent as one statement
    * @param onReading called with each document that has changed
    */
   constructor(
@@ -267,7 +271,7 @@ class Poller {
     this.schedule();
   }
 
-  /** Starts or stops polling. It is stopped while notifications arrive. */
+  /** Turns polling on or off. It is off while notifications arrive. */
   setActive(isActive: boolean): void {
     this.isActive = isActive;
     this.schedule();
@@ -311,7 +315,7 @@ class Poller {
       watched.seen = seen;
       if (hasChanged && this.names.get(name) === watched) this.onReading(name, reading);
     } catch {
-      // Ignore the error, because the next poll tries again. Callers learn of an outage by their own requests.
+      // Ignore the error: the next poll tries again, and callers learn of an outage from their own requests.
     }
     const { interest, everyMs } = watched;
     watched.everyMs = hasChanged ? quickest(interest) : slower(interest, everyMs);
@@ -323,7 +327,7 @@ interface Watched {
   interest: PollPriority;
   everyMs: number;
   dueAt: number;
-  /** Version and notes of the last reading, to tell whether the document has changed since. */
+  /** Order and notes of the last reading. If they differ in the next one, the document has changed. */
   seen?: string;
 }
 

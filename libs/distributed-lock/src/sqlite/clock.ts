@@ -1,8 +1,9 @@
 import { timeOfDay, type Clock } from '../common/clock.js';
 
 /**
- * The time of day of this host in microseconds, which all processes on the file share. The last three digits keep the requests of
- * one process in order. After the clock of the host was set, these may all be 0 or 999.
+ * Returns the time of day in microseconds, from the clock of this host that all processes on the file share. `timeOfDay` has only
+ * milliseconds, so the last three digits come from this process's own clock, to keep its requests in order. If somebody sets the
+ * host's clock, they may be 000 or 999 from then on.
  */
 export function microsecondsOf(clock: Clock): () => number {
   const startedAt = performance.timeOrigin + performance.now() - clock.now();

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { describeServer } from '../port/option-checks.js';
 
-/** The numbers by which Linux identifies network file systems. */
+/** The numbers by which Linux identifies network file systems (`statfs`). */
 const NETWORK: Readonly<Record<number, string>> = {
   0x6969: 'NFS',
   0x517b: 'SMB',
@@ -19,7 +19,7 @@ const NETWORK: Readonly<Record<number, string>> = {
   0x19830326: 'BeeGFS',
 };
 
-/** @throws LockConfigurationError for what is not the path of a file */
+/** @throws LockConfigurationError for anything but the path of a file */
 export function checkFile(file: unknown): asserts file is string {
   if (typeof file !== 'string' || file === '' || file.includes('\0')) {
     throw new LockConfigurationError(
@@ -33,7 +33,7 @@ export function checkFile(file: unknown): asserts file is string {
     );
   }
   const isMemory = file === ':memory:' || /^file:.*[?&]mode=memory/.test(file);
-  // SQLite takes file:locks for a URL, too, and an option in it may switch its locks off.
+  // SQLite would treat `file:locks` as a URL, and an option in that URL could switch off its locks.
   if (!isMemory && !/^([a-z][\w+.-]*:\/\/|file:)/i.test(file)) return;
   throw new LockConfigurationError(
     isMemory
@@ -42,7 +42,7 @@ export function checkFile(file: unknown): asserts file is string {
   );
 }
 
-/** The path without symbolic links, as SQLite opens it. The path of a file that does not exist stays as it is. */
+/** Resolves symbolic links, as SQLite does. Returns the path unchanged if there is no such file. */
 function realPath(file: string): string {
   try {
     return realpathSync(file);
@@ -52,10 +52,14 @@ function realPath(file: string): string {
 }
 
 /**
- * Checks that all processes that open the file share its log, which SQLite keeps beside it, under its name. On a network file
- * system they do not: locks on files do not hold there, and the shared memory of the log is not shared. A second name of the file
- * (a hard link) has another log, and so has a file that is mounted without its folder. Mounts and file systems are checked on
- * Linux only.
+ * Checks that all processes that open the file also share its write-ahead log, which SQLite stores beside the file. They would not
+ * share it:
+ *
+ * - on a network file system, where locks on files are unreliable and the log's shared memory is not shared;
+ * - if some open the file by another name (a hard link), because the log is named after that name;
+ * - if only the file is mounted and not its folder, as in a container.
+ *
+ * Mounts and file systems are checked on Linux only.
  *
  * @throws LockConfigurationError where processes would not exclude each other
  */
@@ -100,14 +104,17 @@ function typeOf(folder: string): number {
   try {
     return statfsSync(folder).type;
   } catch {
-    // SQLite itself says why it cannot open the file.
+    // Report nothing here: SQLite fails to open the file, too, and says why.
     return 0;
   }
 }
 
-/** Thrown when other processes find another database at the path than the one that this connection has open. */
+/**
+ * Thrown when the path now leads to another database than the one that this connection has open, so that other processes no longer
+ * see its locks.
+ */
 export class ReplacedError extends Error {
-  /** @param wasExecuted the statement may have been committed, but to a log that other processes no longer read */
+  /** @param wasExecuted the statement may have been committed, although to a log that other processes no longer read */
   constructor(
     message: string,
     readonly wasExecuted: boolean,
@@ -117,11 +124,12 @@ export class ReplacedError extends Error {
 }
 
 /**
- * The file of a database, its log and the memory that its processes share, as they were when a connection opened them.
+ * The database file, its write-ahead log, and the log's shared memory, as they were when a connection opened them. `check` finds
+ * out whether one of them was replaced.
  *
- * SQLite's locks on the file keep other processes from deleting the log. POSIX drops all locks of a process on a file as soon as
- * the process closes any descriptor of that file, which a second SQLite library does, or a copy of the file. The next process
- * that closes the database then deletes the log, and this connection would go on writing to the deleted one.
+ * Normally SQLite's locks on the file prevent that. But POSIX drops all locks that a process has on a file as soon as the process
+ * closes any descriptor of that file. A second SQLite library in the process does so, and so does copying the file. The next
+ * process that closes the database then deletes the log, and this connection would go on writing to the deleted log.
  */
 export class DatabaseFiles {
   private readonly paths: readonly string[];
@@ -131,7 +139,7 @@ export class DatabaseFiles {
   constructor(file: string) {
     const path = realPath(file);
     this.memory = `${path}-shm`;
-    // The first path is not resolved, because it may be a link that leads elsewhere later.
+    // Do not resolve the first path: it may be a symbolic link that later leads to another file.
     this.paths = [file, `${path}-wal`, this.memory];
     this.opened = this.paths.map(statOf);
   }
@@ -140,7 +148,10 @@ export class DatabaseFiles {
     return this.paths.some((path, i) => !isSame(statOf(path), this.opened[i]));
   }
 
-  /** @param wasExecuted passed on to the error @throws ReplacedError if one of the paths leads to another file now */
+  /**
+   * @param wasExecuted whether the statement may be committed already; passed on to the error @throws ReplacedError if the
+   * database file, its log or its shared memory was replaced since it was opened
+   */
   check(wasExecuted: boolean): void {
     const replaced = this.paths.find((path, i) => !isSame(statOf(path), this.opened[i]));
     if (replaced === undefined) return;
@@ -151,8 +162,8 @@ export class DatabaseFiles {
   }
 
   /**
-   * Refuses a new connection to which SQLite would give the shared memory of a deleted log. SQLite does so as long as an earlier
-   * connection of this process has that memory open. Found out on Linux only.
+   * Refuses a new connection if SQLite would give it the shared memory of a deleted log. SQLite does so as long as an earlier
+   * connection of this process has that memory open. Can be detected on Linux only.
    *
    * @throws ReplacedError
    */

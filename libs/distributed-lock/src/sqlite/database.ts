@@ -6,10 +6,10 @@ import { otherTableError, missingTableError, quoted } from '../sql/lock-table.js
 import { checkPlace, DatabaseFiles } from './database-file.js';
 import { closeReplacedLinks, type Database, type NodeSqlite, sqliteFailure, SqliteLink } from './link.js';
 
-/** How long SQLite itself waits for a busy file, in ms. It blocks the event loop meanwhile. */
+/** How long SQLite itself may wait for a locked file, in ms. Short, because it blocks the event loop meanwhile. */
 const BUSY_MS = 10;
 
-/** A file that several processes of one host open. */
+/** A database file that several processes of one host share. */
 export class SqliteDatabase implements SqlDatabase {
   readonly server = 'SQLite';
   readonly access: SqlAccess;
@@ -31,7 +31,8 @@ export class SqliteDatabase implements SqlDatabase {
     const database = new this.sqlite.DatabaseSync(file);
     try {
       database.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
-      // Check before the file gets a log, so that the database of an application, given by mistake, stays as it is.
+      // Check this before SQLite adds a write-ahead log to the file: if it is the application's own database, given by mistake, it
+      // must stay unchanged.
       if (this.access !== 'create') checkTable(database, table);
       database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${synchronous}`);
       if (this.access === 'create') ensureTable(database, table);
@@ -53,7 +54,7 @@ export class SqliteDatabase implements SqlDatabase {
 }
 
 interface SqliteOptions extends SqlDatabaseOptions {
-  /** An absolute path. */
+  /** An absolute path: the process may change its working directory. */
   readonly file: string;
   /** See `SqliteStoreOptions`. */
   readonly synchronous: 'normal' | 'full';
@@ -78,14 +79,14 @@ interface SchemaObject {
 /**
  * Creates the table if it is missing.
  *
- * @throws LockConfigurationError for a table that another program has created or changed
+ * @throws LockConfigurationError if another program has created or changed the table
  */
 function ensureTable(database: Database, table: string): void {
   database.exec(sqlOf(table));
   checkTable(database, table);
 }
 
-/** @throws LockConfigurationError if there is no such table, or if another program has created or changed it */
+/** @throws LockConfigurationError if there is no such table, or another program has created or changed it */
 function checkTable(database: Database, table: string): void {
   const objects = objectsOf(database, table);
   if (objects.length === 0) throw missingTableError({ store: 'sqliteStore', table });
@@ -97,7 +98,7 @@ function sqlOf(table: string): string {
   return `CREATE TABLE IF NOT EXISTS ${quoted(table, '"')} ${COLUMNS}`;
 }
 
-/** The table, its indexes and its triggers, as SQLite lists them. */
+/** The table with its indexes and triggers, from SQLite's own catalogue. */
 function objectsOf(database: Database, table: string): readonly SchemaObject[] {
   const [name, schema = 'main'] = table.split('.').reverse() as [string, string?];
   const found = database.prepare(
@@ -111,7 +112,7 @@ function faultsOf({ type, name, sql }: SchemaObject): readonly string[] {
     case 'table':
       return bodyOf(sql) === bodyOf(COLUMNS) ? [] : ['it was made by another statement'];
     case 'index':
-      // The store writes by INSERT OR REPLACE, which would delete rows of other keys with the same values in this index.
+      // The store writes by INSERT OR REPLACE. With this index, a write would delete rows of other keys that have the same values.
       return /^CREATE UNIQUE/i.test(sql ?? '')
         ? [`its unique index ${name} refuses rows of different keys`]
         : [];

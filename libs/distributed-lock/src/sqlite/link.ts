@@ -19,10 +19,13 @@ import { quoted } from '../sql/lock-table.js';
 import { microsecondsOf } from './clock.js';
 import { type DatabaseFiles, ReplacedError } from './database-file.js';
 
-/** How long the next request waits after the file was busy, at random, in ms. The event loop goes on meanwhile. */
+/**
+ * How long the next request waits, at random, in ms, after another process had the file locked. Unlike SQLite's own wait, this one
+ * does not block the event loop.
+ */
 const BUSY_PAUSE_MS = { least: 1, spread: 10 };
 
-/** One connection to the file. It ends as soon as the file, its log or its tables are not those any more that it has opened. */
+/** One connection to the file. Refuses further requests as soon as the file, its log or its tables were replaced since it was opened. */
 export class SqliteLink implements SqlLink {
   readonly opened: SqlLink['opened'];
   private readonly rows: SqliteRows;
@@ -65,8 +68,9 @@ export class SqliteLink implements SqlLink {
   }
 
   /**
-   * Closes the connection. SQLite deletes the log at its path when the last connection to that path closes. If the file was
-   * replaced, that log belongs to other processes. A reader that is opened first and closed last keeps SQLite from deleting it.
+   * Closes the connection. When the last connection to a database closes, SQLite deletes the log at its path. If the file was
+   * replaced, the log there belongs to other processes. So open a reader first and close it last, which keeps SQLite from deleting
+   * that log.
    */
   destroy(): void {
     if (!openLinks.delete(this)) return;
@@ -96,7 +100,7 @@ export class SqliteLink implements SqlLink {
   }
 
   /**
-   * Runs `work` if the file and its tables are still those that were opened.
+   * Runs `work` if the file and its tables are still the ones that were opened.
    *
    * @throws ReplacedError otherwise, before anything is written
    */
@@ -116,9 +120,9 @@ export class SqliteLink implements SqlLink {
 const openLinks = new Set<SqliteLink>();
 
 /**
- * Closes the connections whose file was replaced. As long as one of them is open, SQLite gives every new connection of this
- * process the shared memory of the deleted log. An idle connection would otherwise notice only at its next keep-alive, after up
- * to half a minute.
+ * Closes all connections of this process whose file was replaced. While one of them is open, SQLite gives each new connection the
+ * shared memory of the deleted log. An idle one would notice the replacement only at its next keep-alive, up to half a minute
+ * later.
  */
 export function closeReplacedLinks(): void {
   for (const link of openLinks) if (link.parts.files.areReplaced) link.destroy();
@@ -134,7 +138,7 @@ interface Parts {
   readonly openReader: () => Database;
 }
 
-/** @returns `undefined` if the file is gone. SQLite then has no log to delete */
+/** @returns `undefined` if the file is gone: SQLite then has no log that it could delete */
 function orNone(open: () => Database): Database | undefined {
   try {
     return open();
@@ -144,8 +148,8 @@ function orNone(open: () => Database): Database | undefined {
 }
 
 /**
- * Runs `work` in a transaction that locks the file for writing from the start, so that what `work` reads is still true when it
- * writes.
+ * Runs `work` in a transaction that locks the file for writing from the start. So nobody changes between a read and a write what
+ * `work` has read.
  */
 function inTransaction<Result>(database: Database, work: () => Result): Result {
   database.exec('BEGIN IMMEDIATE');
@@ -159,18 +163,21 @@ function inTransaction<Result>(database: Database, work: () => Result): Result {
   }
 }
 
-/** Rolls back the transaction. After some errors, such as a full disk, SQLite has done so by itself, and refuses to do it again. */
+/**
+ * Rolls the transaction back. After some errors, for example on a full disk, SQLite has already done so, and this second rollback
+ * fails.
+ */
 function rollBack(database: Database): void {
   try {
     database.exec('ROLLBACK');
   } catch {
-    // The first error says what happened.
+    // Ignore the error of the rollback: the caller gets the one that made it necessary.
   }
 }
 
 /**
- * Executes requests on the rows of one table. For a write the caller must have begun a transaction, so that no other process
- * writes meanwhile.
+ * Executes requests on the rows of one table. Before a write, the caller must begin a transaction, so that no other process writes
+ * meanwhile.
  */
 class SqliteRows {
   private readonly find;
@@ -179,7 +186,7 @@ class SqliteRows {
   private readonly findNext;
   private readonly deleteOne;
 
-  /** @param table in quotes @param micros returns the time of day of this host in microseconds */
+  /** @param table the name in quotes @param micros returns the time of day of this host in microseconds */
   constructor(
     database: Database,
     table: string,
@@ -244,7 +251,7 @@ class SqliteRows {
     this.put(name, row, { state: takenText(request), last, notes: '' });
   }
 
-  /** Writes a row. The version of a name only grows, even if its row was deleted in between, because it is at least the time. */
+  /** Writes a row. Its new version is at least the time, so that the versions of a name grow even across a deletion of its row. */
   private put(
     name: string,
     before: SqliteRow | undefined,
@@ -267,7 +274,7 @@ interface SqliteRow {
   readonly notes: string;
 }
 
-/** The parts of `node:sqlite` that the store uses. The types of older releases of Node do not have them. */
+/** The parts of `node:sqlite` that the store uses. Our own type, because the types of older releases of Node lack this module. */
 export interface NodeSqlite {
   readonly DatabaseSync: new (file: string, options?: { readonly readOnly: boolean }) => Database;
 }
@@ -304,7 +311,7 @@ const NO_FILE = {
 } as const;
 const NO_SPACE = { reason: 'unready', advice: 'The disk is full or broken' } as const;
 
-/** What the result codes of SQLite mean for the request that failed. */
+/** By result code of SQLite: what the error means for the request, and what the user can do about it. */
 const FAILURES: Readonly<Record<number, Omit<SqlFailure, 'detail'> & { readonly advice: string }>> = {
   5: BUSY,
   6: BUSY,
@@ -315,7 +322,7 @@ const FAILURES: Readonly<Record<number, Omit<SqlFailure, 'detail'> & { readonly 
   26: { reason: 'refused', advice: 'Give sqliteStore a file of its own' },
 };
 
-/** The result code of SQLite, without the bits of its extension; 0 for any other error. */
+/** The primary result code of SQLite: its lowest byte, without the bits of an extended code. 0 for an error that is not SQLite's. */
 function codeOf(error: unknown): number {
   return ((error as { readonly errcode?: number } | undefined)?.errcode ?? 0) & 0xff;
 }
@@ -325,8 +332,8 @@ function isBusy(error: unknown): boolean {
 }
 
 /**
- * What an error means for its request. A statement that fails has changed nothing: SQLite has rolled back its transaction, or
- * `SqliteLink` does so.
+ * Says what an error means for the request that failed. A failed statement has changed nothing: SQLite or `SqliteLink` has rolled
+ * its transaction back.
  */
 export function sqliteFailure(error: unknown): SqlFailure {
   const detail = textOf(error);

@@ -19,10 +19,11 @@ const OPTION_NAMES: OptionNames<SqliteStoreOptions> = {
 };
 
 /**
- * Locks in a file of SQLite, for several processes of one host. It needs no server, and Node 22.13 or later.
+ * Locks in a SQLite file, shared by several processes of one host. Needs no server, but Node 22.13 or later.
  *
- * Give the locks a file of their own. While a process has it open, nothing in that process may open and close it but
- * `node:sqlite`: no other SQLite library, and no copy. Closing it would drop SQLite's own locks on the file.
+ * Give the locks a file of their own. While a process has the file open, nothing in that process may open and close it but
+ * `node:sqlite`: no other SQLite library, and no code that copies the file. When such code closes the file, the operating system
+ * drops SQLite's own locks on it.
  *
  * @param file its path. The file is created if there is none
  * @throws LockConfigurationError on an older Node, for a database in memory, and for options out of range
@@ -61,8 +62,8 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Loc
 /** Options of `sqliteStore`. Times are in ms. */
 export interface SqliteStoreOptions extends SqlStoreOptions {
   /**
-   * `normal`, the default: a power failure may undo the last writes, and the locks in them. `full`: each write waits for the
-   * disk. The crash of a process undoes nothing either way.
+   * `normal`, the default: a power failure may undo the last writes, and with them locks that are held. `full`: each write waits
+   * until it is on disk. If only a process crashes, nothing is undone in either case.
    */
   readonly synchronous?: 'normal' | 'full';
 }
