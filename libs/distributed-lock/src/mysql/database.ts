@@ -24,14 +24,14 @@ import { connectionOptions, type MysqlTarget, poolOf, withProgramName } from './
 
 const MYSQL: OwnProtocol = {
   server: 'MySQL',
-  // The server sends first, and the number of its first packet is 0.
+  // The server speaks first. The fourth byte is the number of its packet, 0.
   reply: /^..\0\0/s,
   tls: 'MySQL begins without it, and the option ssl asks for it',
 };
 
 /**
- * Options that each connection gets in place of those of the application. The last ones keep replies in the form that the
- * statements expect.
+ * Options that override those of the application. From `typeCast` on, they make mysql2 return rows in the form that our statements
+ * expect.
  */
 const OWN_OPTIONS: ConnectionOptions = {
   multipleStatements: true,
@@ -48,9 +48,9 @@ const OWN_OPTIONS: ConnectionOptions = {
 };
 
 /**
- * Settings of each session, so that statements mean the same on every server. No write waits for a row that is locked (`NoWait`).
- * A new row may wait for a gap that another transaction has locked: for one second, the shortest timeout that MySQL has. The long
- * `wait_timeout` lets a connection be idle for weeks.
+ * Settings of each session, so that the statements mean the same on every server. A write on a locked row fails at once
+ * (`NoWait`). Only a new row may have to wait, for a gap that another transaction has locked: one second at most, the shortest
+ * timeout that MySQL has. The long `wait_timeout` keeps the server from closing idle connections.
  */
 const SETTINGS = [
   "SET SESSION sql_mode = 'STRICT_ALL_TABLES', time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, wait_timeout = 2000000",
@@ -59,8 +59,8 @@ const SETTINGS = [
 ];
 
 /**
- * On a cluster, a read must wait until its node has applied what the other nodes have committed. The settings for that are from
- * the manuals, and were not tried on a cluster.
+ * On a cluster, a read must wait until its node has applied what other nodes have committed. Taken from the manuals; not tried on
+ * a cluster.
  */
 const OF_CLUSTERS: Readonly<Record<string, string>> = {
   wsrep_on: 'SET SESSION wsrep_sync_wait = 1',
@@ -85,7 +85,7 @@ export class MysqlDatabase implements SqlDatabase {
   async open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink> {
     const { createConnection } = await clientPackage<Mysql2>(() => import('mysql2'), NO_MYSQL2);
     signal.throwIfAborted();
-    // Read the options anew for each connection, because the application may have changed a password.
+    // Read the options anew for each connection, because the application may have changed the password.
     const own = withProgramName(connectionOptions(this.target), this.connectionName);
     const connection = createConnection({ ...own, ...OWN_OPTIONS });
     signal.addEventListener('abort', () => connection.destroy());
@@ -114,7 +114,7 @@ export class MysqlDatabase implements SqlDatabase {
     return prepare(pipe, this.options);
   }
 
-  /** Calls the listeners that a pool calls with each new connection. They may choose a database or a role there. */
+  /** Calls the listeners that the application's pool calls with each new connection. They may choose a database or a role. */
   private async setUpAsPool(connection: Connection, pipe: MysqlPipe): Promise<void> {
     const listeners = poolOf(this.target)?.listeners?.('connection') ?? [];
     if (listeners.length === 0) return;
@@ -137,7 +137,7 @@ const NO_MYSQL2 =
   'mysqlStore needs the package mysql2, which it does not find: npm install mysql2. In a bundle leave mysql2 outside of it, and install it beside the bundle.';
 
 /**
- * Checks that the server can keep locks, and creates the table if it is missing.
+ * Checks that the server and the table can keep locks. Creates the table if it is missing.
  *
  * @throws LockConfigurationError, or the error of the first statement that fails
  */
@@ -156,7 +156,7 @@ async function prepare(
       if (access !== 'create') throw missingTableError({ store: 'mysqlStore', table });
       await createTable(pipe, table);
     }
-    // The table has other columns. The check of its shape, which follows, says more.
+    // The table lacks a column. Go on: `checkTableShape` below reports which one.
     else if (errorNumberOf(error) !== NO_SUCH_COLUMN) throw error;
   }
   await checkTableShape(pipe, table);
@@ -208,7 +208,7 @@ const COLUMNS: Columns = {
   notes: TEXT,
 };
 
-/** @throws LockConfigurationError for a table that is no lock table */
+/** @throws LockConfigurationError if the table does not have the columns and keys of a lock table */
 async function checkTableShape(pipe: MysqlPipe, table: string): Promise<void> {
   const replies = await pipe.run(questionsAbout(table).map(plain));
   const [tables = [], columns = [], parts = []] = replies.map(({ rows }) => rows.map(textsOf));
@@ -216,7 +216,7 @@ async function checkTableShape(pipe: MysqlPipe, table: string): Promise<void> {
   checkShape(shape, COLUMNS, { store: 'mysqlStore', table, sql: lockTableSql('mysql', table) });
 }
 
-/** The name of a table has only letters, digits and _, so it needs no escaping here. */
+/** Queries of the catalogue about this table. Its name needs no escaping: `checkTableName` allows only letters, digits and _. */
 function questionsAbout(table: string): readonly string[] {
   const [name, schema] = table.split('.').reverse();
   const isTable = `TABLE_SCHEMA = ${schema === undefined ? 'DATABASE()' : `'${schema}'`} AND TABLE_NAME = '${name}'`;
@@ -227,7 +227,7 @@ function questionsAbout(table: string): readonly string[] {
   ];
 }
 
-/** A row of the catalogue, with column names and values in lower case, because the servers differ in that. NULL values are left out. */
+/** A row of the catalogue, without NULL values. Names and values are in lower case, because MySQL and MariaDB differ in that. */
 type Texts = Readonly<Record<string, string>>;
 
 function textsOf(row: MysqlRow): Texts {
@@ -249,7 +249,7 @@ function columnIn({ name = '', type = '', nullable, standard, extra = '' }: Text
   return { name, type, isNullable, mustBeGiven: !isNullable && !isMade };
 }
 
-/** Makes keys of the rows of the catalogue, each of which is one column of a key. */
+/** Groups the rows of the catalogue, one for each column of a key, into keys. */
 function keysIn(parts: readonly Texts[]): readonly UniqueKey[] {
   const names = [...new Set(parts.map(({ name = '' }) => name))];
   return names.map((name) => ({

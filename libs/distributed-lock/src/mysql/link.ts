@@ -8,13 +8,16 @@ import type { Named, SqlFailure, SqlLink, SqlWriteReply } from '../sql/database.
 import type { PreparedTable } from './database.js';
 import { hexNameOf, type MysqlStatement, type MysqlStatements, plain } from './statements.js';
 
-/** A connection to a table that was checked. It sends each write together with a read of the written rows. */
+/**
+ * A connection whose lock table was checked. Sends each write together with a read of the written rows, because MySQL returns no
+ * rows from a write.
+ */
 export class MysqlLink implements SqlLink {
   readonly opened: SqlLink['opened'];
   private readonly statements: MysqlStatements;
   /**
-   * The mark of each request (`MysqlStatements`). A request that is sent again keeps its mark, so that this client recognizes
-   * that an earlier copy was executed.
+   * The random mark that each request writes into its row (see `MysqlStatements`). A request that is sent again has the same mark,
+   * so that the read shows whether an earlier copy was executed.
    */
   private readonly marks = new WeakMap<Named, number>();
 
@@ -90,19 +93,19 @@ export class MysqlLink implements SqlLink {
     return mark;
   }
 
-  /** @returns a random number, never 0 */
+  /** @returns a random number that is never 0 */
   private newMark(): number {
     return 1 + Number(`0x${this.chance.hex(6)}`);
   }
 }
 
-/** A row, and the mark of its last write. */
+/** A row with the mark of the request that wrote it last. */
 type MarkedRow = LockRow & { readonly writer: LockRow['version'] };
 
 /**
- * The rows of the items, in order.
+ * The rows of the items, in the same order.
  *
- * @throws TwoRowsError when the table has lost its unique key since the connection was opened
+ * @throws TwoRowsError if two rows have one name, because somebody has dropped the unique key since the connection was opened
  */
 function rowsIn(reply: MysqlReply | undefined, items: readonly Named[]): readonly MarkedRow[] {
   const found = reply?.rows ?? [];
@@ -115,20 +118,20 @@ function rowsIn(reply: MysqlReply | undefined, items: readonly Named[]): readonl
   });
 }
 
-/** Sends statements in one packet. The server runs one after the other, and all replies come back together. */
+/** Sends several statements in one packet. The server runs them one after the other, and all replies come back together. */
 export class MysqlPipe {
   constructor(private readonly connection: Connection) {}
 
   /**
-   * @param together run all of them in one transaction
-   * @throws the error of the first statement that fails. Those after it do not run
+   * @param together run the statements in one transaction
+   * @throws the error of the first statement that fails. The server does not run the ones after it
    */
   async run(statements: readonly MysqlStatement[], together = false): Promise<readonly MysqlReply[]> {
     if (!together) return this.send(statements);
     try {
       return (await this.send([plain('BEGIN'), ...statements, plain('COMMIT')])).slice(1, -1);
     } catch (error) {
-      // The server has left the transaction open, with its locks, and the next BEGIN would commit it.
+      // The error has left the transaction open, and its rows locked. The next BEGIN would even commit it.
       await this.send([plain('ROLLBACK')]);
       throw error;
     }
@@ -152,7 +155,7 @@ export class MysqlPipe {
 
 export type MysqlRow = Readonly<Record<string, unknown>>;
 
-/** The reply to one statement: how many rows it wrote, or the rows that it has read. */
+/** The reply to one statement: how many rows it changed, or the rows that it read. */
 interface MysqlReply {
   readonly changed: number;
   readonly rows: readonly MysqlRow[];
@@ -163,7 +166,7 @@ function replyIn(result: unknown): MysqlReply {
   return { changed: (result as ResultSetHeader).affectedRows, rows: [] };
 }
 
-/** Removes the text of the statement from an error, because callers log the error as a `cause`. */
+/** Removes the statement's text, which contains keys, from an error, because applications log the error as a `cause`. */
 function withoutStatement(error: Error): Error {
   delete (error as { sql?: string }).sql;
   return error;
@@ -211,7 +214,7 @@ const TOO_LONG = {
 };
 const NO_SPACE = { ...NOT_NOW, advice: 'The server has no room for the lock table' };
 
-/** What the error numbers mean for the requests that failed. MySQL and MariaDB share most of the numbers. */
+/** By error number of the server: what the error means for the requests that failed. MySQL and MariaDB share most numbers. */
 const FAILURES: Readonly<Record<number, ServerFailure>> = {
   1205: BLOCKED, // MariaDB, and MySQL after a second
   3572: BLOCKED, // MySQL, at once
@@ -255,14 +258,14 @@ const FAILURES: Readonly<Record<number, ServerFailure>> = {
 export const NO_SUCH_TABLE = 1146;
 export const NO_SUCH_COLUMN = 1054;
 
-/** Two rows of the lock table have one name, because the table has lost its unique key. Two owners could hold one lock. */
+/** Thrown if two rows of the lock table have one name. The table has lost its unique key, so two owners could hold one lock. */
 class TwoRowsError extends Error {
   constructor() {
     super('The lock table has two rows of one key');
   }
 }
 
-/** An error of mysql2. A server's error has a positive number, an error of the system a negative one. */
+/** An error of mysql2. `errno` is positive if the server sent the error, and negative if it comes from the operating system. */
 interface MysqlError extends Error {
   readonly errno?: number;
   readonly driverError?: unknown;
@@ -270,7 +273,7 @@ interface MysqlError extends Error {
 
 type ServerFailure = Omit<SqlFailure, 'detail'> & { readonly advice?: string };
 
-/** The number of the server's error; 0 if it has none. Looks into the errors in which tools wrap that of their driver. */
+/** The number of the server's error, also if an ORM has wrapped it; 0 if the error has none. */
 export function errorNumberOf(error: unknown): number {
   const { errno, driverError, cause } = (error ?? {}) as MysqlError;
   return errno ?? ((driverError ?? cause) ? errorNumberOf(driverError ?? cause) : 0);
@@ -278,11 +281,12 @@ export function errorNumberOf(error: unknown): number {
 
 export function mysqlFailure(error: unknown): SqlFailure {
   if (error instanceof LockConfigurationError) return { ...NEVER, detail: error.message };
-  // The next connection will find that the table has lost its key, and refuse it.
+  // Replace the connection: the next one checks the table, finds that its unique key is missing, and reports that.
   if (error instanceof TwoRowsError) return { ...NOT_NOW, isFatal: true, detail: error.message };
   const number = errorNumberOf(error);
   const text = textOf(error);
-  // If the connection was lost or never made, the error is one of the operating system or of mysql2 itself.
+  // The error is not the server's. It comes from the operating system or from mysql2, because the connection was lost or could not
+  // be opened.
   if (number <= 0) return { ...LOST, detail: text };
   const { advice, ...failure } = FAILURES[number] ?? { ...NEVER, mayBeOne: true };
   return { ...failure, detail: advice === undefined ? text : `${text}. ${advice}.` };

@@ -3,12 +3,9 @@ import { FREE_FOR_MS, UNWRITTEN_FOR_MS } from '../sql/database.js';
 import type { Swap, Take } from '../document/timed-register.js';
 
 const sinceEpoch = (time: string) => `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ${time})`;
-/**
- * When the statement began, in microseconds since 1970. In UTC, because `NOW` and `UNIX_TIMESTAMP` are ambiguous for an hour each
- * autumn.
- */
+/** When the statement began, in microseconds since 1970. Uses UTC, because local times are ambiguous for an hour each autumn. */
 const NOW = sinceEpoch('UTC_TIMESTAMP(6)');
-/** When this expression is evaluated, in microseconds since 1970: later than `NOW` if the statement has waited for a row. */
+/** When the server evaluates this expression, in microseconds since 1970. Later than `NOW` if the statement had to wait for a row. */
 const HERE = sinceEpoch('SYSDATE(6)');
 
 export const MARIADB_NO_WAIT: NoWait = {
@@ -17,7 +14,7 @@ export const MARIADB_NO_WAIT: NoWait = {
 };
 export const MYSQL_NO_WAIT: NoWait = {
   prefix: '',
-  // The derived table is read before anything is written.
+  // The server reads this derived table first, so a locked row makes the statement fail before it has written anything.
   condition: (table, names) =>
     `(SELECT locked FROM (SELECT COUNT(*) AS locked FROM ${table} WHERE name IN (${names}) FOR UPDATE NOWAIT) AS l) >= 0`,
 };
@@ -25,19 +22,19 @@ export const MYSQL_NO_WAIT: NoWait = {
 const COLUMNS = 'name, writer, version, state, last, at, notes';
 
 /**
- * The statements on the lock table. A write returns no row. So each write puts a random mark into the column `writer` of its row,
- * and the read after it tells by the mark whether this write was the last one.
+ * The statements on the lock table. MySQL returns no rows from a write. So each write puts a random mark into the column `writer`
+ * of its row. The read that follows finds this mark if no other write came later.
  */
 export class MysqlStatements {
-  /** @param table quoted */
+  /** @param table the name in quotes */
   constructor(
     private readonly table: string,
     private readonly noWait: NoWait,
   ) {}
 
   /**
-   * The statement of a take. MySQL assigns columns from left to right, and each assignment sees those before it. `writer` comes
-   * first because the others depend on its new value, and `state` last because `writer` depends on the old one.
+   * A take in one statement. MySQL assigns columns from left to right, and later assignments see the new values. So `writer` is
+   * assigned first, because all others test it, and `state` last, because `writer` tests its old value.
    */
   take({ name, request, minToken, notes, notAfter }: Take, mark: number): MysqlStatement {
     const state = takenText(request);
@@ -72,7 +69,7 @@ export class MysqlStatements {
     };
   }
 
-  /** Returns at least one row, because that tells the server's time even if no row has one of the names. */
+  /** Reads rows. Returns at least one row, with the server's time, even if no row has one of these names. */
   read(names: readonly string[]): MysqlStatement {
     const columns = 'HEX(t.name) AS name, t.writer, t.version, t.state, t.last, t.at, t.notes, c.now';
     return plain(
@@ -115,8 +112,8 @@ export class MysqlStatements {
   }
 
   /**
-   * Statements that change nothing. They fail as later ones would: if the table is missing or is another one, if the user lacks a
-   * right, or if the server is read-only.
+   * Statements that change nothing. They fail if later ones would fail: because the table is another one, the user lacks a right,
+   * or the server is read-only.
    */
   probes(): readonly MysqlStatement[] {
     const { table } = this;
@@ -135,13 +132,13 @@ export interface MysqlStatement {
 }
 
 /**
- * How a write fails at once on a row that another transaction has locked. It must not wait, because requests for other keys wait
- * behind it, and the shortest timeout of MySQL is a second.
+ * Makes a write fail at once if another transaction has locked its row. It must not wait there: requests for other keys wait
+ * behind it, and MySQL's shortest timeout is a second.
  */
 interface NoWait {
-  /** The text in front of each write. */
+  /** Text to put in front of each write. */
   readonly prefix: string;
-  /** A condition of each write: it fails at once if one of the rows is locked, and is always true otherwise. */
+  /** A condition to add to each write. Fails at once if one of the rows is locked, and is true otherwise. */
   condition(table: string, names: string): string;
 }
 
@@ -149,7 +146,7 @@ export function plain(sql: string): MysqlStatement {
   return { sql, parameters: [] };
 }
 
-/** A name in the form in which `HEX(name)` returns it. */
+/** A name as `HEX(name)` returns it. */
 export function hexNameOf(name: string): string {
   return Buffer.from(name).toString('hex').toUpperCase();
 }

@@ -16,10 +16,10 @@ import {
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { describeGiven, overlay } from '../port/option-checks.js';
 
-/** A URL, mysql2 options, or a mysql2 pool, whose options are copied and that stays yours. */
+/** A URL, mysql2 options, or a mysql2 pool, which stays yours: the store only copies its options. */
 export type MysqlTarget = string | ConnectionOptions | Pool | PoolOfMysql2;
 
-/** The parts of a mysql2 pool that are read. A pool with promises has the plain one as `pool`. */
+/** The parts of a mysql2 pool that the store reads. A pool with promises has the plain pool in `pool`. */
 interface PoolOfMysql2 {
   readonly pool?: PoolOfMysql2;
   readonly config?: { readonly connectionConfig?: ConnectionOptions };
@@ -29,9 +29,9 @@ interface PoolOfMysql2 {
 const NEEDED = 'mysqlStore takes a URL, mysql2 options or a mysql2 pool';
 
 /**
- * The options of a connection to the target. Messages do not repeat what was given, because there may be a password in it.
+ * The options with which to connect to the target. Error messages do not repeat what was given, because it may contain a password.
  *
- * @throws LockConfigurationError for a target that mysql2 would take for localhost, or for another database
+ * @throws LockConfigurationError for a target for which mysql2 would silently connect to localhost or to another database
  */
 export function connectionOptions(target: unknown): ConnectionOptions {
   if (typeof target === 'string') return optionsOfUrl(target);
@@ -62,7 +62,7 @@ export function connectionOptions(target: unknown): ConnectionOptions {
   return all;
 }
 
-/** The pool without promises, if the target is a pool of either kind. */
+/** The plain pool, if the target is a pool with or without promises. */
 export function poolOf(target: unknown): PoolOfMysql2 | undefined {
   if (typeof target !== 'object' || target === null) return undefined;
   const { pool, config } = target as PoolOfMysql2;
@@ -70,12 +70,12 @@ export function poolOf(target: unknown): PoolOfMysql2 | undefined {
   return pool?.config?.connectionConfig ? pool : undefined;
 }
 
-/** The address of the server, without user and password. */
+/** Host, port and database for messages; no user and no password. */
 export function mysqlAddressOf({ host, port = 3306, socketPath, database = '' }: ConnectionOptions): string {
   return `${socketPath ?? `${host}:${port}`}/${database}`;
 }
 
-/** The options of a pool, without the values that the pool has computed: mysql2 warns of these when they are given as options. */
+/** The options of a pool without those that the pool has computed itself: if mysql2 gets these as options, it prints warnings. */
 function withoutComputed(options: ConnectionOptions): ConnectionOptions {
   const { clientFlags: _flags, maxPacketSize: _size, ...given } = readOptions(options);
   return given;
@@ -89,7 +89,7 @@ function optionsOfUrl(url: string): ConnectionOptions {
     );
   }
   const parsed = scheme !== undefined && URL.canParse(url) ? new URL(url) : undefined;
-  // A password that holds a "?" or a "#" ends the host there.
+  // The URL parser takes a "?" or "#" in a password for the end of the host.
   if (!parsed?.hostname || parsed.hash !== '' || parsed.search.includes('@')) {
     throw new LockConfigurationError(
       `${NEEDED}; the text it was given is no URL with a host. A password in it must be written by encodeURIComponent.`,
@@ -98,7 +98,7 @@ function optionsOfUrl(url: string): ConnectionOptions {
   return optionsIn(parsed);
 }
 
-/** Adds a name for the connection to the options, unless they have one. `performance_schema` shows it. */
+/** Adds a name for the connection, which `performance_schema` shows, unless the options have one. */
 export function withProgramName(options: ConnectionOptions, connectionName: string): ConnectionOptions {
   const attributes = { program_name: connectionName, ...options.connectAttributes };
   return { ...options, connectAttributes: attributes } as ConnectionOptions;
@@ -112,8 +112,8 @@ const POOL = 'Leave it out: mysqlStore has one connection of its own.';
 const PLACE = 'Write it in the URL: mysql://user:password@host:port/database.';
 
 /**
- * `true` means TLS with the authorities that Node trusts. Of the other values, options in JSON and the name of a profile are
- * those of mysql2 itself.
+ * `true` means TLS with the certificate authorities that Node trusts. Options in JSON and the name of a profile are as in mysql2
+ * itself.
  */
 const SSL: UrlParameter = {
   takes: 'true, false, options of TLS in JSON as {"rejectUnauthorized":true}, or Amazon RDS',
@@ -124,7 +124,10 @@ const SSL: UrlParameter = {
 };
 const ATTRIBUTES: UrlParameter = { takes: 'an object in JSON', read: jsonObject };
 
-/** The parameters that a URL may have. mysql2 prints a warning for others and goes on without them. */
+/**
+ * The parameters that a URL may have, and well-known others with the advice what to write instead. All the rest is rejected, too,
+ * because mysql2 would only print a warning and ignore it.
+ */
 export const MYSQL_PARAMETERS: UrlParameters = {
   ...refused(TLS_ADVICE, ...TLS_PARAMETERS),
   ...refused(OWN, 'multipleStatements', 'namedPlaceholders', 'queryFormat', 'typeCast', 'trace', 'debug'),

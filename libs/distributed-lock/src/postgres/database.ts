@@ -6,8 +6,8 @@ import { postgresFailure } from './failures.js';
 import { statementsFor, type PostgresStatements } from './statements.js';
 
 /**
- * Asks the server what it is, and what it has as the lock table. The parameter stands here only once, because some tools
- * number parameters anew.
+ * Asks for everything that `open` must know of the server and of the lock table. Uses the parameter `$1` only once, because some
+ * ORMs number the parameters of a statement anew.
  */
 const HELLO = `
 SELECT pg_is_in_recovery()::int AS replica, current_setting('transaction_read_only') AS readonly,
@@ -36,7 +36,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
   readonly server = 'PostgreSQL';
   readonly access: SqlAccess;
   protected readonly statements: PostgresStatements;
-  /** How long a statement waits for a locked row, in ms. Short, because requests for other keys wait behind the statement. */
+  /** How long a statement waits for a locked row, in ms. Short, because requests for other keys wait until the statement is done. */
   protected readonly lockTimeoutMs: number;
   private tookWrites = false;
   private schema: string | undefined;
@@ -47,7 +47,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
     this.statements = statementsFor(quoted(options.table, '"'), this.lockTimeoutMs);
   }
 
-  /** The lock table, with its schema as soon as that is known. */
+  /** The name of the lock table, with its schema as soon as the server has told it. */
   get location(): string {
     const { table } = this.options;
     return this.schema === undefined || table.includes('.') ? table : `${this.schema}.${table}`;
@@ -60,7 +60,7 @@ export abstract class PostgresDatabase implements SqlDatabase {
   }
 
   /**
-   * Asks the server what it is, and creates the table if it is missing.
+   * Checks the server and the lock table. Creates the table if it is missing.
    *
    * @throws LockConfigurationError for a server or a table that cannot keep locks, and for a missing table that the store may not
    * create
@@ -82,9 +82,9 @@ export abstract class PostgresDatabase implements SqlDatabase {
   }
 
   /**
-   * Fails soon if another transaction keeps the whole table locked. A statement sets its own `lock_timeout` only after it has got
-   * the table. Where the connection has no such timeout, as behind a pooler, the server would wait for ever, with one connection
-   * for each attempt.
+   * Fails soon if another transaction has locked the whole table. A statement sets its own `lock_timeout` only after it has got
+   * past such a lock. On a connection without that timeout, as behind a pooler, it would wait for ever, and each new attempt would
+   * leave another waiting connection behind.
    */
   protected async checkUnlocked(query: Query): Promise<void> {
     const mode = this.access === 'read' ? 'ACCESS SHARE' : 'ROW EXCLUSIVE';
@@ -104,8 +104,8 @@ export abstract class PostgresDatabase implements SqlDatabase {
   }
 
   /**
-   * Remembers the schema of the table, and warns if there are lock tables in other schemas: two roles that each have a schema of
-   * their own name would use two tables, and not exclude each other.
+   * Remembers the schema of the table. Warns if other schemas have lock tables, too: two processes whose roles find different
+   * tables do not exclude each other.
    */
   private onTable({ schema, others }: Hello): void {
     const { table, onWarning } = this.options;
@@ -119,8 +119,8 @@ export abstract class PostgresDatabase implements SqlDatabase {
   }
 
   /**
-   * @throws LockConfigurationError for a server that is too old, or that takes no writes. If an earlier server of this store took
-   * writes, as before a failover, the error only says that this one takes none now, and the store connects again
+   * @throws LockConfigurationError for a server that is too old or takes no writes. If the store could write earlier, the server
+   * is probably failing over: then throws an error after which the store connects again
    */
   private checkServer({ replica, readonly, server }: Hello): void {
     if (Number(server) < MIN_SERVER) {
@@ -146,13 +146,13 @@ export type Query = (sql: string, parameters: unknown[]) => Promise<readonly obj
 
 interface Hello {
   readonly replica: number | string;
-  /** `on` if the transactions of this user are read-only by default, else `off`. */
+  /** `on` if transactions of this user are read-only by default, else `off`. */
   readonly readonly: string;
   readonly now: number | string | bigint;
   readonly pid: number | string;
   readonly server: number | string;
   readonly columns: string | null;
   readonly schema: string | null;
-  /** Other schemas with a lock table of the same name. */
+  /** Other schemas that have a lock table of the same name, with commas between them; `null` if there are none. */
   readonly others: string | null;
 }

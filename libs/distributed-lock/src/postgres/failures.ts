@@ -3,11 +3,11 @@ import { textOf } from '../connection/connection-errors.js';
 import { nestedErrors, type SqlFailure } from '../sql/database.js';
 
 /**
- * A SQLSTATE: five characters, one of them a digit. Codes of Node, such as EPIPE, have no digit. Those of Prisma begin with P and
- * a digit other than 0.
+ * Matches a SQLSTATE: five characters, at least one of them a digit. Error codes of Node, such as EPIPE, have no digit. Those of
+ * Prisma begin with P and a digit from 1 to 9.
  */
 const SQL_STATE = /^(?!P[1-9])(?=.*\d)[0-9A-Z]{5}$/;
-/** The SQLSTATE of an error, or of the one that an ORM has wrapped; `undefined` when the server did not send it. */
+/** The SQLSTATE of an error, also if an ORM has wrapped it; `undefined` for an error that the server did not send. */
 export function sqlStateOf(error: unknown): string | undefined {
   return nestedErrors(error)
     .flatMap(({ code, originalCode }) => [code, originalCode])
@@ -26,7 +26,7 @@ const OWN_WORDS: Readonly<Record<string, SqlFailure>> = {
     mayRepeat: true,
     isBlocked: true,
   }),
-  // The next connection creates the table again.
+  // The table was dropped: connect again, because each new connection creates a missing table.
   '42P01': unready('the lock table was dropped (42P01)', { mayRepeat: true, isFatal: true }),
   '28P01': { reason: 'refused', detail: 'user or password is wrong (28P01)', isFatal: true },
   '42501': {
@@ -41,13 +41,13 @@ function unready(detail: string, flags: Partial<SqlFailure> = {}): SqlFailure {
   return { reason: 'unready', detail, ...flags };
 }
 
-/** In a message: the server lets this user in only with TLS, and the connection has none. */
+/** Matches the message of a server that accepts this user only with TLS. */
 const NO_TLS = /no encryption|SSL off/;
-/** The server does not let this client in, because of its user, or because the database does not exist. The message says which. */
+/** Matches SQLSTATEs of a server that rejects this client, because of its user, or because the database does not exist. */
 const NOT_LET_IN = /^(28|3D)/;
-/** The server has ended the connection or has failed. It may have committed the statement before. */
+/** Matches SQLSTATEs of a server that has ended the connection or has failed. It may have committed the statement before. */
 const ENDED = /^(08|40003|57P0[12]|58|XX)/;
-/** The server has used up a resource, starts or stops. It has not executed the statement. */
+/** Matches SQLSTATEs of a server that lacks a resource, is starting or is stopping. It has not executed the statement. */
 const NOT_NOW = /^(53|57|72)/;
 
 export function postgresFailure(error: unknown): SqlFailure {

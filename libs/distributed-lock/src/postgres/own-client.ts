@@ -8,22 +8,22 @@ import { isPool, type PostgresConfig, type PostgresPool } from './target.js';
 
 const POSTGRES: OwnProtocol = {
   server: 'PostgreSQL',
-  // N or S answers a request for TLS, and R or E answers the first message.
+  // The server answers a request for TLS with N or S, and the startup message with R or E.
   reply: /^[NSRE]/,
   tls: 'add ?sslmode=verify-full to the URL, or give the option ssl',
 };
 
 export interface OwnTarget {
   readonly target: string | PostgresConfig | PostgresPool;
-  /** The name of a connection whose options give it none. */
+  /** How the server shows this connection, unless the application's options set another name. */
   readonly connectionName: string;
 }
 
 /**
- * Connects a new client of pg, with the settings on which locks depend. Sends no timeout in the startup message, because poolers
- * refuse that.
+ * Connects a new client of pg, with the settings that locks need. Sets no timeout in the startup message, because poolers reject
+ * that.
  *
- * @param setUp sends the first statements. When it resolves, the connection is open
+ * @param setUp sends the first statements. The connection counts as open when its promise resolves
  */
 export async function connectOwn<Opened>(
   own: OwnTarget,
@@ -34,7 +34,7 @@ export async function connectOwn<Opened>(
   signal.throwIfAborted();
   const { target } = own;
   const client = newClient(pg, target, configOf(own));
-  // An `error` event without a listener would end the process.
+  // Without a listener for `error`, Node would end the process on a lost connection.
   client.on('error', onLost);
   client.on('end', () => onLost(new Error('the connection was closed')));
   signal.addEventListener('abort', () => destroy(client));
@@ -49,12 +49,12 @@ export async function connectOwn<Opened>(
 }
 
 interface WantedConnection {
-  /** When it aborts, the socket is ended, whatever the server does. The promise of `connectOwn` may then never settle. */
+  /** When it aborts, the socket is closed, even if the server does not react. The promise of `connectOwn` may then never settle. */
   readonly signal: AbortSignal;
   readonly onLost: (error: unknown) => void;
 }
 
-/** Ends the client at once, whatever the server does. If the server can be reached, it is told that the client leaves. */
+/** Ends the client at once, even if the server does not react. If the server is reachable, it learns that the client leaves. */
 export function destroy(client: Client): void {
   const stream = streamOf(client);
   client.end().catch(() => undefined);
@@ -65,14 +65,14 @@ function streamOf(client: Client): Socket {
   return (client as unknown as { readonly connection: { readonly stream: Socket } }).connection.stream;
 }
 
-/** The options of the next connection. They are read anew for each one, because the application may have changed a password. */
+/** The options of the next connection. Read anew for each connection, because the application may have changed the password. */
 function configOf({ target, connectionName }: OwnTarget): ClientConfig {
   return {
     application_name: connectionName,
     ...readOptions(givenConfig(target)),
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-    // Take all values as texts, so that parsers of the application do not change them.
+    // Get all values as texts: the application may have registered type parsers, which would change them.
     types: { getTypeParser: () => (value: string) => value } as unknown as NonNullable<ClientConfig['types']>,
     statement_timeout: false,
     query_timeout: undefined,
@@ -85,14 +85,17 @@ function givenConfig(target: OwnTarget['target']): object {
   return isPool(target) ? target.options : target;
 }
 
-/** What an application may tell a pool about its new clients: their class, and functions that the pool calls with each of them. */
+/**
+ * Options by which an application prepares the new clients of its pool: their class, and functions that the pool calls with each
+ * of them.
+ */
 interface PoolSettings {
   readonly Client?: new (config: ClientConfig) => Client;
   readonly onConnect?: (client: Client) => unknown;
   readonly verify?: (client: Client, done: (error?: Error) => void) => void;
 }
 
-/** Makes a client of the pool's class, unless that is the native one, whose socket is out of reach. */
+/** Makes a client of the pool's class. Uses pg's own class in place of `pg-native`, whose socket is not accessible. */
 function newClient(pg: Pg, target: OwnTarget['target'], config: ClientConfig): Client {
   const { Client: Given } =
     typeof target === 'object' && isPool(target) ? (target.options as PoolSettings) : {};
@@ -100,7 +103,10 @@ function newClient(pg: Pg, target: OwnTarget['target'], config: ClientConfig): C
   return client && 'connection' in client ? client : new pg.Client(config);
 }
 
-/** Calls what a pool calls with each new client. A listener may choose a role or a `search_path` there. */
+/**
+ * Calls the functions that the application's pool calls with each new client. They may choose a role or a `search_path`, without
+ * which the store would find another table.
+ */
 async function setUpAsPool(target: OwnTarget['target'], client: Client): Promise<void> {
   if (typeof target === 'string' || !isPool(target)) return;
   const { onConnect, verify } = target.options as PoolSettings;

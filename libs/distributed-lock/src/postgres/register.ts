@@ -12,14 +12,14 @@ import { connectOwn, destroy, type OwnTarget } from './own-client.js';
 import { channelOf, notifiedBy } from './statements.js';
 import type { Listen } from './target.js';
 
-/** Documents in the rows of a PostgreSQL table. The server notifies clients of changes (LISTEN and NOTIFY). */
+/** Stores documents as rows of a PostgreSQL table. The server notifies clients of changes by LISTEN and NOTIFY. */
 export class PostgresRegister extends SqlRegister {
   readonly attempted: Promise<void>;
   private readonly channel: string;
   private readonly listening: { check?(): void; close(): void } | undefined;
 
   constructor(
-    /** `location`: the lock table, with its schema as soon as that is known. */
+    /** `location`: the name of the lock table, with its schema as soon as the server has told it. */
     private readonly database: SqlDatabase & { readonly location: string },
     source: NotificationSource | undefined,
     options: PostgresRegisterOptions,
@@ -32,15 +32,18 @@ export class PostgresRegister extends SqlRegister {
   }
 
   /**
-   * Where the locks are, for messages. Names the table with its schema as soon as that is known, because two schemas are two sets
-   * of locks.
+   * Where the locks are, for messages. Includes the schema of the table as soon as the server has told it, because tables in two
+   * schemas are two separate sets of locks.
    */
   override get address(): string {
     const table = `table ${this.database.location}`;
     return super.address === undefined ? table : `${super.address}, ${table}`;
   }
 
-  /** If the take is a recheck, also checks the connection for notifications, because this waiter has had none for a while. */
+  /**
+   * A take with a ticket is a recheck: its waiter has got no notification for a while. So this also checks the connection for
+   * notifications.
+   */
   override take(take: Take): Promise<WriteReply> {
     if (take.request.ticket !== 0) this.listening?.check?.();
     return super.take(take);
@@ -88,13 +91,16 @@ export class PostgresRegister extends SqlRegister {
     };
   }
 
-  /** Stops polling when notifications begin to arrive, and starts it when they stop. Those from before are lost, so waiters recheck. */
+  /** Polls as long as no notifications arrive. When they begin to arrive, waiters recheck, because earlier ones are lost. */
   private onListening(isListening: boolean): void {
     this.poller.setActive(!isListening);
     if (isListening) this.listener?.onGap();
   }
 
-  /** Takes in the document of a notification. Any client may notify, so a payload that no statement of ours would send is ignored. */
+  /**
+   * Passes on the document in a notification. Any client of the database may send one, so this ignores payloads that our
+   * statements would not send.
+   */
   private onPayload(payload: string): void {
     const notified = notifiedBy(payload);
     if (!notified) return;
@@ -122,8 +128,8 @@ interface PostgresRegisterOptions extends SqlRegisterOptions {
 }
 
 /**
- * Switches off the idle timeout of a session on which notifications have arrived. Behind a pooler none would have arrived, so no
- * other client shares this session.
+ * Switches off the session's idle timeout. Sent only if notifications arrive: then there is no pooler in between, and no other
+ * client uses this session.
  */
 const STAY = `
 SELECT set_config('idle_session_timeout', '0', false) WHERE current_setting('server_version_num')::int >= 140000`;
@@ -132,13 +138,13 @@ SELECT set_config('idle_session_timeout', '0', false) WHERE current_setting('ser
  * The store's connection for notifications.
  *
  * A pooler that gives each transaction another connection accepts LISTEN, and then silently delivers nothing. So the store first
- * notifies itself, over its other connection. If that notification does not arrive, the listener gives up for good, and the store
+ * sends itself a notification over its other connection. If that does not arrive, this class gives up for good, and the store
  * polls.
  */
 class PostgresListener {
   private readonly delays: Delays;
   private readonly kept: KeptConnection<Listening>;
-  /** The connection that listens, unless a statement of ours is in flight on it. */
+  /** The connection that listens. `undefined` while a statement of ours is in flight on it. */
   private idle: Listening | undefined;
   private onProbe = (): void => undefined;
 
@@ -165,7 +171,7 @@ class PostgresListener {
     this.kept.start();
   }
 
-  /** Sends a statement to find out whether the connection is alive. Nothing else is sent on it, so a dead one would not be noticed. */
+  /** Sends a statement on this connection, because nothing else is sent on it: otherwise nobody would notice that it is dead. */
   check(): void {
     const { idle } = this;
     if (!idle) return;
@@ -200,7 +206,8 @@ class PostgresListener {
     const silent = this.delays.wait(options.commandTimeoutMs).then(() => false);
     const arrives = await Promise.race([arrived, silent]);
     if (arrives) await connection.client.query(STAY);
-    // If the connection is dead, `ask` throws, and the connection is replaced. If it replies, it only brings no notifications.
+    // No notification has arrived. If the connection is dead, `ask` throws, and the connection is replaced. If it is alive, there
+    // is a pooler in between.
     else await this.ask(connection);
     if (this.kept.current !== connection) return;
     if (!arrives) return this.close();
@@ -208,7 +215,7 @@ class PostgresListener {
     options.onListening(true);
   }
 
-  /** @throws when no reply comes in time */
+  /** Sends a statement. @throws if no reply comes in time, because the connection is dead */
   private async ask({ client }: Listening): Promise<void> {
     const { clock, commandTimeoutMs } = this.options;
     const reply = await within(clock, commandTimeoutMs, client.query('SELECT 1'), 'late');
@@ -225,10 +232,13 @@ interface ListenerOptions {
   readonly chance: Chance;
   readonly commandTimeoutMs: number;
   readonly channel: string;
-  /** Notifies the channel over the other connection of this store. */
+  /** Sends a notification to this channel over the store's other connection. */
   probe(channel: string): Promise<unknown>;
   onPayload(payload: string): void;
-  /** Called with `true` when notifications begin to arrive, and with `false` when they stop. Before the first call none arrive. */
+  /**
+   * Called with `true` when notifications begin to arrive, and with `false` when they stop. Until the first call, assume that none
+   * arrive.
+   */
   onListening(isListening: boolean): void;
 }
 

@@ -3,26 +3,26 @@ import { documentText, noteText, takenText } from '../document/text.js';
 import type { Swap, Take } from '../document/timed-register.js';
 import { FREE_FOR_MS, type LockRow, UNWRITTEN_FOR_MS } from '../sql/database.js';
 
-/** When the server got the statement, in microseconds. It is the same throughout the statement, and earlier than its reading of rows. */
+/** When the server received the statement, in microseconds. Constant throughout the statement, and earlier than all its reads of rows. */
 const NOW = `(extract(epoch FROM statement_timestamp()) * 1e6)::bigint`;
 
 /**
- * 1 if the request is executed before its not-after, `until`, even if it has waited for its row. Otherwise the division by zero
- * is an error (22012), which rolls the whole statement back.
+ * 1 if the server executes the request before its deadline `until`, even after it has waited for a locked row. Otherwise divides
+ * by zero: that error (22012) rolls the whole statement back.
  */
 const inTime = (until: string): string =>
   `1 / CASE WHEN (extract(epoch FROM clock_timestamp()) * 1e6)::bigint <= ${until} THEN 1 ELSE 0 END`;
 
 /**
- * Settings of this statement's own transaction, made before it locks a row. They cannot be those of a session, because behind a
+ * Sets two options for the transaction of this one statement, before it locks a row. Options of the session would not do: behind a
  * pooler the store has no session of its own.
  *
- * - The statement waits `lockTimeoutMs` at most for a row that another transaction keeps locked. Otherwise the server would go on
- *   waiting after the client has left, with one connection for each attempt.
- * - A grant is on disk when it is answered, whatever the role or the database have for `synchronous_commit`. `remote_apply` is
- *   stronger and stays.
+ * - `lock_timeout`: the statement waits `lockTimeoutMs` at most for a row that another transaction has locked. Without it the
+ *   server would go on waiting when the client has long given up, on one more connection for each attempt.
+ * - `synchronous_commit`: a grant is on disk before the server replies, whatever the role or the database have set. `remote_apply`
+ *   is stronger, and stays.
  *
- * @param mayBeForgotten a condition in SQL, under which a crash of the server may undo what the statement writes
+ * @param mayBeForgotten a condition in SQL under which a crash of the server may undo the statement's write
  * @returns a condition in SQL that is always true, and that is evaluated once
  */
 const settings = (lockTimeoutMs: number, mayBeForgotten = 'false'): string => `(SELECT
@@ -35,18 +35,18 @@ const ROW = 'version, state, last, at, notes';
 
 const rowOf = (alias: string): string => ROW.replaceAll(/\w+/g, (column) => `${alias}.${column}`);
 
-/** Makes a JSON text of a row, its name and the server's time, for replies and notifications. `namedRowIn` reads it. */
+/** Makes a JSON text of a row, its name and the server's time, for replies and notifications. `namedRowIn` parses it. */
 const rowText = (row: string, name = `${row}.name`): string =>
   `json_build_array(${name}, ${rowOf(row)}, ${NOW})::text`;
 
 const isFreeRow = (row: string): string => `${row}.state IS NULL AND ${row}.notes = ''`;
 
 /**
- * Notifies clients of a row that was written. The notification has the row, or only its name if the row is too long for one. A
- * name of control characters may itself be too long, as JSON. Then nothing is sent, and waiters find their grants by rechecks.
+ * Notifies clients of a row that was written. The notification contains the row, or only the row's name if the row is too long for
+ * one. If even the name is too long, nothing is sent, and waiters find their grants by rechecks.
  *
  * @param clients client ids with commas between them, as a text in SQL
- * @returns the number of clients notified, in SQL
+ * @returns the number of notified clients, as an expression in SQL
  */
 const notify = (row: string, clients: string, condition = 'true'): string => `(
     SELECT count(pg_notify('nest_lock_' || client, CASE WHEN octet_length(whole) < 8000 THEN whole ELSE short END))
@@ -64,7 +64,7 @@ export interface PostgresStatement {
 
 export type PostgresStatements = ReturnType<typeof statementsFor>;
 
-/** @param table in quotes @param lockTimeoutMs how long a statement waits for a row that another transaction keeps locked */
+/** @param table the name in quotes @param lockTimeoutMs how long a statement waits for a row that another transaction has locked */
 export function statementsFor(table: string, lockTimeoutMs: number) {
   const named = (name: string, text: string): PostgresStatement => ({ name: `nest_lock_${name}`, text });
   return {
@@ -90,7 +90,7 @@ FROM json_array_elements_text($1::text::json) AS g (name) LEFT JOIN ${table} AS 
 const isOld = (row: string, ms: number) => `${row}.at < ${NOW} - ${ms * 1000}`;
 const isOldAndFree = `${isFreeRow('l')} AND ${isOld('l', FREE_FOR_MS)}`;
 
-/** Reads the next rows in order of names, for a sweep or a list. Parameters: the name after which to begin, and the number of rows. */
+/** Reads the next rows in order of their names, for a sweep or a list. Parameters: the name after which to begin, and how many rows. */
 function scan(table: string): string {
   return `
 SELECT l.name, (NOT (${isFreeRow('l')}))::int AS held, (${isOldAndFree})::int AS free,
@@ -98,7 +98,7 @@ SELECT l.name, (NOT (${isFreeRow('l')}))::int AS held, (${isOldAndFree})::int AS
 FROM ${table} AS l WHERE l.name > $1::text ORDER BY l.name LIMIT $2::int`;
 }
 
-/** Deletes those of the named rows that were free for long. Parameter: the names as JSON. */
+/** Deletes those of the named rows that have been free for long. Skips locked rows. Parameter: the names as JSON. */
 function deleteFree(table: string, lockTimeoutMs: number): string {
   return `
 WITH old AS (
@@ -110,11 +110,11 @@ DELETE FROM ${table} AS l USING old WHERE l.name = old.name`;
 }
 
 /**
- * A swap writes a row that still has its version, and keeps notes that were not read. It returns no row if another client was
- * first.
+ * A swap: writes the row if it still has the version that was read. Keeps notes that were stored after that reading. Returns no
+ * row if another client has written first.
  *
  * Parameters: name, version, state, last token, clients of the holders, length of the notes read, `failOnUnreadNotes` as 0 or 1,
- * not-after, clients to notify, whether a crash of the server may undo it.
+ * deadline, clients to notify, and as 0 or 1 whether a crash of the server may undo the write.
  */
 function swapOne(table: string, lockTimeoutMs: number): string {
   return `
@@ -127,8 +127,8 @@ RETURNING ${inTime('$8::bigint')} AS done, ${rowText('l')} AS row,
 }
 
 /**
- * Several swaps, as one JSON parameter; the other parameter says whether a crash of the server may undo them all. The statement
- * first locks the rows in order of their names, so that two statements with the same names do not deadlock.
+ * Several swaps. Parameters: the swaps as JSON, and whether a crash of the server may undo all of them. Locks the rows in order of
+ * their names before it writes any, so that two such statements do not deadlock.
  */
 function swapMany(table: string, lockTimeoutMs: number): string {
   return `
@@ -155,10 +155,11 @@ WHERE g.name NOT IN (SELECT name FROM t)`;
 }
 
 /**
- * A take inserts the row, or overwrites a free one. Beside a row that is not free it leaves the notes, if there are any, and
- * notifies the clients of the holders. Without notes it writes nothing to such a row, and does not even lock it.
+ * A take: inserts the row, or overwrites a free one. If the row is not free, appends the notes to it and notifies the clients of
+ * its holders. A take without notes only reads such a row, and does not lock it.
  *
- * Parameters, as `takeParameters` orders them: name, state, smallest token, number of tokens, client, not-after, notes.
+ * Parameters, in the order of `takeParameters`: name, state, token that the new ones must exceed, number of tokens, client,
+ * deadline, notes.
  */
 function takeOne(table: string, lockTimeoutMs: number): string {
   const free = isFreeRow('l');
@@ -187,8 +188,8 @@ SELECT 0, ${rowText('h')}, 0 FROM ${table} AS h WHERE h.name = $1::text AND NOT 
 }
 
 /**
- * Several takes, as one JSON parameter. The statement locks the rows that exist in order of their names before it writes
- * anything, so that two statements with the same names do not deadlock.
+ * Several takes, as one JSON parameter. Locks the existing rows in order of their names before it writes any, so that two such
+ * statements do not deadlock.
  */
 function takeMany(table: string, lockTimeoutMs: number): string {
   const ifFree = (then: string, otherwise: string) =>
@@ -233,14 +234,14 @@ WHERE g.name NOT IN (SELECT name FROM t)`;
 }
 
 /**
- * The channel on which a client gets its notifications. Client ids are random, so that only somebody who may read the table can
- * forge one. PGlite does not quote the name of a channel, so the name has no dashes.
+ * The channel on which a client receives its notifications. Client ids are random, so only somebody who may read the lock table
+ * can send a forged notification. Has no dashes, because PGlite does not quote channel names.
  */
 export function channelOf(clientId: string): string {
   return `nest_lock_${channelId(clientId)}`;
 }
 
-/** The id of a client as the column `clients` and the name of its channel have it. */
+/** A client's id without dashes, as in the column `clients` and in the name of its channel. */
 function channelId(clientId: string): string {
   return clientId.replaceAll('-', '');
 }
@@ -256,9 +257,9 @@ export function namedRowIn(text: string): NamedRow {
 }
 
 /**
- * Reads a notification: a row, or only its name if the row was too long.
+ * Parses a notification: a row, or only its name if the row was too long.
  *
- * @returns `undefined` for a text that no statement of ours sends, because any client of the database may notify
+ * @returns `undefined` for a text that our statements would not send: any client of the database may send one
  */
 export function notifiedBy(payload: string): NamedRow | Pick<NamedRow, 'name'> | undefined {
   let parsed: unknown;
@@ -283,7 +284,7 @@ function namedRow([name, version, state, last, at, notes, now]: RowText): NamedR
   return { name, row: { version, state, last, at, notes, now } as LockRow };
 }
 
-/** The parameters of the statement for one take, in their order. */
+/** The parameters of a take, in the order in which the statement numbers them. */
 export function takeParameters({ name, request, minToken, notes, notAfter }: Take) {
   return {
     name,
@@ -292,12 +293,12 @@ export function takeParameters({ name, request, minToken, notes, notAfter }: Tak
     tokens: request.tokens,
     client: channelId(clientOf(request.owner)),
     until: micros(notAfter()),
-    // The statement replaces each line break by the moment at which it leaves the note, and `],`.
+    // The statement replaces each line break by the server's time in microseconds and `],`, which completes the note.
     notes: notes.map((note) => `${noteText(note)}\n`).join(''),
   };
 }
 
-/** The parameters of the statement for one swap, in their order. */
+/** The parameters of a swap, in the order in which the statement numbers them. */
 export function swapParameters({
   name,
   expected,

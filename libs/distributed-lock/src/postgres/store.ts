@@ -90,7 +90,7 @@ export interface PostgresStoreOptions extends SqlStoreOptions {
 
 interface PostgresParts {
   readonly database: PostgresDatabase;
-  /** Where notifications come from; `undefined`: there are none, and the store polls. */
+  /** Where notifications come from. `undefined`: there are none, and the store polls. */
   readonly source: NotificationSource | undefined;
 }
 
@@ -110,18 +110,21 @@ type Send = (statement: PostgresStatement, parameters: unknown[]) => Promise<rea
 
 interface PostgresRow {
   readonly done: number | string | bigint | null;
-  /** The row as a text, which `namedRowIn` reads. */
+  /** The row as a JSON text, which `namedRowIn` parses. */
   readonly row: string;
 }
 
-/** The code of a division by zero, by which a statement rolls itself back if one of its requests came after its not-after. */
+/**
+ * The SQLSTATE of a division by zero: the statement has rolled itself back, because one of its requests came after its deadline
+ * (`inTime`).
+ */
 const ROLLED_BACK_ITSELF = '22012';
 
 /**
- * Executes the requests of a store by the statements of one table.
+ * Executes the requests of a store by SQL statements on one table.
  *
- * @param mayRepeat whether a statement may use a parameter several times. Some ORMs number parameters anew. For these only the
- * statements for many requests are used, which use each parameter once
+ * @param mayRepeat whether a statement may use a parameter several times. `false` for ORMs that number parameters anew: only the
+ * statements for several requests are used then, in which each parameter occurs once
  */
 function statementsOver(
   send: Send,
@@ -132,8 +135,8 @@ function statementsOver(
     inOrder(names, await send(statements.read, [JSON.stringify(names)]));
 
   /**
-   * Sends a write, and then reads the rows if the statement has not returned all of them, because another client wrote first, or
-   * has rolled itself back, because it came too late.
+   * Sends a write. Afterwards reads the rows, if the statement did not return all of them because another client wrote first, or
+   * if it has rolled itself back because it came too late.
    */
   const write = (statement: PostgresStatement, items: readonly Named[], parameters: unknown[]) => {
     const names = namesOf(items);
@@ -194,10 +197,10 @@ function namesOf(items: readonly Named[]): readonly string[] {
   return items.map(({ name }) => name);
 }
 
-/** Error codes behind a pooler: the statement is not prepared on this connection, or another client has prepared it there. */
+/** SQLSTATEs that reveal a pooler: the statement is not prepared on this server connection, or another client has prepared it there. */
 const NOT_PREPARED = ['26000', '42P05'];
 
-/** A PostgreSQL server, over a connection of this store's own. */
+/** A PostgreSQL server, on a connection that the store opens itself. */
 class PostgresServer extends PostgresDatabase {
   constructor(
     private readonly target: OwnTarget,
@@ -214,7 +217,7 @@ class PostgresServer extends PostgresDatabase {
   private async linkOf(client: Client): Promise<SqlLink> {
     const query: Query = async (text, values) => (await client.query(text, values)).rows as object[];
     const hello = await this.greet(query);
-    // Behind a pooler the process id of the server differs from the one that the client was told.
+    // Behind a pooler, the server's process id differs from the one that the client got when it connected.
     let isDirect = Number(hello.pid) === (client as Client & { processID: number }).processID;
     if (isDirect) await this.setUp(query, Number(hello.server));
     else await this.checkUnlocked(query);
@@ -235,7 +238,10 @@ class PostgresServer extends PostgresDatabase {
     };
   }
 
-  /** Sets the session up for locks. Not called behind a pooler, which would give the session with these settings to other clients. */
+  /**
+   * Changes settings of the session. Not called behind a pooler, which would later give the session with these settings to other
+   * clients.
+   */
   private async setUp(query: Query, server: number): Promise<void> {
     const settings = {
       statement_timeout: this.options.commandTimeoutMs,
@@ -253,7 +259,10 @@ class PostgresServer extends PostgresDatabase {
   }
 }
 
-/** A database in this process, or behind a function of the application, which owns its sessions and their settings. */
+/**
+ * A database inside this process (PGlite), or behind a query function of the application. Its sessions and their settings are not
+ * ours to change.
+ */
 class PostgresFunction extends PostgresDatabase {
   constructor(
     private readonly handle: PGliteDatabase | PostgresHandle,

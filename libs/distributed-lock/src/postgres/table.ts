@@ -10,10 +10,10 @@ import { sqlStateOf } from './failures.js';
 
 type Run = (sql: string) => Promise<unknown>;
 
-/** The error codes for a table that another process has created at the same time. */
+/** The SQLSTATEs of a CREATE TABLE that meets a table which another process has created at the same moment. */
 const EXISTS = ['23505', '42P07', '42710'];
 
-/** @throws LockConfigurationError with the statement in it, if the user of the store may not create the table */
+/** @throws LockConfigurationError if the store's database user may not create the table. The message contains the statement */
 export async function createTable(run: Run, table: string): Promise<void> {
   const sql = lockTableSql('postgres', table);
   try {
@@ -27,8 +27,8 @@ export async function createTable(run: Run, table: string): Promise<void> {
 }
 
 /**
- * Names must be compared byte by byte. Another collation may take two names for one. Or it may change with an update of the
- * operating system, and then the index no longer finds its rows.
+ * Names must be compared byte by byte. Another collation may treat two names as equal. It may also change with an update of the
+ * operating system, and the index then no longer finds its rows.
  */
 const NAME = { type: 'text COLLATE C', matches: /^text COLLATE (C|POSIX)$/ };
 const NUMBER = { type: 'bigint', matches: /^bigint$/ };
@@ -71,13 +71,14 @@ SELECT json_build_object(
   )
 )::text AS shape FROM pg_class AS c WHERE c.oid = to_regclass($1)`;
 
-/** @throws LockConfigurationError for a table that is no lock table */
+/** @throws LockConfigurationError if the table does not have the columns and keys of a lock table */
 export async function checkPostgresTable(
   query: (sql: string, parameters: unknown[]) => Promise<readonly object[]>,
   table: string,
 ): Promise<void> {
   const [row] = (await query(SHAPE, [quoted(table, '"')])) as readonly { readonly shape: string }[];
-  // The table was dropped meanwhile. The first statement will fail, and the next connection will find no table.
+  // The table was dropped a moment ago. Do not report that here: the first statement fails, and the next connection creates the
+  // table.
   if (!row) return;
   const shape = JSON.parse(row.shape) as TableShape;
   checkShape(shape, COLUMNS, { store: 'postgresStore', table, sql: lockTableSql('postgres', table) });

@@ -11,10 +11,10 @@ import {
 } from '../connection/url-parameters.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 
-/** A URL, options of `pg`, a pool of `pg` whose options are copied, a PGlite instance, or a statement function of your own. */
+/** A URL, options of `pg`, a pool of `pg` (the store copies its options), a PGlite instance, or a query function of your own. */
 export type PostgresTarget = string | PostgresConfig | PostgresPool | PGliteDatabase | PostgresHandle;
 
-/** The options of `pg` for one connection. Options of its pool have no effect here. */
+/** Options of `pg` for one connection. Options for a pool have no effect here. */
 export interface PostgresConfig {
   readonly connectionString?: string | undefined;
   readonly host?: string | undefined;
@@ -27,7 +27,7 @@ export interface PostgresConfig {
   readonly [option: string]: unknown;
 }
 
-/** A `Pool` of `pg`. Its options are read for each new connection of the store, and its own connections are never used. */
+/** A `Pool` of `pg`. The store reads its options for each new connection of its own, and never uses the pool's connections. */
 export interface PostgresPool {
   readonly options: object;
   connect(...args: never[]): unknown;
@@ -35,7 +35,7 @@ export interface PostgresPool {
   readonly totalCount: number;
 }
 
-/** Listens on a channel, and calls `onNotification` for each notification. @returns a function that stops listening */
+/** Listens on a channel, and calls `onNotification` with each notification. @returns a function that stops listening */
 export type Listen = (
   channel: string,
   onNotification: (payload: string) => void,
@@ -48,7 +48,7 @@ export interface PGliteDatabase {
   readonly waitReady: Promise<void>;
 }
 
-/** A function of yours that runs one statement, as `SqlQuery` of the guard does. Without `listen` the store polls. */
+/** A query function of your own that runs one statement, as `SqlQuery` of the guard does. Without `listen` the store polls. */
 export interface PostgresHandle {
   query(
     sql: string,
@@ -60,8 +60,8 @@ export interface PostgresHandle {
 const NEEDED = 'postgresStore takes a URL, pg options, a pg Pool, a PGlite instance or { query }';
 
 /**
- * Refuses clients of other libraries, and targets with which pg would connect to localhost. Its messages say what kind of target
- * was given, and never its values, because there may be a password among them.
+ * Rejects clients of other libraries, and targets for which pg would silently connect to localhost. Error messages name the kind
+ * of the target but not its values, among which there may be a password.
  *
  * @throws LockConfigurationError
  */
@@ -85,7 +85,7 @@ export function checkPostgresTarget(target: unknown): asserts target is Postgres
   checkPostgresOptions(target);
 }
 
-// Not by instanceof, because the application may have another copy of pg than this package.
+// Do not use instanceof: the application may have another copy of pg than this library.
 export function isPool(target: object): target is PostgresPool {
   return 'totalCount' in target && 'options' in target && 'connect' in target;
 }
@@ -98,7 +98,7 @@ export function isHandle(target: object): target is PostgresHandle {
   return 'query' in target && typeof target.query === 'function';
 }
 
-/** Host, port and database for messages, without user and password. */
+/** Host, port and database for messages; no user and no password. */
 export function postgresAddressOf(target: PostgresTarget): string | undefined {
   if (typeof target === 'string') return addressIn(target);
   if (isPGlite(target)) return 'PGlite';
@@ -147,7 +147,10 @@ const POOL = 'Leave it out: postgresStore opens two connections of its own, and 
 const PATH = 'Write it as the path of the URL: postgres://user@host/database.';
 const OWN = 'Leave it out: postgresStore sets up its connections itself.';
 
-/** The parameters that a URL may have. pg accepts most others silently. */
+/**
+ * The parameters that a URL may have, and well-known others with the advice what to write instead. All the rest is rejected, too,
+ * because pg would silently ignore it.
+ */
 export const POSTGRES_PARAMETERS: UrlParameters = {
   ...refused(TLS, ...TLS_PARAMETERS),
   ...refused(SCHEMA, 'schema', 'currentSchema', 'search_path', 'searchPath'),
@@ -176,11 +179,11 @@ export const POSTGRES_PARAMETERS: UrlParameters = {
   uselibpqcompat: sameTextOf('true', 'false'),
 };
 
-/** The options by which pg itself asks for TLS. */
+/** The options by which pg asks for TLS. */
 const READ_BY_PG = ['ssl', 'sslnegotiation', 'key', 'cert', 'ca'];
 
 /**
- * Refuses parameters that pg would ignore, and a URL that asks for TLS but would be connected in plain text.
+ * Rejects parameters that pg would ignore, and a URL that asks for TLS but would get a connection in plain text.
  *
  * @throws LockConfigurationError
  */
@@ -199,7 +202,7 @@ function checkPostgresUrl(url: string): void {
   }
 }
 
-/** @throws LockConfigurationError for options that pg would ignore, and for a URL and options that contradict each other */
+/** @throws LockConfigurationError for options that pg would ignore, and if a URL among the options contradicts the others */
 function checkPostgresOptions(options: object): void {
   refuseOtherTlsNames(STORE, options, {
     known: READ_BY_PG,
@@ -221,7 +224,7 @@ function checkPostgresOptions(options: object): void {
   }
 }
 
-/** Accepts these texts and leaves them as they are, because pg interprets them itself. */
+/** Accepts only these texts. Passes them on unchanged, because pg interprets them itself. */
 function sameTextOf(...texts: readonly string[]) {
   return oneOfTexts(Object.fromEntries(texts.map((text) => [text, text])));
 }
