@@ -44,7 +44,7 @@ export class ConnectionErrors {
     return storeError(where, { reason: 'unreachable', detail }, { key, cause: last?.error });
   }
 
-  /** Makes the error of a request that came after the store was closed, or was open then. @param reason `unknown` if the request may have been executed */
+  /** Makes the error of a request that `close` has ended. @param reason `unknown` if the back end may have executed the request */
   closed(key: string | undefined, reason: 'unreachable' | 'unknown' = 'unreachable'): LockStoreError {
     return storeError(this.server, { reason, detail: 'the store is closed' }, { key });
   }
