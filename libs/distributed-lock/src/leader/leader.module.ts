@@ -32,7 +32,7 @@ class LeadersModule {
 @Module({})
 export class LeaderModule {
   /**
-   * Lets this instance stand for election under `name`, and offers a `Leader` to all modules. Import it one time for each name, beside
+   * Lets this instance stand for election under `name`, and offers a `Leader` to all modules. Import it once for each name, beside
    * `DistributedLockModule`. Modules that import it again share the leader.
    *
    * @throws LockConfigurationError for wrong options; at boot when the registration is missing, when its `defaults` have `leaseMs`,

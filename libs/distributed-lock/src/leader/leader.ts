@@ -75,7 +75,7 @@ export function getLeaderToken(name: string): symbol {
 /**
  * Injects the `Leader` of this name. Nest stops the boot if no `LeaderModule.forFeature` has the name.
  *
- * @throws LockConfigurationError for a name that is no text, when the class is loaded
+ * @throws LockConfigurationError when the class is loaded, if `name` is no string
  */
 export function InjectLeader(name: string): ParameterDecorator & PropertyDecorator {
   checkLeaderName('@InjectLeader', name);
@@ -98,7 +98,7 @@ export function injectLeaders(prototype: object): void {
   Optional()(prototype, LEADERS);
 }
 
-/** @throws LockConfigurationError unless `name` is a text, and not an empty one */
+/** @throws LockConfigurationError unless `name` is a string and not empty */
 export function checkLeaderName(of: string, name: unknown): void {
   if (typeof name === 'string' && name !== '') return;
   throw new LockConfigurationError(

@@ -73,7 +73,7 @@ export class LockService {
   readonly events$: Observable<LockEvent>;
   /** The options in force, defaults included. */
   readonly options: Readonly<ResolvedLockOptions>;
-  /** Names the process of this service. The store is told so, unless `application` is `false`. */
+  /** Names the process of this service. The service passes it to the store, unless `application` is `false`. */
   readonly client: LockClient;
   /** Identifies the holds of this service. A symbol and not `this`, because Nest may put a Proxy around the service. */
   private readonly scope = Symbol('LockService');

@@ -66,7 +66,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
   /** Both clocks, read when the last request was sent. The validity of its grant counts from here. */
   asked: ClockReading = NEVER;
   roundTripMs = 0;
-  /** Until when the callers wait, as far as the last request told the store. The store drops an owner that has not rechecked by then. */
+  /** Until when this owner waits, according to the last request. The store drops an owner that has not rechecked by then. */
   private waitsUntil = Infinity;
   private inFlight = false;
   /** The request in flight also asks how many other owners wait (`maxWaiting`). */
@@ -134,7 +134,10 @@ export class AcquireLoop implements Replies<AcquireReply> {
     });
   }
 
-  /** Schedules a recheck if a caller waits for longer than the last request told the store, which would drop the owner too soon. */
+  /**
+   * Schedules a recheck if a caller waits for longer than the last request announced. Otherwise the store would drop the owner while that
+   * caller still waits.
+   */
   stayInQueue(): void {
     const { isRunning, inFlight, waitsUntil, callers } = this;
     if (!isRunning || inFlight || !this.isFirst || waitsUntil >= this.recheckAt) return;

@@ -29,7 +29,7 @@ export class Acquirer {
     private readonly open: () => LockRuntime,
   ) {}
 
-  /** Refuses new calls from now on, except those of a flow that holds a lock: its work may go on to its end. */
+  /** Refuses new calls from now on, except those of a flow that holds a lock, because the work under that lock may need them to end. */
   close(): void {
     this.isClosed = true;
   }

@@ -86,7 +86,7 @@ export interface GuardedStore extends Omit<StoreThatCan<StoreCapability>, 'acqui
   release(request: ReleaseRequest, to: Replies<ReleaseReply>): void;
 }
 
-/** Receives the reply to a request: the store calls exactly one of these methods, one time. */
+/** Receives the reply to a request: the store calls exactly one of these methods, once. */
 export interface Replies<T> {
   onReply(reply: T): void;
   onFailure(error: LockError): void;

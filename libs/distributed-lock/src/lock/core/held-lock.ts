@@ -171,7 +171,9 @@ export class HeldLock implements Lock {
     return this.release().then(() => undefined);
   }
 
-  /** What a log shows of this lock: only texts, numbers and booleans, so that no service or store is printed. Does not check the lease. */
+  /**
+   * What a log shows of this lock: only strings, numbers and booleans, so that no service or store is printed. Does not check the lease.
+   */
   toJSON(): object {
     const { key, keys, mode } = this;
     const fencingTokens = Object.fromEntries(this.holds.map((hold) => [hold.key, hold.fencingToken]));

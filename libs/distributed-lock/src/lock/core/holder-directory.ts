@@ -292,8 +292,8 @@ interface NameableHold {
 }
 
 /**
- * Chooses the holds that a holder entry names: those that others wait for, and those held longest. Looks at each hold one time and
- * describes none, because a process may hold 100 000 locks.
+ * Chooses the holds that a holder entry names: those that others wait for, and those that have been held longest. Looks at each hold once
+ * and describes none of them, because a process may hold 100 000 locks.
  */
 export function holdsToName<H extends NameableHold>(holds: Iterable<H>): readonly H[] {
   const awaited: H[] = [];

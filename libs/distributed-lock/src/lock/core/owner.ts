@@ -435,7 +435,10 @@ export class Owner {
     return this.sendRelease(request);
   }
 
-  /** Makes the request for a release, one time only. If a repetition named another last token, the store could give one token out twice. */
+  /**
+   * Makes the request for a release, once for each release. If a repetition named another last token, the store could give one token out
+   * twice.
+   */
   private releaseRequest(lease: Lease | undefined, isAwaited = false): ReleaseRequest {
     const { key, id: owner, claim, leaseMs } = this;
     const { holdUntil } = this.holds;

@@ -63,7 +63,7 @@ export class EventHub {
     this.emit({ type: 'warning', key: undefined, message });
   }
 
-  /** Warns of a probable mistake in the program, one time for all warnings with the same `about`. Does nothing in production. */
+  /** Warns of a probable mistake in the program, once for all warnings with the same `about`. Does nothing in production. */
   warnOnce(about: string, message: string): void {
     const { warned } = this;
     if (process.env['NODE_ENV'] === 'production' || warned.has(about) || warned.size >= MAX_WARNINGS) return;

@@ -259,7 +259,10 @@ export const MAX_TEXT = 100;
 const DEPENDENCIES = /[\\/]node_modules[\\/]/;
 let defaultName: string | undefined;
 
-/** The name of an application that has no option `application`: that of the nearest package.json, or of the process. Read one time. */
+/**
+ * The name of an application that has no option `application`: the one in the nearest `package.json`, or the title of the process. Read
+ * once.
+ */
 export function defaultApplication(): string {
   return (defaultName ??= (nearestPackage(startFolder()) ?? process.title).slice(0, MAX_TEXT) || 'node');
 }

@@ -239,7 +239,7 @@ export interface StreamHoldOptions {
   readonly onLost: 'throw' | 'ignore' | undefined;
   /** Turns a loss into the error that the reader of the stream gets; default: the loss itself. */
   readonly lossFor?: (loss: unknown) => unknown;
-  /** Called one time, when nothing of the stream runs any more. */
+  /** Called once, when no code of the stream is running any more. */
   readonly onEnd: () => void;
 }
 
