@@ -20,7 +20,7 @@ export const MAX_PAUSE_MS = 30_000;
 export class Candidate implements Leader {
   readonly leader$: Observable<LeaderTerm | undefined>;
   private readonly terms = new BehaviorSubject<LeaderTerm | undefined>(undefined);
-  /** Aborts when this instance no longer stands for election. */
+  /** Aborted when this instance stops to take part in the election: at its shutdown, or when the lock service closes. */
   private readonly standing = new AbortController();
   private locks: LockService | undefined;
   private delays: Delays | undefined;

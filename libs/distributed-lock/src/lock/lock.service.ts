@@ -55,7 +55,7 @@ import {
 import { runUnder, type Work } from './run-under.js';
 
 const ONCE: CallOptions = { waitMs: 0 };
-/** How many owners the `forced` event names. */
+/** The `forced` event names at most this many owners. */
 const MAX_NAMED = 3;
 
 /**

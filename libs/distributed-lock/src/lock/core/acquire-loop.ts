@@ -19,6 +19,7 @@ const MAX_WAIT_PER_REQUEST_MS = 60_000;
  * How many fencing tokens an owner reserves with its grant, for local hand-offs. Each hand-off uses one without a request to the store, and
  * the release gives the rest back. With a tenth of them, a busy owner would use them up in about a millisecond and have to ask the store
  * again.
+ *
  * Stores take tokens from their clock, in µs. If a process crashes before it gives its tokens back, the tokens of the key are ahead of that
  * clock by up to this many µs (docs/decisions/0004).
  */
@@ -118,7 +119,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
     this.recheckAfter(Math.max(0, this.asked.now + RECHECK_MS - this.runtime.clock.now()));
   }
 
-  /** Rechecks after `ms`. If an earlier recheck is due, that one stays, because a caller may wait for it. */
+  /** Schedules a recheck after `ms`. If an earlier one is scheduled, that one stays, because a caller may wait for it. */
   recheckAfter(ms: number): void {
     if (!this.isRunning) return;
     const { clock } = this.runtime;

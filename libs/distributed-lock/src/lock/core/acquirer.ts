@@ -201,7 +201,7 @@ function shutdownError(key: string): LockShutdownError {
  * A cycle across processes is not found. There `waitMs` ends the wait.
  */
 export class DeadlockDetection {
-  /** The flows that hold one key while they wait for another, by the key that they hold. */
+  /** The flows that hold keys while they wait for another key. Each flow is listed under every key that it holds. */
   private readonly blocked = new Map<string, Set<Blocked>>();
 
   /**

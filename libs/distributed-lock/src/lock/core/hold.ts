@@ -59,12 +59,12 @@ export class Hold {
     return this.owner.claim;
   }
 
-  /** Whether it was released, or is known to be lost. Does not check the lease. */
+  /** Whether the hold was released, or is known to be lost. Does not check the lease. */
   get isOver(): boolean {
     return this.released !== undefined || this.loss !== undefined;
   }
 
-  /** Whether it is neither released nor lost. Checks the lease, because no timer runs while the event loop is blocked. */
+  /** Whether the hold is neither released nor lost. Checks the lease itself, because no timer runs while the event loop is blocked. */
   isLive(): boolean {
     return this.released === undefined && this.noticeLoss() === undefined;
   }
@@ -137,7 +137,7 @@ export class Hold {
     };
   }
 
-  /** @param timeOfDay in ms, read at the same moment as `now` */
+  /** Describes the hold for `held()` and for holder entries. @param timeOfDay in ms, read at the same moment as `now` */
   describe(now: number, timeOfDay: number): HoldSnapshot {
     const { key, claim, fencingToken, calls } = this;
     const site = siteText(this.site);
@@ -189,7 +189,7 @@ export class Hold {
     const loss = this.noticeLoss(at);
     if (this.calls > 0) return loss ? NOT_HELD : RELEASED;
     if (this.released) return this.released;
-    // Set before the owner emits an event, because a listener must not find this hold live any more.
+    // Set `released` before the owner emits an event: a listener of that event must find this hold no longer live.
     this.released = loss ? NOT_HELD : RELEASED;
     if (!loss) this.released = this.owner.release(this, isAwaited, at);
     return this.released;
@@ -244,6 +244,6 @@ function allowManyListeners(signal: AbortSignal): void {
   try {
     setMaxListeners(0, signal);
   } catch {
-    // A signal of jsdom, as in the tests of an application, has no limit.
+    // `setMaxListeners` throws for a signal of jsdom, which applications use in tests. Such a signal has no limit.
   }
 }

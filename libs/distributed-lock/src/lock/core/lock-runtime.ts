@@ -175,7 +175,7 @@ function detachedClock(clock: Clock): Clock & { readonly [READ]: () => ClockRead
   };
 }
 
-/** A store that was opened during the boot is closed after this long without use. */
+/** A store that was opened while the application boots is closed again when it has not been used for this long. */
 const REST_MS = 1000;
 
 /** Opens the store of one service at the first use of the service, and closes it. */

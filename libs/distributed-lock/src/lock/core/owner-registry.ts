@@ -46,10 +46,7 @@ export class OwnerRegistry {
     return holdsToName(this.allHolds()).map((hold) => hold.describe(now, time));
   }
 
-  /**
-   * Describes the first hold of one owner, which is the one held longest. Does not go through the other owners, because there may be 100
-   * 000.
-   */
+  /** Describes the first hold of one owner, which is the one held longest. Finds the owner by its id, without a walk through all owners. */
   describeHoldOf(owner: string): HoldSnapshot | undefined {
     const [hold] = this.byId.get(owner)?.holds ?? [];
     return hold?.describe(this.runtime.clock.now(), timeOfDay(this.runtime.clock));
