@@ -115,8 +115,9 @@ interface PipeOptions<Request> {
   /** Called when the batch in flight got no reply in time. Must reject its requests and replace the connection, which may be dead. */
   readonly onSilence: (error: Error) => void;
   /**
-   * Makes the error of a request that could not be sent in time. @param isBehind it waited for the reply to an earlier batch, and
-   * not for a connection
+   * Makes the error of a request that could not be sent in time.
+   *
+   * @param isBehind it waited for the reply to an earlier batch, and not for a connection
    */
   readonly lateError: (request: Request, isBehind: boolean) => unknown;
   readonly closedError: (key: string | undefined, reason: 'unreachable' | 'unknown') => unknown;

@@ -47,8 +47,8 @@ export interface StoredWaiter {
   readonly minToken: number;
   readonly ticket: number;
   /**
-   * A secret of the waiter's client. A grant counts only if it repeats the nonce, so that nobody can forge a grant who cannot read
-   * documents.
+   * A secret of the waiter's client. A grant counts only if it repeats the nonce, so that only somebody who can read documents can
+   * forge a grant.
    */
   readonly nonce: string;
   /** When the owner stops waiting, or has not rechecked in time. After this moment other clients drop it from the queue. */

@@ -33,8 +33,8 @@ import {
 } from './document.js';
 
 /**
- * If more notes than this lie beside a document, a client that reads it for any task also rewrites it, with the notes merged into
- * the queue.
+ * If more notes (see `Note`) than this lie beside a document, a client that reads it for any task also rewrites it, with the notes
+ * merged into the queue.
  */
 const MAX_NOTES = 32;
 
@@ -147,8 +147,9 @@ export class KeyState {
   }
 
   /**
-   * Takes the owner out of the holders, the queue and the notes, and grants the lock to the next waiters. @returns whether the
-   * owner held the lock
+   * Takes the owner out of the holders, the queue and the notes, and grants the lock to the next waiters.
+   *
+   * @returns whether the owner held the lock
    */
   release(
     { owner, used }: Pick<ReleaseRequest, 'owner' | 'used'>,

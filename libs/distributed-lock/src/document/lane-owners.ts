@@ -34,8 +34,8 @@ export class LaneOwners {
   }
 
   /**
-   * Records that the owner waits, because its note was stored. If the notification of its grant arrived earlier than that reply,
-   * the owner stays a holder.
+   * Records that the owner waits, because its note (see `Note`) was stored. If the notification of its grant arrived earlier than
+   * that reply, the owner stays a holder.
    */
   onNoteLeft({ owner, leaseMs, waitMs }: AcquireRequest): void {
     if (!this.owners.has(owner)) this.onQueued(owner, leaseMs, waitMs);

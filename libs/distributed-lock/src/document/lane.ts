@@ -422,8 +422,8 @@ function requestsOf(tasks: readonly Task[]): Requests {
 }
 
 /**
- * Whether `one` is newer than `other`, which the larger `order` tells. If `one` was requested after `other` had arrived, it is
- * newer in any case: the store may have lost its last writes in a crash, and count on from a smaller `order`.
+ * Whether `one` is the newer reading: it has the larger `order`, or it was requested after `other` had arrived. In the second case
+ * its `order` may be smaller, because the store has lost its last writes in a crash.
  */
 function isNewer(one: TimedReading, other: TimedReading): boolean {
   if (one.sentAt > other.receivedAt) return true;

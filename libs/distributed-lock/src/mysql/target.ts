@@ -89,7 +89,7 @@ function optionsOfUrl(url: string): ConnectionOptions {
     );
   }
   const parsed = scheme !== undefined && URL.canParse(url) ? new URL(url) : undefined;
-  // The URL parser takes a "?" or "#" in a password for the end of the host.
+  // A "?" or "#" that is not encoded in a password makes the URL parser end the host there.
   if (!parsed?.hostname || parsed.hash !== '' || parsed.search.includes('@')) {
     throw new LockConfigurationError(
       `${NEEDED}; the text it was given is no URL with a host. A password in it must be written by encodeURIComponent.`,

@@ -2,7 +2,8 @@ import type { NamePage, NameRequest } from '../document/timed-register.js';
 
 /**
  * What etcd and ZooKeeper must be able to do so that `SessionRegister` can make a register of them: store texts that belong to the
- * session of the client that writes them, and change a text in one atomic write.
+ * session of the client that writes them, and change a text in one atomic write
+ * (docs/document-stores.md#sessions-etcd-and-zookeeper).
  *
  * A rejected promise carries a `LockStoreError` with the name as its key: `unready` for a write that is certainly not executed,
  * `unknown` for one that may have been. After an `unknown` write, the service executes nothing that this client sends later before

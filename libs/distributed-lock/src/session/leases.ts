@@ -33,10 +33,10 @@ export class ClientSideExpiry {
   }
 
   /**
-   * Starts a lease for an owner of this client which a document names, but of which this client has no lease. That happens if the
-   * reply to its acquire was lost, or if the owner was released after the document was written. The lease soon removes the entry,
-   * unless a reply shows meanwhile that the owner holds the lock. At most one entry of each key is adopted at a time, because most
-   * of them were released.
+   * Starts a lease for an entry of a document that belongs to this client, but of which the client has no lease. Either the reply
+   * to its acquire was lost, or the owner was released after the document was written. When the lease has run out, this client
+   * removes the entry, unless a reply has shown meanwhile that the owner does hold the lock. Adopts at most one entry of each key
+   * at a time, because most of them were released.
    */
   adopt(key: string, owner: string): void {
     if (this.leases.has(owner) || this.adopted.has(key)) return;

@@ -109,7 +109,8 @@ export class SessionRegister implements Register {
     const { name, expected, next, lastToken, failOnUnreadNotes, notified } = swap;
     const { sessionEnds } = this;
     const session = await this.sessionFor(name);
-    // The session ended meanwhile, and with it everything that the document was to say. Do not write that under the new session.
+    // The last session has ended while this client waited for the new one, and what its owners held is lost. Do not write it into
+    // the document under the new session.
     if (sessionEnds !== this.sessionEnds) throw sessionEndedError(name, 'unready');
     if (this.remembered.isOld(name)) {
       const reading = await this.read(name);

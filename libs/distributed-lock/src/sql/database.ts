@@ -10,8 +10,10 @@ export interface SqlDatabase {
   readonly server: string;
   readonly access: SqlAccess;
   /**
-   * Opens a connection. @param signal aborts when the connection is no longer wanted @param onLost called when the connection can
-   * send nothing more
+   * Opens a connection.
+   *
+   * @param signal aborts when the connection is no longer wanted
+   * @param onLost called when the connection can send nothing more
    */
   open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink>;
   failureOf(error: unknown): SqlFailure;
@@ -32,8 +34,9 @@ export interface SqlStatements extends BatchedStatements {
   /** Deletes those of these rows that have been free for long. Skips rows that a transaction has locked. */
   deleteFree(names: readonly string[]): Promise<void>;
   /**
-   * Checks whether the connection is alive. @param channel PostgreSQL sends a notification on it, which shows whether
-   * notifications arrive
+   * Checks whether the connection is alive.
+   *
+   * @param channel PostgreSQL sends a notification on it, which shows whether notifications arrive
    */
   ping(channel?: string): Promise<void>;
 }

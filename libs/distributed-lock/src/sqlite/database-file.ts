@@ -149,8 +149,8 @@ export class DatabaseFiles {
   }
 
   /**
-   * @param wasExecuted whether the statement may be committed already; passed on to the error @throws ReplacedError if the
-   * database file, its log or its shared memory was replaced since it was opened
+   * @param wasExecuted whether the statement may be committed already; passed on to the error
+   * @throws ReplacedError if the database file, its log or its shared memory was replaced since it was opened
    */
   check(wasExecuted: boolean): void {
     const replaced = this.paths.find((path, i) => !isSame(statOf(path), this.opened[i]));
