@@ -31,13 +31,19 @@ import { EtcdPipe } from './pipe.js';
 import { EtcdMailbox, type EtcdSession, EtcdSessions } from './sessions.js';
 import type { EtcdTarget } from './target.js';
 
-/** Up to this number, a transaction deletes notes one by one. */
+/** A swap that deletes at most this many notes deletes each by its key; with more it deletes their whole key range. */
 const MAX_DELETIONS = 64;
-/** How many presences are read to find the least session id. One that was made by hand may have another name. */
+/**
+ * `firstSession` reads this many presence keys, in order, to find the least session id. It reads more than one key because
+ * somebody may have written a key by hand whose name is no session id.
+ */
 const MAX_PRESENCES = 100;
 const SESSION_ID = /^[0-9a-f]+$/;
 
-/** Documents, notes and mailboxes in etcd. Each write is one transaction. */
+/**
+ * The etcd side of `SessionBackend`: reads and writes documents, the notes that waiting clients leave beside them, and the
+ * mailboxes of clients. Each write is one transaction. See docs/document-stores.md.
+ */
 export class EtcdBackend implements SessionBackend {
   readonly address: string;
   readonly commandTimeoutMs: number;
@@ -124,7 +130,9 @@ export class EtcdBackend implements SessionBackend {
     const document = keys.document(name);
     const notes = keys.notes(name);
     const ids = [...new Set(mergedNotes)];
-    // A transaction can delete only so many notes one by one. More are deleted together, as a range, so there must be no others in it.
+    // A transaction has room for few single deletions. More notes are deleted as one key range, which would also delete notes
+    // that this client has not read. So the write then compares that the range has no note newer than those read, and fails
+    // otherwise.
     const areAll = failOnUnreadNotes || ids.length > MAX_DELETIONS;
     const compare: Compare[] = [{ key: document, target: 'MOD', result: 'EQUAL', modRevision: version }];
     if (areAll) compare.push({ ...notes, target: 'MOD', result: 'LESS', modRevision: notesRead + 1 });
@@ -208,7 +216,10 @@ export class EtcdBackend implements SessionBackend {
     this.client.close();
   }
 
-  /** Reads the row from the last responses: after a write that was executed only the notes, otherwise the document, too. */
+  /**
+   * Turns etcd's reply to a take or a swap into a row. If the write was executed, the last response has the notes, and the
+   * document is what was written. If it was not, the last two responses have the document and the notes as they are now.
+   */
   private writeReply(name: string, text: string | null): EtcdRequest<SessionWriteReply>['toReply'] {
     return ({ succeeded, responses }, revision) => {
       if (!succeeded) return { isDone: false, row: rowIn(this.keys, name, { responses, revision }) };
@@ -218,7 +229,7 @@ export class EtcdBackend implements SessionBackend {
     };
   }
 
-  /** @returns 1 while the session exists */
+  /** Counts the presence keys of a session: 1 while the session exists, 0 after its end. */
   private countOf(session: string): Promise<number | undefined> {
     const txn = { success: [{ requestRange: { key: this.keys.session(session), countOnly: true } }] };
     return this.pipe.run({
@@ -229,7 +240,10 @@ export class EtcdBackend implements SessionBackend {
     });
   }
 
-  /** Sends one operation outside of the batches, so that no lock is refused when the user of etcd lacks the right for it. */
+  /**
+   * Sends one operation as a transaction of its own. If the etcd user lacks a right on these keys, etcd refuses only this
+   * operation. In a batch it would refuse the requests of locks, too.
+   */
   private send(operation: RequestOp): Promise<TxnReply> {
     return this.client.call('Txn', { success: [operation] }, { mayRepeat: true });
   }
@@ -256,16 +270,16 @@ function deleted(requestDeleteRange: NonNullable<RequestOp['requestDeleteRange']
   return { requestDeleteRange };
 }
 
-/** About how many bytes a transaction has, at most. Each of its operations names the document. */
+/** An upper estimate of the bytes of a request's transaction. Each of its operations repeats the name of the lock. */
 function bytesOf(name: string, texts: readonly string[] = []): number {
   const ofNames = 8 * (Buffer.byteLength(name) + 60);
   return texts.reduce((bytes, text) => bytes + Buffer.byteLength(text) + 150, ofNames);
 }
 
-/** etcd keeps all keys in memory, and a request of a lock sends its name several times. */
+/** The longest name of a lock, in bytes. etcd keeps all keys in memory, and a request of a lock sends its name several times. */
 export const MAX_NAME_BYTES = 4096;
 const NUL = Buffer.of(0);
-/** Larger than each byte of an id, and of a name. */
+/** The end of a key range by prefix: `0xff` sorts behind each byte of an id or of a name in UTF-8. */
 const LAST = Buffer.of(0xff);
 
 /**
@@ -284,14 +298,20 @@ export class EtcdKeys {
     return Buffer.from(`${this.root}l/${name}`);
   }
 
-  /** The documents whose names begin with the prefix: all of them, or those behind the key of one document. */
+  /**
+   * The key range of all documents whose names begin with `prefix`. With `behind`, the range starts after that key, for the next
+   * page.
+   */
   documents(prefix: string, behind?: Buffer): KeyRange {
     const { key, rangeEnd } = this.below(`l/${prefix}`);
     const next = behind ? Buffer.concat([behind, NUL]) : key;
     return { key: next.compare(key) > 0 ? next : key, rangeEnd };
   }
 
-  /** The bytes of the name, which need not be a text if somebody else has written the key. */
+  /**
+   * The cursor that continues a listing after this key. It encodes the bytes of the name, because a key that somebody else wrote
+   * may not be valid UTF-8.
+   */
   cursorOf(key: Buffer): string {
     return key.toString('base64url', Buffer.byteLength(`${this.root}l/`));
   }
@@ -300,7 +320,7 @@ export class EtcdKeys {
     return Buffer.concat([this.document(''), Buffer.from(cursor, 'base64url')]);
   }
 
-  /** @param key the key of a document */
+  /** The name of the lock whose document has this key. */
   nameOf(key: Buffer): string {
     return key.toString('utf8', Buffer.byteLength(`${this.root}l/`));
   }
@@ -322,7 +342,7 @@ export class EtcdKeys {
     return this.below('s/');
   }
 
-  /** @param key the key of a session */
+  /** The id of the session whose presence has this key. */
   sessionId(key: Buffer): string {
     return key.toString('utf8', Buffer.byteLength(`${this.root}s/`));
   }
@@ -345,8 +365,8 @@ export class EtcdKeys {
   }
 
   /**
-   * A note's key has the name and then a NUL. If the name itself has a NUL, a byte follows that no id begins with, so that the two
-   * differ.
+   * The key of a note up to its id: the name, then a NUL. A NUL inside the name is followed by the byte `0xff`, with which no id
+   * begins, so the notes of lock `a` never lie in the key range of lock `a\0b`.
    */
   private notePrefix(name: string): Buffer {
     if (!name.includes('\0')) return Buffer.from(`${this.root}q/${name}\0`);
@@ -358,23 +378,26 @@ export class EtcdKeys {
   }
 }
 
-/** Keys from `key` on, below `rangeEnd`. */
+/** All keys from `key` (included) up to `rangeEnd` (excluded). */
 export interface KeyRange {
   readonly key: Buffer;
   readonly rangeEnd: Buffer;
 }
 
-/** @param name `keyPrefix` and the key @throws LockKeyError for a name that cannot be a part of a key */
+/**
+ * @param name `keyPrefix` and the key
+ * @throws LockKeyError for a name that is too long or is not valid UTF-8
+ */
 function checkName(name: string): void {
   checkNameBytes(name, MAX_NAME_BYTES, `etcdStore takes at most ${MAX_NAME_BYTES}`);
 }
 
-/** Reads the document of a name and its notes. */
+/** Returns the two operations that read the document of a lock and its notes. `rowIn` reads their responses. */
 function rowReads(keys: EtcdKeys, name: string): readonly [RequestOp, RequestOp] {
   return [{ requestRange: { key: keys.document(name) } }, { requestRange: keys.notes(name) }];
 }
 
-/** @param responses the responses of a transaction, whose last ones belong to `rowReads` */
+/** @param responses the responses of a transaction whose last two operations were those of `rowReads` */
 function rowIn(
   keys: EtcdKeys,
   name: string,
@@ -394,7 +417,10 @@ function rowIn(
   };
 }
 
-/** The notes of one request, which have one key and one revision. */
+/**
+ * Splits the value of one note key into its notes. A take writes all notes of its waiters into one key, so they have one id and
+ * one revision.
+ */
 function notesIn(
   keys: EtcdKeys,
   name: string,
@@ -407,7 +433,10 @@ function notesIn(
     .map((text) => ({ id, text, at }));
 }
 
-/** The notes in the order in which they were left. Those of one transaction have one revision. */
+/**
+ * Sorts note keys in the order in which they were left. Keys that one transaction wrote have the same revision, so their ids
+ * decide.
+ */
 function inOrder(a: EtcdKeyValue, b: EtcdKeyValue): number {
   return a.modRevision - b.modRevision || a.key.compare(b.key);
 }

@@ -6,19 +6,29 @@ import type { EtcdClient } from './client.js';
 import type { Compare, RequestOp, ResponseOp, TxnReply, TxnRequest } from './grpc.js';
 import type { EtcdSession } from './sessions.js';
 
-/** etcd's own limit is 128 by default, for the operations of a transaction plus those of the largest transaction in it. */
+/**
+ * etcd refuses a transaction of more than `--max-txn-ops` operations, 128 by default. It counts the operations of the transaction
+ * plus those of the largest transaction nested in it.
+ */
 const MAX_OPERATIONS = 120;
-/** Far below etcd's limit of 1.5 MB for a request. */
+/** A batch takes no more requests beyond this size. It is far below etcd's limit of 1.5 MB for a request. */
 const MAX_BYTES = 512 * 1024;
 
-/** The requests of one transaction: each is a transaction inside it, with comparisons of its own. */
+/**
+ * Several requests that go to etcd in one transaction. Each stays a transaction nested in it with comparisons of its own, so one
+ * that fails its comparisons does not stop the others.
+ */
 export class Batch {
   readonly requests: EtcdRequest[] = [];
   private readonly keys = new Set<string | undefined>();
   private depth = 0;
   private bytes = 0;
 
-  /** @returns whether the batch had room for the request */
+  /**
+   * Adds the request if the batch has room for it.
+   *
+   * @returns whether it had room
+   */
   add(request: EtcdRequest): boolean {
     const depth = depthOf(request.txn);
     if (this.requests.length > 0 && !this.hasRoomFor(request, depth)) {
@@ -35,7 +45,7 @@ export class Batch {
   toTxn(keys: EtcdKeys, isWrite: boolean): BatchTxn {
     const txns = this.requests.map(({ txn }) => txn);
     const reads = txns.flatMap(({ success }) => success);
-    // etcd appends every transaction to its Raft log, except one that only reads.
+    // A transaction that only reads sends its reads without nesting: etcd does not append it to the Raft log then.
     if (!isWrite && reads.length <= MAX_OPERATIONS) {
       return { operations: reads, answersIn: (responses) => answersOf(txns, responses) };
     }
@@ -57,8 +67,8 @@ export class Batch {
   }
 
   /**
-   * The messages that this transaction writes: one value a client, because a transaction of etcd may put a key only once.
-   * `EtcdOutbox` sends the others later.
+   * Collects the messages that this transaction writes into mailboxes. A transaction of etcd may put a key only once, so all
+   * messages to one client become one value. Messages that find no room here are sent by `EtcdOutbox` later.
    */
   private mails(keys: EtcdKeys): readonly Mail[] {
     const mails = new Map<string, Mail>();
@@ -80,7 +90,10 @@ export class Batch {
     return [...mails.values()];
   }
 
-  /** Keeps later requests on this key out of the batch, because they must not overtake the one that waits. */
+  /**
+   * Keeps later requests on this key out of the batch. One batch has at most one request of a key, and if a request had no room,
+   * a later one on the same key must not overtake it.
+   */
   private block({ key }: EtcdRequest): void {
     if (key !== undefined) this.keys.add(key);
   }
@@ -98,22 +111,24 @@ export class Batch {
 
 /** A request that waits for its transaction. */
 export interface EtcdRequest<Reply = unknown> extends PipedRequest {
-  /** The lock whose document the request reads or writes, also for errors. A transaction has one request for each lock. */
+  /**
+   * The key of the lock whose document the request reads or writes. Errors name it, and a batch has at most one request of a key.
+   */
   readonly key: string | undefined;
   /** Absent for a request that writes nothing. */
   readonly session?: EtcdSession | undefined;
-  /** The transaction of the request, which the transaction of the batch contains. */
+  /** The transaction of this one request, which `Batch.toTxn` nests in the transaction of the batch. */
   readonly txn: TxnRequest;
   /**
    * Messages to other clients. The transaction puts them into mailboxes if it has room, and the outbox sends the others after
    * it.
    */
   readonly messages?: Messages;
-  /** About how many bytes the request has. */
+  /** An upper estimate of the size of the request, in bytes. */
   readonly bytes: number;
-  /** etcd found a batch with this request too large, so the request goes alone. */
+  /** The request gets a batch to itself, because etcd refused a batch with it as too large. */
   readonly isAlone?: boolean;
-  /** @param revision the revision of the batch */
+  /** Turns etcd's reply into the result of the request. `revision` is the revision of the whole batch. */
   readonly toReply: (reply: TxnReply, revision: number) => Reply;
   resolve(reply: Reply): void;
 }
@@ -128,7 +143,7 @@ interface BatchTxn {
   readonly answersIn: (responses: readonly ResponseOp[]) => readonly Answer[];
 }
 
-/** The messages of several requests to one client. They are sent if all of these requests are executed. */
+/** The messages of several requests to one client. etcd writes them only if all of these requests are executed. */
 interface Mail {
   readonly client: string;
   readonly requests: readonly EtcdRequest[];
@@ -136,12 +151,12 @@ interface Mail {
   readonly texts: readonly string[];
 }
 
-/** The length of its longest list: comparisons, or operations of one outcome. */
+/** How many operations etcd counts for a nested transaction: the length of its longest list (comparisons, success or failure). */
 function depthOf({ compare = [], success, failure = [] }: TxnRequest): number {
   return Math.max(compare.length, success.length, failure.length);
 }
 
-/** The answers to requests that only read. Their readings went side by side in one transaction. */
+/** Splits the responses of a transaction that only reads among its requests, in order. */
 function answersOf(txns: readonly TxnRequest[], responses: readonly ResponseOp[]): readonly Answer[] {
   let end = 0;
   return txns.map(({ success }) => {
@@ -152,19 +167,20 @@ function answersOf(txns: readonly TxnRequest[], responses: readonly ResponseOp[]
   });
 }
 
-/** Limits of one transaction of messages: clients, and characters of all texts together. */
+/** One transaction of the outbox has messages for at most this many clients, and texts of about `MAX_LENGTH` characters in all. */
 const MAX_CLIENTS = 100;
 const MAX_LENGTH = 256 * 1024;
 
 /**
- * The messages of this client that have a transaction of their own, because no write waits for them, or because the
- * transaction of their write had no room. One transaction is in flight at a time, and the messages that come meanwhile go
- * together in the next one.
+ * Sends messages to other clients in transactions of their own: messages that belong to no write, and those for which the
+ * transaction of their write had no room. One transaction is in flight at a time. Messages that come meanwhile go together in the
+ * next one.
  *
- * They need no fence, because the receiver ignores a document that is older than the one it knows.
+ * These transactions do not compare the epoch of the session as writes do (`EtcdPipe`). If etcd executes one late, no harm is
+ * done: a receiver ignores a document that is older than the one it knows.
  */
 export class EtcdOutbox {
-  /** The messages to send, by client and name. A later document of a name replaces an earlier one. */
+  /** The messages to send: client id → name of the lock → text. A later message about the same lock replaces an earlier one. */
   private readonly waiting = new Map<string, Map<string, string>>();
   private isSending = false;
 
@@ -174,8 +190,10 @@ export class EtcdOutbox {
   ) {}
 
   /**
-   * Sends a message to those clients that do not have it yet. @param told the clients that have it @param revision the revision of
-   * the write, if there was one
+   * Sends a message to each of its clients that is not in `told`.
+   *
+   * @param told the clients into whose mailboxes the write itself has put the message
+   * @param revision the revision of that write; 0 if the message belongs to no write
    */
   tell({ name, clients, text }: Messages, told: readonly string[] = [], revision = 0): void {
     const others = clients.filter((client) => !told.includes(client));
@@ -194,10 +212,10 @@ export class EtcdOutbox {
 
   private async sendAll(): Promise<void> {
     this.isSending = true;
-    // The messages of one turn of the event loop go together.
+    // Wait for the end of this turn of the event loop, so that all its messages go in one transaction.
     await Promise.resolve();
     while (this.waiting.size > 0) {
-      // A waiter whose message is lost rechecks.
+      // A message may get lost here: the waiter that it was for rechecks.
       await this.client.call('Txn', { success: this.takeSome() }, { mayRepeat: true }).catch(() => undefined);
     }
     this.isSending = false;
@@ -223,13 +241,15 @@ export class EtcdOutbox {
   }
 }
 
-/** Puts texts without line breaks into the mailbox of a client, which must exist. */
+/** The operation that writes messages into the mailbox of a client. Texts have no line breaks, so line breaks separate them. */
 function putMessages(keys: EtcdKeys, client: string, texts: readonly string[]): RequestOp {
   const value = Buffer.from(texts.join('\n'));
   return { requestPut: { key: keys.mailbox(client), value, ignoreLease: true } };
 }
 
-/** The condition that the client has a mailbox. A client that is gone has none. */
+/**
+ * The comparison that is true if the client has a mailbox. The mailbox ends with the session, so a client that is gone has none.
+ */
 function mailboxExists(keys: EtcdKeys, client: string): Compare {
   return { key: keys.mailbox(client), target: 'CREATE', result: 'GREATER', createRevision: 0 };
 }

@@ -10,12 +10,12 @@ import { type CallName, type Calls, type EtcdGrpc, loadGrpc } from './grpc.js';
 import { etcdFailure, type EtcdFailure, EtcdMember } from './member.js';
 import type { EtcdTarget } from './target.js';
 
-/** A timer of Node may fire this many ms early. */
+/** Node may fire a timer this many ms early. */
 const TIMER_EARLY_MS = 1;
-/** The oldest release that this store is tested with. */
+/** The oldest release of etcd that this store is tested with: 3.4. */
 const OLDEST = [3, 4] as const;
 
-/** Knows the members of the cluster and is connected to one of them. A member that fails is replaced by the next one. */
+/** Keeps a connection to one member of the cluster and sends requests to it. If that member fails, connects to the next one. */
 export class EtcdClient {
   readonly errors: ConnectionErrors;
   onOpen: (member: EtcdMember) => void = () => undefined;
@@ -49,14 +49,15 @@ export class EtcdClient {
     return this.kept.current;
   }
 
-  /** Loads gRPC first, which takes some hundred ms. The deadline of the first member starts after that. */
+  /** Loads gRPC, which takes some hundred ms, and then connects. The time limit of the first connection starts only after that. */
   start(): void {
     const start = (): void => this.kept.start();
     inBackground(this.grpc().then(start), start);
   }
 
   /**
-   * Sends a request to the member that is open, and to others after it where that is safe, until `commandTimeoutMs` is over.
+   * Sends a request to the connected member. If that member fails and a repetition is safe, sends the request to the next member
+   * as well, until `commandTimeoutMs` has passed.
    *
    * @throws LockStoreError
    */
@@ -81,7 +82,8 @@ export class EtcdClient {
         } catch (cause) {
           const error = deadline.signal.aborted ? new Error(`nothing came back within ${ms} ms`) : cause;
           const failure = etcdFailure(error);
-          // A member that was connected while the request waited had less than the whole time to reply.
+          // Blame the member only if it had all of `commandTimeoutMs` to reply. If the request first waited for a connection, it
+          // had less.
           const hadItsTime = !deadline.signal.aborted || clock.now() - sentAt >= ms - TIMER_EARLY_MS;
           if (hadItsTime) this.onFailure(member, failure, error);
           if (this.isClosed) throw this.errors.closed(key, 'unknown');
@@ -97,13 +99,19 @@ export class EtcdClient {
     }
   }
 
-  /** Leaves the member if the failed request says that it is of no use now. */
+  /**
+   * Gives up the connection to the member if the error says that the member cannot serve requests now, or that the auth token is
+   * not valid.
+   */
   onFailure(member: EtcdMember, failure: EtcdFailure, error: unknown): void {
     if (failure.needsToken) this.token = undefined;
     if (failure.needsToken || failure.isOfMember) this.kept.lose(member, error);
   }
 
-  /** Rejects the requests under way. Leaves no connection and no timer, whatever the members do. */
+  /**
+   * Rejects the requests under way and closes the connection. Afterwards no socket and no timer is left, even if a member does
+   * not react.
+   */
   close(): void {
     this.isClosed = true;
     this.kept.close();
@@ -127,9 +135,10 @@ export class EtcdClient {
     const { commandTimeoutMs } = this.options;
     const { endpoints, auth } = this.target;
     const endpoint = endpoints[this.attempts++ % endpoints.length] as string;
-    // etcd takes long to check a password, on purpose.
+    // Without a token, connecting includes a password check, which etcd makes slow on purpose (bcrypt). Give it the full time.
     const needsToken = auth !== undefined && this.token === undefined;
-    // With half of the time, a request that waits for a connection can try a second member.
+    // With several members, a connection attempt gets half of `commandTimeoutMs`, so that a waiting request still can try a
+    // second member.
     const withinMs = endpoints.length > 1 && !needsToken ? commandTimeoutMs / 2 : commandTimeoutMs;
     return {
       withinMs,
@@ -165,7 +174,7 @@ export class EtcdClient {
     try {
       return (await member.call('Authenticate', { name, password }).reply).token;
     } catch (error) {
-      // A cluster without users lets every client in.
+      // The cluster has no users and lets every client in, so no token is needed.
       if (/authentication is not enabled/.test((error as Error).message)) return undefined;
       throw error;
     }
@@ -181,13 +190,14 @@ export class EtcdClient {
     const failure = etcdFailure(error);
     this.errors.last = { failure, error };
     if (failures < this.target.endpoints.length || failure.reason !== 'refused') return;
-    // A cluster that refuses this client will refuse it again: its callers need not wait for their deadlines.
+    // Every member was tried and this client was refused, which a retry will not change. So fail waiting calls now, not at their
+    // deadlines.
     this.openings.refuse((key) => this.errors.unsent('no connection', key));
     this.onRefused();
   }
 }
 
-/** What the parts of one client share. */
+/** What `EtcdBackend` passes to the pipe, the sessions and the mailbox of its client. */
 export interface EtcdContext {
   readonly client: EtcdClient;
   readonly keys: EtcdKeys;
@@ -208,7 +218,7 @@ interface ClientOptions {
 
 interface CallOptions {
   readonly key?: string | undefined;
-  /** The request may be executed twice, so the client sends it again when no reply comes. */
+  /** If etcd executes the request twice, no harm is done. So the client sends it again when it gets no reply. */
   readonly mayRepeat?: boolean;
 }
 

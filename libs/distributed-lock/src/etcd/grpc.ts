@@ -1,11 +1,11 @@
 import type * as GrpcJs from '@grpc/grpc-js';
 import { clientPackage } from '../connection/client-package.js';
 
-/** The messages of etcd's API that this store sends and reads, as far as it uses them. Bytes are buffers. */
+/** The messages of etcd's v3 API, limited to the fields that this store uses. Keys and values are buffers. */
 
 export interface Header {
   readonly revision: number;
-  /** Grows with each election. */
+  /** The number of the Raft term. It grows with each election. */
   readonly raftTerm: number;
 }
 
@@ -28,7 +28,7 @@ export interface PutRequest {
   readonly key: Buffer;
   readonly value: Buffer;
   readonly lease?: number;
-  /** The key keeps its lease. */
+  /** Writes the value and leaves the key under the lease that it has. */
   readonly ignoreLease?: boolean;
 }
 
@@ -39,7 +39,7 @@ export interface Compare {
   readonly createRevision?: number;
   readonly modRevision?: number;
   readonly value?: Buffer;
-  /** The end of a range: the comparison must hold for all keys from `key` to this one. */
+  /** If present, the comparison must hold for all keys from `key` up to this one. */
   readonly rangeEnd?: Buffer;
 }
 
@@ -61,7 +61,7 @@ export interface ResponseOp {
   readonly responseTxn?: TxnReply;
 }
 
-/** The reply to a transaction. The reply to one inside another has no header. */
+/** The reply to a transaction. The reply to a nested transaction has no header. */
 export interface TxnReply {
   readonly header: Header | null;
   readonly succeeded: boolean;
@@ -72,13 +72,13 @@ export interface WatchReply {
   readonly header: Header | null;
   readonly created: boolean;
   readonly canceled: boolean;
-  /** The oldest revision that etcd still keeps, when the watch asks for an older one. */
+  /** More than 0 if the watch asked for a revision that etcd has compacted away: the oldest revision that etcd still has. */
   readonly compactRevision: number;
   readonly cancelReason: string;
   readonly events: readonly { readonly type: 'PUT' | 'DELETE'; readonly kv: EtcdKeyValue | null }[];
 }
 
-/** Requests and replies of the calls with one reply. */
+/** Request and reply of each call that gets one reply. A watch gets many, so it is not listed here. */
 export interface Calls {
   Txn: { request: TxnRequest; reply: TxnReply };
   LeaseGrant: { request: { readonly ID: number; readonly TTL: number }; reply: { readonly TTL: number } };
@@ -93,7 +93,7 @@ export interface Calls {
   };
   Status: {
     request: object;
-    /** `leader` is 0 while the member knows of none. */
+    /** `leader` is the id of the leader; 0 while the member knows of none. */
     reply: { readonly version: string; readonly leader: number };
   };
 }
@@ -108,7 +108,7 @@ export interface WatchRequest {
   };
 }
 
-/** gRPC, and the calls of etcd that are made by it. */
+/** The gRPC package, and the methods of etcd's API in the form that it needs. */
 export interface EtcdGrpc {
   readonly grpc: Grpc;
   readonly methods: Readonly<Record<CallName | 'Watch', Method>>;
@@ -122,7 +122,11 @@ const NOT_INSTALLED =
 
 let loaded: Promise<EtcdGrpc> | undefined;
 
-/** @throws LockConfigurationError without the packages */
+/**
+ * Loads the packages `@grpc/grpc-js` and `@grpc/proto-loader` if the application has installed them.
+ *
+ * @throws LockConfigurationError if one of them is missing
+ */
 export function loadGrpc(): Promise<EtcdGrpc> {
   return (loaded ??= load().catch((error: unknown) => {
     loaded = undefined;
@@ -150,8 +154,9 @@ type Descriptor = Parameters<Loader['fromJSON']>[0];
 type Loader = typeof import('@grpc/proto-loader');
 
 /**
- * The part of etcd's API, version 3, that this store uses, as protobufjs describes it. The numbers are etcd's own. The names
- * of fields do not go over the wire, those of services, calls and packages do.
+ * The part of etcd's v3 API that this store uses, as a protobufjs descriptor. On the wire, a field is its number, so the numbers
+ * are those of etcd's .proto files, and the names of fields are ours. The names of packages, services and calls are sent, so they
+ * are etcd's.
  */
 const ETCD_DESCRIPTOR = {
   nested: {
@@ -251,7 +256,7 @@ const ETCD_DESCRIPTOR = {
   },
 };
 
-/** @param text as in a .proto file: rule, type, name and number of each field */
+/** Parses fields written as in a .proto file, `[rule] type name number` with commas between them, into a protobufjs descriptor. */
 function fields(text: string): Record<string, { type: string; id: number; rule?: 'repeated' }> {
   const each = text.split(', ').map((field) => {
     const [id, name, type, rule] = field.split(' ').reverse() as [string, string, string, 'repeated'?];

@@ -8,7 +8,7 @@ import type { CallName, Calls, EtcdGrpc, Method, WatchReply, WatchRequest } from
 import { credentialsOf, type EtcdTls } from './target.js';
 
 const OPTIONS = {
-  // A connection of this store's own, which ends with it.
+  // gRPC shares the connections of a process. This store has its own, so that `destroy` really closes them.
   'grpc.use_local_subchannel_pool': 1,
   'grpc.initial_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 500,
@@ -45,7 +45,7 @@ export class EtcdMember {
     this.token = token;
   }
 
-  /** Sends one request. Rejects with the error of gRPC. */
+  /** Sends one request. The reply rejects with the error of gRPC. */
   call<Name extends CallName>(name: Name, request: Calls[Name]['request']): Exchange<Calls[Name]['reply']> {
     const method = this.etcd.methods[name];
     let cancel = (): void => undefined;
@@ -79,7 +79,7 @@ export class EtcdMember {
     return { reply, cancel };
   }
 
-  /** A stream of watches. It fails with errors of gRPC. */
+  /** Opens a watch stream. It emits `error` with errors of gRPC. */
   watch(): WatchStream {
     const stream = this.stream(this.etcd.methods.Watch) as WatchStream;
     const cancel = (): void => stream.cancel();
@@ -88,7 +88,7 @@ export class EtcdMember {
     return stream;
   }
 
-  /** Ends at once, whatever the member does. */
+  /** Closes the connection and cancels its requests at once, without waiting for the member. */
   destroy(): void {
     for (const cancel of this.exchanges) cancel();
     this.client.close();
@@ -100,7 +100,10 @@ export class EtcdMember {
     return this.client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, this.metadata());
   }
 
-  /** With `hasleader`, a member that has lost its leader refuses the request at once, instead of keeping silent. */
+  /**
+   * With the metadata `hasleader`, a member that has no leader refuses a request at once. Without it, the request would hang
+   * until its timeout.
+   */
   private metadata(): Metadata {
     const metadata = new this.etcd.grpc.Metadata();
     metadata.set('hasleader', 'true');
@@ -109,7 +112,7 @@ export class EtcdMember {
   }
 }
 
-/** A request under way. `cancel` rejects its reply. */
+/** A request that was sent. `cancel` rejects its reply. */
 interface Exchange<Reply> {
   readonly reply: Promise<Reply>;
   readonly cancel: () => void;
@@ -118,10 +121,11 @@ interface Exchange<Reply> {
 export type WatchStream = ClientDuplexStream<WatchRequest, WatchReply>;
 
 /**
- * The sockets that a client of gRPC opens with these credentials. No other client may use them.
+ * Returns the set of open sockets that gRPC makes with these credentials, so that `destroy` can close them. Use the credentials
+ * for one client only.
  *
- * A client of gRPC that closes forgets a connection that it is still making. If the server accepts connections and is silent, such
- * as a stopped process, each attempt would leave a socket behind.
+ * `Client.close` of gRPC forgets a socket that is still connecting. If the server accepts connections but never replies (a
+ * process stopped by SIGSTOP), each connection attempt would leave a socket open.
  */
 function socketsOf(credentials: ChannelCredentials): ReadonlySet<Socket> {
   const sockets = new Set<Socket>();
@@ -139,11 +143,11 @@ function socketsOf(credentials: ChannelCredentials): ReadonlySet<Socket> {
   return sockets;
 }
 
-/** The meaning of an error of etcd or of gRPC for the request that failed. */
+/** What an error of etcd or of gRPC means for the request that failed. */
 export interface EtcdFailure extends StoreFailure {
-  /** This member is of no use now: requests go to the next one. */
+  /** This member cannot serve requests now, so the client connects to the next one. */
   readonly isOfMember?: boolean;
-  /** The batch was too large: its requests are sent again one by one. */
+  /** The batch was too large. `EtcdPipe` sends its requests again one by one. */
   readonly isTooLarge?: boolean;
   readonly needsToken?: boolean;
   readonly isLeaseGone?: boolean;
@@ -151,7 +155,7 @@ export interface EtcdFailure extends StoreFailure {
 
 const ETCD = { server: 'etcd', tls: 'the endpoint begins with https:' };
 
-/** Codes of gRPC. */
+/** Status codes of gRPC. */
 const CANCELLED = 1;
 const UNKNOWN = 2;
 const PERMISSION_DENIED = 7;
@@ -159,24 +163,28 @@ const FAILED_PRECONDITION = 9;
 const UNIMPLEMENTED = 12;
 const UNAVAILABLE = 14;
 
-/** Codes with which etcd has executed nothing. With any other code it may have begun with the request. */
+/**
+ * If etcd replies with one of these gRPC status codes, it has executed nothing. With any other code it may have executed the
+ * request.
+ */
 const REFUSALS: readonly number[] = [3, 5, 6, 7, 8, 9, 11, 12, 16];
 
-/** The words of gRPC for a request that it has not sent. A request that fails with other words counts as sent. */
+/** Error texts of gRPC which say that it has not sent the request. With any other text the request may have been sent. */
 const NOT_SENT = /^(No connection established|Name resolution failed|Channel closed before call started)/;
 
 const FULL =
   'its database is as large as its quota (NOSPACE). Compact it, run etcdctl defrag, and then etcdctl alarm disarm. Each lock makes two revisions: set --auto-compaction-retention, or raise --quota-backend-bytes';
 
-/** How the errors of etcd itself begin, and how the error of gRPC begins if it refuses to receive a reply. */
+/** Matches error texts that come from etcd itself, and gRPC's text for a message that is larger than the receiver accepts. */
 const OWN = /^(etcdserver|auth|grpc(?=: received message larger)): /;
 
 /**
- * The meaning of an error by its text behind "etcdserver: ". The first match counts, so a longer text stands before its part. An
- * empty `detail` leaves etcd's own words.
+ * What each error text of etcd means, without its "etcdserver: ". The first match counts, so a longer text stands before a
+ * shorter one that it contains. An empty `detail` shows etcd's own text to the user.
  */
 const OWN_WORDS: readonly (readonly [said: RegExp, failure: EtcdFailure])[] = [
-  // The request that raises the alarm is executed, and those after it are not.
+  // etcd executes the request that exceeds the quota, and refuses the writes after it. Both get this error, so it is `unknown`
+  // which one this was.
   [/database space exceeded/, { reason: 'unknown', isAnswered: true, detail: FULL }],
   [/too many requests/, unready('it has too many requests under way. Its disk or its network is too slow')],
   [/no leader/, unready('it has no leader', { isOfMember: true })],
@@ -204,7 +212,7 @@ const OWN_WORDS: readonly (readonly [said: RegExp, failure: EtcdFailure])[] = [
     /request is too large|message larger than max/,
     { ...refused('a request is too large. Raise --max-request-bytes'), isTooLarge: true },
   ],
-  // Any part of the request may have been executed by then.
+  // etcd gave up a request on which it had begun: any part may have been executed.
   [/request timed out|leader changed|stopped/, { reason: 'unknown', detail: '', isOfMember: true }],
 ];
 
@@ -227,7 +235,11 @@ export function etcdFailure(error: unknown): EtcdFailure {
   return { reason: 'unknown', detail, isOfMember: true };
 }
 
-/** The error of a watch that etcd has ended. @param reason "rpc error: code = PermissionDenied desc = etcdserver: …" */
+/**
+ * Makes a gRPC error of the reason that etcd gives for ending a watch.
+ *
+ * @param reason "rpc error: code = PermissionDenied desc = etcdserver: …"
+ */
 export function watchError(reason: string): Error {
   const [, name, details = reason] = /^rpc error: code = (\w+) desc = (.*)$/s.exec(reason) ?? [];
   const isRefusal = name !== undefined && !['Unavailable', 'Unknown'].includes(name);
@@ -242,14 +254,14 @@ function failureIn(details: string, code: number): EtcdFailure {
   return known.detail === '' ? { ...known, detail: said } : known;
 }
 
-/** The text of an error of gRPC without its notes on how it resolved the name. */
+/** Removes gRPC's notes on name resolution ("Resolution note: …") from an error text. */
 function shortened(details: string): string {
   const last = /Last error: (?:null|(.*?))\. Resolution note:/s.exec(details)?.[1];
   const said = last ? last.replace(/^Error: /, '') : details.replace(/\. Resolution note:.*$/, '');
   return explained(said);
 }
 
-/** Adds the likely cause to an error, because gRPC does not show what has answered. */
+/** Adds the likely cause to an error text of gRPC, which does not say what kind of server has answered. */
 function explained(said: string): string {
   const [noHttp2] = /^(Protocol error|Parse Error|Failed to connect)/.exec(said) ?? [];
   if (noHttp2 !== undefined) {

@@ -6,16 +6,19 @@ import { etcdFailure, type EtcdFailure, type EtcdMember } from './member.js';
 import { epochText, type EtcdSession } from './sessions.js';
 
 /**
- * The transactions of this client. One is in flight at a time, and the requests that come meanwhile go together in the next one.
+ * Sends this client's requests to etcd in transactions. One transaction is in flight at a time. Requests that come meanwhile go
+ * together in the next one (`Batch`).
  *
- * The fence: each transaction that writes compares the epoch of its session. A transaction without a reply may be executed at any
- * later time, so the next one raises the epoch. As soon as etcd has executed that one, it refuses the earlier one.
+ * A transaction whose reply was lost may be executed at any later time, even after its lock was granted to somebody else. So
+ * there is a fence: the presence key of the session contains a number, the **epoch**, and each transaction that writes compares
+ * it. After a lost reply the next transaction raises the epoch. As soon as etcd has executed that one, it refuses the earlier
+ * one.
  */
 export class EtcdPipe {
   private readonly waiting = new WaitingRequests<EtcdRequest>();
   private readonly pipe: RequestPipe<EtcdRequest>;
   private onSilence: (error: Error) => void = () => undefined;
-  /** The revision of the last reply. */
+  /** The revision in the last reply of etcd. */
   private revision = 0;
 
   constructor(private readonly options: PipeOptions) {
@@ -38,12 +41,12 @@ export class EtcdPipe {
     });
   }
 
-  /** Called when a member is open, so that requests can be sent. */
+  /** Called when a member is connected. Sends the requests that wait. */
   schedule(): void {
     this.pipe.onOpen();
   }
 
-  /** Called when etcd refuses this client. The waiting requests fail at once, before their deadlines. */
+  /** Called when etcd refuses this client. Rejects the waiting requests now, because a retry would be refused again. */
   refuseWaiting(): void {
     const { errors } = this.options.client;
     for (const request of this.waiting.take()) request.reject(errors.unsent('no connection', request.key));
@@ -68,7 +71,7 @@ export class EtcdPipe {
     const { reply, cancel } = member.call('Txn', request);
     const newest = Math.max(this.revision, this.options.newestRevision());
     const sent: Sent = { batch, member, session, isWrite, newest, epoch, answersIn };
-    // Noted before the reply, because a transaction without a reply may have raised the epoch.
+    // Store the epoch before the reply comes: if the reply is lost, etcd may have raised it all the same.
     if (session && epoch !== undefined) session.epoch = epoch;
     const onFailure = (error: unknown): void => this.onFailure(sent, error);
     this.onSilence = (error) => {
@@ -100,7 +103,8 @@ export class EtcdPipe {
     if (header && header.revision < sent.newest) this.options.onRestored(header.revision);
     const { batch, session, epoch } = sent;
     if (!succeeded && session) {
-      // etcd executed nothing of the transaction. If even the fence found another epoch, somebody else has written the presence.
+      // etcd executed nothing of this transaction. Either the presence is gone, or its epoch differs. If it differs although this
+      // transaction was the one to raise the epoch, somebody else has written the presence, and this session is of no more use.
       const isGone = responses[0]?.responseRange?.count === 0 || epoch !== undefined;
       if (isGone) this.options.onSessionGone(session);
       else session.needsFence = true;
@@ -159,12 +163,12 @@ export class EtcdPipe {
 }
 
 interface PipeOptions extends EtcdContext {
-  /** Sends the messages that the transaction of their write had no room for. */
+  /** Sends those messages for which the transaction of their write had no room. */
   readonly outbox: EtcdOutbox;
   readonly session: () => EtcdSession | undefined;
-  /** The newest revision of etcd that the mailbox has seen. */
+  /** The newest revision that the mailbox has received from etcd. */
   readonly newestRevision: () => number;
-  /** Called when a reply has a lower revision than an earlier one: etcd was restored from a snapshot. */
+  /** Called when the revision of a reply is lower than one seen before: an operator has restored etcd from a snapshot. */
   readonly onRestored: (revision: number) => void;
   readonly onSessionGone: (session: EtcdSession) => void;
 }
@@ -177,8 +181,11 @@ interface Sent {
   readonly session: EtcdSession | undefined;
   readonly isWrite: boolean;
   readonly answersIn: ReturnType<Batch['toTxn']>['answersIn'];
-  /** The newest revision that this client knew when it sent the transaction. The reply has at least this one. */
+  /**
+   * The newest revision that this client knew when it sent the transaction. A lower one in the reply means that etcd was
+   * restored.
+   */
   readonly newest: number;
-  /** The epoch that the transaction writes, if it raises the epoch. */
+  /** The new epoch, if this transaction raises it. */
   readonly epoch: number | undefined;
 }

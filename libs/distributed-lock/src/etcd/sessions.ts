@@ -7,14 +7,17 @@ import type { EtcdContext } from './client.js';
 import type { Compare, EtcdKeyValue, RequestOp, WatchReply } from './grpc.js';
 import { etcdFailure, type EtcdMember, watchError, type WatchStream } from './member.js';
 
-/** How many keep-alives the client sends in the length of a lease. */
+/** How many keep-alives the client sends per length of the session's lease. */
 export const KEEP_ALIVES = 6;
-/** The pause after a failed keep-alive or a failed opening. */
+/** The pause before the next try after a keep-alive failed or a session could not be opened. */
 const RETRY_MS = 100;
-/** Ids of leases are numbers up to 2 ** 63. A number of JavaScript is exact up to this one. */
+/** The client chooses the id of its lease. etcd allows up to 2 ** 63, but JavaScript numbers are exact only up to this one. */
 const LARGEST_ID = Number.MAX_SAFE_INTEGER;
 
-/** Opens the session of this client, keeps it alive, and opens a new one when it is over. */
+/**
+ * Opens the session of this client, keeps it alive, and opens a new one when it has ended. A session is a lease of etcd and the
+ * presence key under it.
+ */
 export class EtcdSessions {
   current: EtcdSession | undefined;
   private opening: Promise<EtcdSession> | undefined;
@@ -27,8 +30,10 @@ export class EtcdSessions {
   }
 
   /**
-   * The session that is open, or a new one. @throws LockStoreError when none can be opened in time, LockConfigurationError when
-   * etcd grants a shorter lease than the store needs
+   * Returns the open session, or opens one.
+   *
+   * @throws LockStoreError when none can be opened in time
+   * @throws LockConfigurationError when etcd grants a shorter lease than the store needs
    */
   open(key?: string): Promise<EtcdSession> {
     if (this.current) return Promise.resolve(this.current);
@@ -38,7 +43,10 @@ export class EtcdSessions {
     });
   }
 
-  /** Checks at once whether the session still exists, because one of its keys is missing. Writes the mailbox again if it does. */
+  /**
+   * Called when the client's mailbox was deleted. Asks etcd at once whether the session still exists, and if so, writes
+   * the mailbox again.
+   */
   check(): void {
     const session = this.current;
     if (!session || this.isChecking) return;
@@ -54,12 +62,13 @@ export class EtcdSessions {
     );
   }
 
-  /** Called when etcd does not have this session any more. Opens the next one. */
+  /** Called when etcd no longer has this session. Reports the end, and opens the next session. */
   end(session: EtcdSession): void {
     if (session.isOver) return;
     session.validUntil = -Infinity;
     if (this.current === session) this.current = undefined;
-    // If somebody has deleted only the presence, etcd must delete the notes of the session, too.
+    // The lease may still exist, if somebody has deleted only the presence key. Revoke it, so that etcd deletes this session's
+    // notes, too.
     inBackground(this.quietly('LeaseRevoke', session), () => undefined);
     this.options.onEnd(session);
     if (!this.isClosed) inBackground(this.open(), () => undefined);
@@ -71,7 +80,7 @@ export class EtcdSessions {
     const session = this.current;
     this.current = undefined;
     if (!session || !this.options.client.member) return;
-    // If the session is to stay, the last keep-alive restarts its whole length.
+    // With `keepSession`, a last keep-alive lets the session live for one more full length. Without it, the session ends now.
     await this.quietly(keepSession ? 'LeaseKeepAlive' : 'LeaseRevoke', session);
   }
 
@@ -82,7 +91,8 @@ export class EtcdSessions {
       try {
         return await this.openOnce(key);
       } catch (error) {
-        // A lease that was granted without a reply ends by itself.
+        // A new try is safe even if etcd has granted the lease and only the reply got lost. Nobody uses that lease, and it
+        // expires.
         const mayRepeat = error instanceof LockStoreError && error.reason !== 'refused';
         if (!mayRepeat || this.isClosed || clock.now() >= giveUpAt) throw error;
         await this.delays.wait(RETRY_MS);
@@ -113,7 +123,11 @@ export class EtcdSessions {
     return session;
   }
 
-  /** Writes the keys by which other clients find this one. @returns the revision */
+  /**
+   * Writes the client's mailbox, and for a new session its presence key.
+   *
+   * @returns the revision of the write
+   */
   private async writeMailbox(session: EtcdSession, key?: string): Promise<number> {
     const { client, keys, clientId } = this.options;
     const lease = session.leaseId;
@@ -123,7 +137,7 @@ export class EtcdSessions {
     const compare: Compare[] = [];
     if (session !== this.current) {
       const presence = keys.session(session.id);
-      // etcd may execute a copy of this transaction late. That must not set the epoch back.
+      // etcd may execute a repetition of this transaction late. It must not set an epoch back that was raised meanwhile.
       compare.push({ key: presence, target: 'CREATE', result: 'EQUAL', createRevision: 0 });
       success.push({ requestPut: { key: presence, value: epochText(session.epoch), lease } });
     }
@@ -135,7 +149,8 @@ export class EtcdSessions {
     const { clock } = this.options;
     const everyMs = session.lengthMs / KEEP_ALIVES;
     let next = session.sentAt + everyMs;
-    // The condition stands before each wait, too, because a client that closes during a keep-alive must not leave a timer.
+    // Checked before each wait as well: `close` may run while a keep-alive is under way, and then this loop must not start
+    // another timer.
     while (this.current === session) {
       await this.delays.wait(Math.max(0, next - clock.now()));
       if (this.current !== session) return;
@@ -150,9 +165,12 @@ export class EtcdSessions {
   }
 
   /**
-   * Sends one keep-alive. A leader renews leases without asking its followers. One that was cut off from them goes on doing so for
-   * up to two timeouts of an election, in which the others may elect another leader. So a keep-alive counts only after a
-   * linearizable reading of the same term, which shows that the leader was still the leader.
+   * Sends one keep-alive, and makes sure that it counts.
+   *
+   * A leader renews leases without asking its followers. If it is cut off from them, it goes on doing so for up to two election
+   * timeouts, in which the others may elect a new leader that knows nothing of the renewal. So the client then reads the presence
+   * key (a linearizable read). The keep-alive counts only if both replies have the same Raft term, because then the leader was
+   * still the leader.
    */
   private async keepAlive(session: EtcdSession): Promise<void> {
     const { client, clock, keys } = this.options;
@@ -165,44 +183,45 @@ export class EtcdSessions {
       { mayRepeat: true },
     );
     if (responses[0]?.responseRange?.count === 0) return this.end(session);
-    // The member lags behind, or the leader has let the lease expire and not revoked it yet.
+    // The presence key exists, but the member does not know the lease: it lags behind, or the lease has expired and is not
+    // revoked yet.
     if (alive.TTL <= 0) throw new Error('a member does not have the lease, and etcd has its key');
     if (header?.raftTerm !== alive.header?.raftTerm) throw new Error('another leader was elected meanwhile');
     session.onAlive(sentAt);
   }
 
-  /** Sends a request whose failure does no harm: a lease that is not revoked ends by itself. */
+  /** Sends a request and ignores its failure: without it the lease expires by itself. */
   private async quietly(name: 'LeaseKeepAlive' | 'LeaseRevoke', { leaseId: ID }: EtcdSession): Promise<void> {
     await this.options.client.call(name, { ID }, { mayRepeat: true }).catch(() => undefined);
   }
 
-  /** Several requests wait for the session to open. If that fails, this makes the error of each, which names its own key. */
+  /** Several requests wait for one opening of the session. If it fails, each of them gets an error that names its own key. */
   private forKey(error: unknown, key: string | undefined): unknown {
     if (!(error instanceof LockStoreError) || (error.key === key && error.reason !== 'unknown')) return error;
-    // A lease that was granted without a reply has no effect on the lock of the caller.
+    // Whether etcd granted a lease or not, it did nothing for the caller's lock. So the caller gets `unready`, not `unknown`.
     const reason = error.reason === 'unknown' ? 'unready' : error.reason;
     return new LockStoreError(error.message, key, reason, { cause: error });
   }
 }
 
 interface SessionsOptions extends EtcdContext {
-  /** @param revision the revision of the first write of the session */
+  /** Called with the revision of the write that created the presence and the mailbox. */
   readonly onOpen: (revision: number) => void;
-  /** The mailbox exists again. Messages could not arrive for a while. */
+  /** Called when the mailbox was written again after somebody had deleted it. Messages sent in between were lost. */
   readonly onRepaired: () => void;
   readonly onEnd: (session: EtcdSession) => void;
 }
 
-/** A lease of this client. */
+/** One session of this client: a lease of etcd. */
 export class EtcdSession implements Session {
   readonly id: string;
   validUntil: number;
-  /** The client raises it after each write that was not answered, and etcd refuses writes of an earlier epoch. */
+  /** The number in the presence key that fences late writes (`EtcdPipe`). Raised after each write whose reply was lost. */
   epoch = 1;
-  /** A write without an answer may still be executed, so the next transaction must raise the epoch. */
+  /** The reply to a write was lost, and etcd may execute that write later. So the next transaction must raise the epoch. */
   needsFence = false;
 
-  /** @param sentAt when the client asked for the lease, on our clock */
+  /** @param sentAt when the client sent its request for the lease, by our clock */
   constructor(
     readonly leaseId: number,
     readonly lengthMs: number,
@@ -212,7 +231,7 @@ export class EtcdSession implements Session {
     this.validUntil = leaseValidity(sentAt, lengthMs);
   }
 
-  /** A keep-alive that was sent at `sentAt` was answered. */
+  /** Called when etcd has answered the keep-alive that was sent at `sentAt`. Extends the validity, which counts from that time. */
   onAlive(sentAt: number): void {
     if (!this.isOver) this.validUntil = Math.max(this.validUntil, leaseValidity(sentAt, this.lengthMs));
   }
@@ -222,37 +241,40 @@ export class EtcdSession implements Session {
   }
 }
 
-/** An epoch as a text. All have the same length, so that etcd, which compares texts, orders them as numbers. */
+/** An epoch as the value of the presence key. etcd compares values as bytes, so all have the same length and sort as numbers do. */
 export function epochText(epoch: number): Buffer {
   return Buffer.from(epoch.toString(16).padStart(13, '0'));
 }
 
 const REWATCH_MS = 200;
 
-/** Watches the mailbox of this client, from a revision on and without a gap where etcd still has what was written since. */
+/**
+ * Watches the mailbox of this client: the key into which other clients write their messages. A watch that is started again
+ * continues from the revision where the last one stopped, so no message is missed unless etcd has compacted that revision away.
+ */
 export class EtcdMailbox {
   private stream: WatchStream | undefined;
   private member: EtcdMember | undefined;
-  /** The revision to watch from; 0 until the mailbox was written for the first time. */
+  /** The first revision that the next watch asks for; 0 until the mailbox was written for the first time. */
   private from = 0;
   private isFirst = true;
   private cancelRetry = (): void => undefined;
 
   constructor(private readonly options: MailboxOptions) {}
 
-  /** @param revision the revision of the write that made the mailbox */
+  /** Starts the watch. `revision` is that of the write which created the mailbox. */
   startAfter(revision: number): void {
     if (this.from === 0) this.from = revision + 1;
     this.goBackTo(revision);
     this.watch();
   }
 
-  /** No message that was written up to this revision can still arrive. */
+  /** All messages up to this revision have been received. */
   get readUpTo(): number {
     return this.from - 1;
   }
 
-  /** Called when etcd was restored from a snapshot, so that its revisions count from an earlier one again. */
+  /** Called when etcd was restored from a snapshot. Its revisions start again at an earlier number, so watch from there. */
   goBackTo(revision: number): void {
     if (this.from <= revision + 1) return;
     this.stop();
@@ -261,7 +283,7 @@ export class EtcdMailbox {
     this.watch();
   }
 
-  /** Watches at the member that is open now, if the watch was begun before. */
+  /** Starts a watch at the connected member, unless it has one, or the mailbox was not written yet. */
   watch(): void {
     const { member } = this.options.client;
     if (this.from === 0 || !member || (this.stream && this.member === member)) return;
@@ -305,11 +327,11 @@ export class EtcdMailbox {
       if (type === 'DELETE') this.options.onDeleted();
       else this.onMessages(kv);
     }
-    // Only a reply without events says that all up to its revision was sent.
+    // Only a reply without events (a progress notification) promises that all messages up to its revision have been sent.
     if (events.length === 0 && header) this.from = Math.max(this.from, header.revision + 1);
   }
 
-  /** Passes the messages on. An empty value has none: the client writes it when it makes the mailbox. */
+  /** Passes the messages to the listener. An empty value has none: this client wrote it to create the mailbox. */
   private onMessages({ value, modRevision }: EtcdKeyValue): void {
     if (value.length === 0) return;
     for (const text of value.toString().split('\n')) this.options.onMessage(text, modRevision);
@@ -321,7 +343,7 @@ export class EtcdMailbox {
     if (this.stream !== stream || !member) return;
     this.stream = undefined;
     client.onFailure(member, etcdFailure(error), error);
-    // The next member starts the watch again. If the member stays the same, a timer does.
+    // If the client changes the member, `onOpen` starts the watch again. If the member stays, this timer does.
     if (client.member === member) this.cancelRetry = clock.after(REWATCH_MS, () => this.watch());
   }
 

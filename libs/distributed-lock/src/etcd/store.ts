@@ -21,10 +21,10 @@ const OPTION_NAMES: OptionNames<EtcdStoreOptions> = {
 };
 
 /**
- * Locks in etcd, 3.4 or later, under one lease for each process.
+ * Stores locks in etcd, 3.4 or later. Each process has one etcd lease, and its locks end with that lease if the process dies.
  *
  * @param endpointsOrOptions the URL of a member, a list of them, or the options with `endpoints`
- * @throws LockConfigurationError for endpoints that name no server, and for options that would do nothing
+ * @throws LockConfigurationError for endpoints that name no server, and for options that would have no effect
  * @example
  * ```ts
  * import { DistributedLockModule } from 'nestjs-distributed-lock';
@@ -55,17 +55,18 @@ export function etcdStore(
 
 /** Options of `etcdStore`. Times are in ms. */
 export interface EtcdStoreOptions {
-  /** The members of one cluster, as URLs or `host:port`. Needed unless they are the first argument. */
+  /** The members of one cluster, as URLs or `host:port`. Required unless they are the first argument. */
   readonly endpoints?: string | readonly string[];
   /** All keys of this store begin with this text; default `nest-lock/`. */
   readonly root?: string;
-  /** For endpoints with `https:`. */
+  /** TLS certificates. Needs endpoints with `https:`. */
   readonly tls?: EtcdTls;
-  /** For a cluster with users. */
+  /** User and password, for a cluster with authentication. */
   readonly auth?: EtcdAuth;
   /**
-   * How long one request may take, in ms, before its member is given up and the next one is asked; default 1000. Bounds how
-   * long a failure can hide, and how late a call settles after its `waitMs`. At most a third of the watchdog's timeout.
+   * The timeout of one request, in ms; default 1000. After it the store gives the member up and connects to the next one. It
+   * bounds how long a failure stays undetected, and how late a call settles after its `waitMs`. At most a third of
+   * `watchdogTimeoutMs`.
    */
   readonly commandTimeoutMs?: number;
 }

@@ -10,27 +10,27 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 import { checkOptionNames, describeGiven, type OptionNames } from '../port/option-checks.js';
 import type { Grpc } from './grpc.js';
 
-/** The endpoints of the cluster, and the certificates and the user for it. */
+/** Where to connect, and with which certificates and user. */
 export interface EtcdTarget {
-  /** `host:port` of each member. */
+  /** The members, each as `host:port`. */
   readonly endpoints: readonly string[];
   /** Absent for connections without TLS. */
   readonly tls?: EtcdTls;
   readonly auth?: EtcdAuth;
 }
 
-/** Certificates and keys are texts or buffers in PEM. */
+/** TLS certificates and keys, as strings or buffers in PEM format. */
 export interface EtcdTls {
-  /** The authorities that may sign the servers' certificates; default: the ones that Node trusts. */
+  /** The certificate authorities to trust; default: those of Node. */
   readonly ca?: string | Buffer;
-  /** The certificate of this client, with `key`, where the servers ask for one. */
+  /** The certificate of this client, if the servers require one. Needs `key`. */
   readonly cert?: string | Buffer;
   readonly key?: string | Buffer;
-  /** The name in the servers' certificates, where it is not their address. */
+  /** The host name in the servers' certificates, if it differs from their address. */
   readonly servername?: string;
 }
 
-/** A user of etcd and the password of that user. */
+/** A user of etcd with the password. */
 export interface EtcdAuth {
   readonly user: string;
   readonly password: string;
@@ -48,9 +48,9 @@ const AUTH_NAMES: OptionNames<EtcdAuth> = { user: true, password: true };
 const HOST_AND_PORT = /^(\[[\da-f:.]+\]|[^\s:/?#@[\]]+)(:\d+)?$/i;
 
 /**
- * Reads where to connect to. Messages do not repeat what was given, because there may be a password in it.
+ * Parses and checks the endpoints and the options. Error messages do not quote the input, because it may contain a password.
  *
- * @throws LockConfigurationError for endpoints that name no server, and for options that would do nothing
+ * @throws LockConfigurationError for endpoints that name no server, and for options that would have no effect
  */
 export function targetOf(endpoints: unknown, { tls, auth }: Given): EtcdTarget {
   const list: readonly unknown[] = Array.isArray(endpoints) ? endpoints : [endpoints];
@@ -77,7 +77,7 @@ export function credentialsOf({ credentials }: Grpc, tls: EtcdTls | undefined): 
   return credentials.createSsl(ca, key, cert);
 }
 
-/** An endpoint has no parameters: all that they could ask for is an option of the store. */
+/** An etcd URL takes no parameters. A parameter that somebody tries is refused with the option of the store to use instead. */
 const PARAMETERS: UrlParameters = refused(
   'For TLS write the endpoint as https://host:port, and give etcdStore the option tls: { ca, cert, key }.',
   ...TLS_PARAMETERS,
