@@ -27,7 +27,10 @@ import {
   type SessionLifeStart,
 } from './session-life.js';
 
-/** One client of ZooKeeper: one session after the other, each on one connection at a time. */
+/**
+ * The ZooKeeper side of `SessionBackend`: reads and writes documents, notes and mailboxes as znodes (docs/document-stores.md).
+ * Has one session at a time, and opens the next one when it ends.
+ */
 export class ZookeeperBackend implements SessionBackend {
   readonly commandTimeoutMs: number;
   readonly believedMs = BELIEVED_MS;
@@ -123,7 +126,11 @@ export class ZookeeperBackend implements SessionBackend {
     await this.own?.close(keepSession);
   }
 
-  /** @param session the session that the write names, if it writes */
+  /**
+   * Runs one request of the store on the session that is open now.
+   *
+   * @param session for a write: the session that the written text names. If it is not the open one, the write is refused.
+   */
   private async run<Reply>(
     name: string | undefined,
     request: (own: SessionLife) => Promise<Reply>,
@@ -178,8 +185,8 @@ export class ZookeeperBackend implements SessionBackend {
   }
 
   /**
-   * Called when a session could not be made present. Gives it up, unless its connection was lost: then the next connection makes it
-   * present.
+   * Called when a session could not create its presence, the ephemeral znode by which other clients see that it lives. Ends the
+   * session. If only the connection was lost, keeps it: `SessionLife` tries again on the next connection.
    */
   private onFailed(own: SessionLife, error: Error): void {
     if (this.own !== own || this.isClosed || !own.connection.isConnected) return;
@@ -194,7 +201,7 @@ export class ZookeeperBackend implements SessionBackend {
     this.reopen(own);
   }
 
-  /** Ends a session that is of no more use, although its connection may be open. */
+  /** Closes a session that cannot be used any more, even if its connection is fine, and opens a new one. */
   private abandon(own: SessionLife, needed?: NeededLength): void {
     if (this.own !== own || this.isClosed) return;
     inBackground(own.close(false), () => undefined);
@@ -227,7 +234,10 @@ export class ZookeeperBackend implements SessionBackend {
     this.errors.last = { failure: zookeeperFailure(error), error };
   }
 
-  /** ZooKeeper will refuse this client again, so its callers need not wait for the next session. */
+  /**
+   * True if ZooKeeper refused this client, for instance its credentials. A new session would be refused, too, so callers fail at
+   * once.
+   */
   private get isRefused(): boolean {
     return this.errors.last?.failure.reason === 'refused';
   }

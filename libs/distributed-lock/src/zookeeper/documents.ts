@@ -39,12 +39,15 @@ import {
 } from './lock-path.js';
 
 /**
- * The name of a client's presence is the id of its session. A presence that somebody made by hand has another name, and no client
- * that could sweep.
+ * A presence is named after its session. If somebody has created a presence by hand, its name does not match this, and there is
+ * no client behind it that could do the sweeping.
  */
 const SESSION_ID = /^[0-9a-f]{16}$/;
 
-/** The documents and their notes as znodes, written under one session. */
+/**
+ * Reads and writes documents, and the notes that waiting clients leave beside them, as znodes under one session. See
+ * docs/document-stores.md.
+ */
 export class Documents {
   private syncing: Promise<unknown> | undefined;
 
@@ -58,7 +61,7 @@ export class Documents {
       if (taken) return { isDone: true, row: taken };
       row = await readRow(this.options, name);
     } else if (notes.length === 0) row = await this.read(name);
-    // If the document is free, the next write of this client swaps it, so that no note is needed.
+    // If the document is free, leave no notes: this client is about to write the document itself, with a swap.
     if (row && (notes.length === 0 || isFree(row))) return notDone(row);
     return notDone(await this.leaveNotes(take));
   }
@@ -71,7 +74,8 @@ export class Documents {
       parts: () => [...this.swapParts(swap), ...mailboxes],
       read: () => (failOnUnreadNotes ? undefined : readNotes(this.options, name)),
       repair: ({ failed, code }) => {
-        // A client without a mailbox is gone, and a mailbox of another `auth` refuses the message. The other clients must be notified.
+        // Leave this client's mailbox out and write again, or the other clients would get no message. `noNode`: the client is
+        // gone. `noAuth`: its mailbox belongs to clients with another `auth`.
         const isOfClient = failed.name === 'mailbox' && (code === CODE.noNode || code === CODE.noAuth);
         if (isOfClient) mailboxes = mailboxes.filter((mailbox) => mailbox !== failed);
         return isOfClient;
@@ -81,7 +85,9 @@ export class Documents {
       this.checkLost(written);
       return notDone(await readRow(this.options, name));
     }
-    // A swap with `failOnUnreadNotes` has merged all notes, and has made their parent if there was none.
+    // No notes were read behind a swap with `failOnUnreadNotes`, because there can be none: the swap merged all of them into the
+    // document, or it would have failed. If the notes had no parent znode, the swap has created one, so its version is
+    // `FIRST_VERSION` at least.
     const none = {
       notes: [],
       notesRead: Math.max(swap.notesRead, FIRST_VERSION),
@@ -91,7 +97,7 @@ export class Documents {
     return { isDone: true, row: rowAfter(swap, { version, zxid: written.zxid, notes }) };
   }
 
-  /** The newest document. */
+  /** Reads the newest document: the server first catches up with the leader. */
   async read(name: string): Promise<DocumentRow> {
     const [, row] = await Promise.all([this.catchUp(), readRow(this.options, name)]);
     return row;
@@ -126,7 +132,7 @@ export class Documents {
     const queue: Part = { name: 'queue', operation: remove(paths.queueOf(name), ANY_VERSION) };
     const presence = paths.presenceOf(session.id);
     const written = await write(session, presence, [document, queue]);
-    // If the parent of the notes does not exist, there are no notes to delete.
+    // If the parent znode of the notes does not exist, there are no notes. Delete only the document.
     const hasNoQueue = !written.isDone && written.failed === queue && written.code === CODE.noNode;
     if (hasNoQueue) await write(session, presence, [document]);
   }
@@ -134,7 +140,7 @@ export class Documents {
   async publishHolderEntry({ clientId, text }: Omit<SessionHolderEntry, 'session'>): Promise<void> {
     const { session, paths, acl } = this.options;
     const path = paths.holderEntryOf(clientId);
-    // A znode that exists may belong to an earlier session of this client, and would end with that.
+    // Remove an entry first that an earlier session of this client has left: it would be deleted at the end of that session.
     const removed = session.send(multi([remove(path, ANY_VERSION)]));
     if (text === undefined) {
       await removed;
@@ -157,13 +163,13 @@ export class Documents {
     return nodes.map((node) => node?.data);
   }
 
-  /** Writes a message into the clients' mailboxes. A client that is gone has no mailbox, and need not be notified. */
+  /** Writes a message into the mailboxes of these clients. Ignores a client without a mailbox: it is gone. */
   async tell(messages: Messages): Promise<void> {
     const { session } = this.options;
     await Promise.all(this.mailParts(messages, 0).map(({ operation }) => session.send(multi([operation]))));
   }
 
-  /** Makes the znodes under which all others are. */
+  /** Creates the top znodes under which this store creates all others. */
   async makeParents(): Promise<void> {
     const { session, paths, acl } = this.options;
     const replies = await Promise.all(
@@ -176,7 +182,11 @@ export class Documents {
 
   // --- taken ----------------------------------------------------------------------------------------------------
 
-  /** @returns the row; `undefined` when the document has changed */
+  /**
+   * Writes the document of a lock that was free when this client saw it, or does not exist.
+   *
+   * @returns the row; `undefined` if another client has written the document first
+   */
   private async takeFree(take: SessionTake): Promise<DocumentRow | undefined> {
     const { name, seen, text } = take;
     const { paths, acl } = this.options;
@@ -186,7 +196,10 @@ export class Documents {
       ? create(path, { acl, data: text })
       : setData(path, text, conditionOf(path, seen.version));
     const document: Part = { name: 'document', operation };
-    /** The parent of the notes was left over from a document that was deleted by hand, and may have notes. */
+    /**
+     * The parent znode of the notes exists although the document is new: somebody deleted the document by hand. There may be
+     * notes under it.
+     */
     let hasQueue = false;
     const written = await this.writeRepaired({
       parts: () => (isNew && !hasQueue ? [document, this.queuePart(name)] : [document]),
@@ -208,7 +221,11 @@ export class Documents {
     return rowAfter(take, { version: versionAfter(seen?.version), zxid, notes });
   }
 
-  /** Leaves the notes beside the document, if there is one. @returns the row with them */
+  /**
+   * Creates the notes if the document exists.
+   *
+   * @returns the document with all its notes
+   */
   private async leaveNotes({ name, notes }: SessionTake): Promise<DocumentRow> {
     const { paths, acl } = this.options;
     const queue = paths.queueOf(name);
@@ -218,7 +235,8 @@ export class Documents {
         name: 'note' as const,
         operation: create(`${queue}/${noteName(text)}`, { acl, isEphemeral: true, isSequential: true }),
       })),
-      // Raises the version of the parent, so that a swap with `failOnUnreadNotes` by another client fails.
+      // Raise the version of the notes' parent. A swap of another client with `failOnUnreadNotes` compares it, and so fails
+      // because of these notes.
       { name: 'queue', operation: setData(queue, '', ANY_VERSION) },
     ];
     let isQueueMissing = false;
@@ -280,11 +298,11 @@ export class Documents {
   // --- common ---------------------------------------------------------------------------------------------------
 
   /**
-   * Sends a write, and a reading right behind it. If something made the write fail that can be repaired, repairs it and
-   * writes again: the parents of all znodes if they are missing, and whatever `repair` knows of.
+   * Sends a write, and a read right behind it. If the write fails for a reason that can be repaired, repairs it and sends both
+   * again: creates the top znodes if they are missing, or does what `repair` says.
    *
-   * @param read gives `undefined` where nothing is to be read
-   * @param repair whether `parts` gives other parts from now on
+   * @param read returns `undefined` if nothing is to be read
+   * @param repair returns true if another try can succeed, because `parts` returns other operations from now on
    */
   private writeRepaired<Reading>({ parts, read, repair }: Repaired<Reading>): Promise<Behind<Reading>> {
     const { session, paths } = this.options;
@@ -305,14 +323,18 @@ export class Documents {
     );
   }
 
-  /** @throws ZookeeperRefusalError unless the write failed because another client has written first */
+  /**
+   * Returns if the write failed because another client wrote first.
+   *
+   * @throws ZookeeperRefusalError if it failed for any other reason
+   */
   private checkLost({ code }: NotWritten): void {
     if (code !== CODE.noNode && code !== CODE.badVersion && code !== CODE.nodeExists) {
       throw new ZookeeperRefusalError(code);
     }
   }
 
-  /** Makes the server catch up with the leader. One request serves all readings of one turn of the event loop. */
+  /** Sends a `sync`, so that the server catches up with the leader. All reads of one turn of the event loop share one. */
   private catchUp(): Promise<unknown> {
     if (!this.syncing) {
       this.syncing = this.options.session.send(sync(this.options.paths.base));
@@ -347,10 +369,13 @@ function notDone(row: DocumentRow): SessionWriteReply {
   return { isDone: false, row };
 }
 
-/** Somebody has deleted the presence of this client's session by hand, so other clients take over what it holds. */
+/**
+ * The presence of this client's session is missing: somebody deleted it by hand. Other clients now take the session for dead and
+ * take its locks over.
+ */
 export class PresenceMissingError extends Error {}
 
-/** One operation of a write, and a name for its failure. */
+/** One operation of a write. Its name says what it is about, for the case that it fails. */
 interface Part {
   readonly name: 'document' | 'queue' | 'note' | 'mailbox';
   readonly operation: Operation;
@@ -358,11 +383,11 @@ interface Part {
 
 type WriteResult =
   | { readonly isDone: true; readonly zxid: number }
-  /** Nothing was executed, because the operation of this name failed. */
+  /** The operation `failed` was refused, so nothing was executed. */
   | { readonly isDone: false; readonly failed: Part; readonly index: number; readonly code: number };
 
 /**
- * Executes all operations or none, if the session is still present.
+ * Executes all operations in one transaction, or none. Executes none if the presence of the session is missing.
  *
  * @throws PresenceMissingError, and what `ZookeeperSession.send` throws
  */
@@ -381,13 +406,13 @@ async function write(
   throw code === CODE.noNode ? new PresenceMissingError() : new ZookeeperRefusalError(code);
 }
 
-/** A write is repeated at most this often, plus once for each of its operations. */
+/** A write is repaired and repeated at most this many times, plus once for each of its operations. */
 const MAX_REPAIRS = 3;
 
 /**
- * Writes. If that fails, and `repair` mends the cause, writes again.
+ * Repeats a write as long as it fails and `repair` can remove the cause.
  *
- * @param repair returns whether it has mended something
+ * @param repair returns whether another try can succeed
  * @param operations the number of operations of the write
  */
 export async function writeRepeatedly<Result extends { readonly isDone: boolean }>(
@@ -402,17 +427,17 @@ export async function writeRepeatedly<Result extends { readonly isDone: boolean 
   }
 }
 
-/** @throws the error of a request that failed */
+/** @throws the error with which the request was rejected */
 function valueOrThrow<Value>(settled: PromiseSettledResult<Value>): Value {
   if (settled.status === 'rejected') throw settled.reason;
   return settled.value;
 }
 
 /**
- * The reading that was sent behind an executed write.
+ * Returns what the read behind an executed write has read.
  *
- * @throws ConnectionLostError for any failure of the reading, because the error of a refusal would say that the write was
- * refused
+ * @throws ConnectionLostError if the read failed, whatever the reason. A refusal of the read must not look like a refusal of the
+ * write.
  */
 function readBehindWrite<Value>(reading: PromiseSettledResult<Value>): Value {
   if (reading.status === 'rejected') throw new ConnectionLostError(reading.reason as Error);

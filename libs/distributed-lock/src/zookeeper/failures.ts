@@ -4,7 +4,7 @@ import { ConnectionLostError, RequestTooLongError } from './client/connection.js
 import { ANY_VERSION, CODE, ZookeeperRefusalError } from './client/requests.js';
 import { NotConnectedError, SessionEndedError } from './client/session.js';
 
-/** The request can never be executed as it is. */
+/** Error codes for requests that ZooKeeper would refuse again. */
 const REFUSED: readonly number[] = [
   CODE.marshalling,
   CODE.unimplemented,
@@ -15,7 +15,7 @@ const REFUSED: readonly number[] = [
   CODE.quotaExceeded,
 ];
 
-/** The error of a write or a reading, made of the error of the client. */
+/** Converts an error of the ZooKeeper client into the error of the store. */
 export function zookeeperError(error: unknown, key: string | undefined): LockStoreError {
   if (error instanceof LockStoreError) return error;
   return storeError('ZooKeeper', zookeeperFailure(error), { key, cause: error });
@@ -45,19 +45,23 @@ function reasonOf(error: unknown): LockStoreError['reason'] {
 }
 
 /**
- * The version of a row whose znode was just made. A row has one more than its znode, because 0 has other meanings in `notesRead`
- * and in messages.
+ * The version of a row whose znode was just created. ZooKeeper starts at 0, so a row has its znode's version + 1: in `notesRead`
+ * and in messages 0 means "none".
  */
 export const FIRST_VERSION = 1;
 /**
- * For how long, in ms, a client relies on a version that it has read. A znode that was deleted and made again counts its versions
- * from the start. So the sweeper deletes no document that was written within twice this time.
+ * For how long, in ms, a client may use a version that it has read. A znode that is deleted and created again starts at version
+ * 0, so an old version could match a new document. The sweeper therefore deletes a document only if it was not written for twice
+ * this time.
  */
 export const BELIEVED_MS = 5 * 60_000;
-/** After this number, the largest of 32 bits, the version of a znode goes on with the least. */
+/** The largest version of a znode, 2^31 - 1. The version after it is -2^31. */
 const LARGEST = 2 ** 31 - 1;
 
-/** A znode was written so often that its next version would be the one that stands for any version. */
+/**
+ * The next version of the znode would be -1, which in a request means "any version". So the znode cannot be written safely any
+ * more.
+ */
 class NoVersionLeftError extends Error {
   constructor(path: string) {
     super(
@@ -71,9 +75,9 @@ export function znodeVersionOf(version: number): number {
 }
 
 /**
- * The version that the znode must have for the write of a document to succeed.
+ * The version that a write compares with the znode's version. The write fails if they differ.
  *
- * @throws NoVersionLeftError if that is the last version, or the number that stands for any version
+ * @throws NoVersionLeftError if that is the last version, or -1, which would match any version
  */
 export function conditionOf(path: string, version: number): number {
   const condition = znodeVersionOf(version);
@@ -81,7 +85,7 @@ export function conditionOf(path: string, version: number): number {
   return condition;
 }
 
-/** The version of a document after it is written. */
+/** The version that a document has after a write, given its version before. */
 export function versionAfter(version: number | undefined): number {
   if (version === undefined) return FIRST_VERSION;
   const before = znodeVersionOf(version);

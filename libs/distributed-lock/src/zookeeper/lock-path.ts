@@ -16,19 +16,22 @@ import {
 import type { ZookeeperSession } from './client/session.js';
 import { FIRST_VERSION, isCode } from './failures.js';
 
-/** The longest name, in bytes before it is encoded. */
+/** The longest name of a lock, in bytes, before it is encoded. */
 export const MAX_BYTES = 2000;
-/** Characters that a znode's name must not have or that have a meaning in a path, and the one that encodes. */
+/**
+ * Characters to encode as `%…` in the name of a znode: those that ZooKeeper forbids, the dot and the slash of paths, and `%`
+ * itself.
+ */
 const ENCODED = /[%/.\p{Cc}\p{Co}\u{fff0}-\u{10ffff}]/gu;
-/** The name of a znode with a note. The server adds the digits, ten at least. */
+/** The name of a note's znode: the note as text, `!`, and the digits that the server appends, ten at least. */
 const NOTE = /^(.*)!(-?\d{10,})$/s;
 
-/** Where the znodes of the locks are. */
+/** The paths of all znodes of this store. */
 export class LockPaths {
-  /** @param base from the root of the servers on, without a slash at its end */
+  /** @param base the absolute path of the root, chroot included, without a slash at its end */
   constructor(readonly base: string) {}
 
-  /** All that must exist, parents first. */
+  /** The znodes that must exist before anything can be written, each behind its parent. */
   get parents(): readonly string[] {
     const parts = this.base.split('/').slice(1);
     const above = parts.map((_, i) => `/${parts.slice(0, i + 1).join('/')}`);
@@ -43,12 +46,12 @@ export class LockPaths {
     return `${this.documents}/${encodeName(name)}`;
   }
 
-  /** The parent of the notes of a name. */
+  /** The parent znode of the notes of a lock. */
   queueOf(name: string): string {
     return `${this.base}/q/${encodeName(name)}`;
   }
 
-  /** The parent of all presences, which exist as long as their sessions. */
+  /** The parent of all presences. A presence is an ephemeral znode that exists as long as a client's session. */
   get presences(): string {
     return `${this.base}/s`;
   }
@@ -66,19 +69,22 @@ export class LockPaths {
   }
 }
 
-/** @param name `keyPrefix` and the key @throws LockKeyError for a name that no znode can have */
+/**
+ * @param name `keyPrefix` and the key
+ * @throws LockKeyError for a name that is too long or cannot be encoded
+ */
 export function checkZnodeName(name: string): void {
   checkNameBytes(name, MAX_BYTES, `at most ${MAX_BYTES} make the name of a znode`);
 }
 
-/** The name of a znode for any text; different texts have different names. */
+/** Encodes any string as the name of a znode. Different strings get different names. */
 export function encodeName(text: string): string {
   return text.replace(ENCODED, (character) =>
     Buffer.from(character).reduce((all, byte) => `${all}%${byte.toString(16).padStart(2, '0')}`, ''),
   );
 }
 
-/** @returns `undefined` for a name that `encodeName` does not make */
+/** Decodes the name of a znode; `undefined` for a name that `encodeName` cannot have made. */
 export function decodeName(name: string): string | undefined {
   try {
     return decodeURIComponent(name);
@@ -87,19 +93,19 @@ export function decodeName(name: string): string | undefined {
   }
 }
 
-/** The name of a note before the server adds its number. */
+/** The name of a note's znode, to which the server appends its number. */
 export function noteName(text: string): string {
   return `${encodeName(text)}!`;
 }
 
-/** @returns `undefined` for a znode that is no note */
+/** Parses the name of a note's znode; `undefined` for any other znode. */
 export function noteNamed(name: string): { readonly text: string; readonly number: number } | undefined {
   const [, encoded, digits] = NOTE.exec(name) ?? [];
   const text = encoded === undefined ? undefined : decodeName(encoded);
   return text === undefined ? undefined : { text, number: Number(digits) };
 }
 
-/** The session by which a client reads and writes its znodes, and their paths. */
+/** What is needed to read and write znodes: the session, the paths, and the access rights for new znodes. */
 export interface Znodes {
   readonly session: ZookeeperSession;
   readonly paths: LockPaths;
@@ -108,10 +114,10 @@ export interface Znodes {
 
 export type Notes = Pick<DocumentRow, 'notes' | 'notesRead' | 'nextTicket'>;
 
-/** The client repeats a reading that another client's write may have torn, at most this often. */
+/** If another client may have written between the two reads of `readRow`, it reads again, at most this many times in all. */
 const MAX_READINGS = 10;
 
-/** Reads a document and its notes, as the server that this session is connected to has them. */
+/** Reads a document and its notes from the server that this session is connected to. That server may lag behind the leader. */
 export async function readRow({ session, paths }: Znodes, name: string): Promise<DocumentRow> {
   let before: Node | undefined;
   for (let readings = 1; ; readings++) {
@@ -119,8 +125,8 @@ export async function readRow({ session, paths }: Znodes, name: string): Promise
       readIfExists(session, getChildren(paths.queueOf(name))),
       readIfExists(session, getData(paths.documentOf(name))),
     ]);
-    // If the document was written after the last change of the notes, that write may have merged the notes that were read. Then
-    // read again.
+    // The notes were read first, the document second. If the document was written after the last change of the notes, that write
+    // may have merged the very notes that were just read, so they would count twice. Read both again.
     const mayBeTorn = node && children && children.names.length > 0 && node.stat.mzxid > children.stat.pzxid;
     const isSame = before !== undefined && before.stat.mzxid === node?.stat.mzxid;
     if (!mayBeTorn || isSame || readings === MAX_READINGS) {
@@ -147,7 +153,8 @@ export async function readNotes({ session, paths }: Znodes, name: string): Promi
 function notesIn(children: Children | undefined, revision: number): Notes {
   if (!children) return { notes: [], notesRead: 0, nextTicket: revision + 1 };
   const { names, stat } = children;
-  // A parent that is deleted and made again counts its children from 0. Its creation is added, so that the numbers of notes keep growing.
+  // ZooKeeper numbers the children of a parent from 0. If the parent is deleted and created again, it starts at 0 again. Add the
+  // zxid of the parent's creation, so that the numbers of notes keep growing.
   const numberOf = (creations: number): number => stat.czxid + 1 + creations;
   const notes: NoteRow[] = [];
   for (const id of names) {
@@ -158,7 +165,7 @@ function notesIn(children: Children | undefined, revision: number): Notes {
   return { notes, notesRead: stat.version + FIRST_VERSION, nextTicket: numberOf(stat.creations) };
 }
 
-/** @returns `undefined` when the znode does not exist */
+/** Sends a read; `undefined` if the znode does not exist. */
 export async function readIfExists<Content>(
   session: ZookeeperSession,
   request: Request<Content>,
@@ -171,10 +178,17 @@ export async function readIfExists<Content>(
   }
 }
 
-/** One reply has all names. A longer one would delay all other replies, and might be longer than a message can be. */
+/**
+ * Above this number of locks, listing them is refused. ZooKeeper sends all names in one reply. A larger one would delay all other
+ * replies of the connection, and might exceed the size of a message.
+ */
 const MAX_NAMES = 200_000;
 
-/** The names of all znodes of documents. @throws LockStoreError for too many */
+/**
+ * The names of all znodes that are documents, still encoded.
+ *
+ * @throws LockStoreError if there are more than `MAX_NAMES`
+ */
 export async function documentNames({ session, paths }: Znodes): Promise<readonly string[]> {
   const stat = await readIfExists(session, exists(paths.documents));
   const count = stat?.childCount ?? 0;
@@ -183,7 +197,7 @@ export async function documentNames({ session, paths }: Znodes): Promise<readonl
   return children?.names ?? [];
 }
 
-/** The names of the next page, in the order of names. */
+/** Returns the names of locks on the next page, in order. */
 export function pageOf(encoded: readonly string[], { prefix, after, most }: NameRequest): NamePage {
   const isNext = (name: string): boolean => name.startsWith(prefix) && (after === undefined || name > after);
   const rest = encoded.flatMap(nameIn).filter(isNext).sort();
@@ -196,7 +210,10 @@ function tooManyNamesError(count: number, paths: LockPaths): LockStoreError {
   return storeError('ZooKeeper', { reason: 'refused', detail });
 }
 
-/** The name of a document; none for a znode that somebody made by hand, under a path that no name is encoded to. */
+/**
+ * Decodes the name of a document's znode. Returns nothing for a znode that somebody created by hand with a name that `encodeName`
+ * never makes.
+ */
 function nameIn(encoded: string): readonly string[] {
   const name = decodeName(encoded);
   return name !== undefined && encodeName(name) === encoded ? [name] : [];

@@ -24,16 +24,20 @@ import { isCode } from './failures.js';
 import type { LockPaths } from './lock-path.js';
 
 /**
- * The shortest session, in round trips to its servers. The client learns so late from when the leader counts the session (see
- * `LeaderKnowledge`) that a holder loses half of the session and three round trips of its validity. This leaves it two.
+ * A session must be at least this many round trips to its servers long. The client learns late from when the leader counts its
+ * session (see `LeaderKnowledge`), which costs a holder half of the session and three round trips of its validity. With ten, two
+ * round trips are left.
  */
 export const ROUND_TRIPS_PER_SESSION = 10;
-/** The client asks for a longer session with this factor, because round trips vary. */
+/** If the session is too short, the client requests one that is longer than needed by this factor, because round trips vary. */
 const HEADROOM = 1.2;
-/** How many round trips are measured before the session is given up as too short. A server may be slow for a moment. */
+/** How many round trips the client measures before it gives the session up as too short. One may be slow by chance. */
 const MAX_MEASURED = 3;
 
-/** A session of this client from its opening to its end: present for the others, with a mailbox. */
+/**
+ * One session of this client from its opening to its end. After the connection is open, it creates a presence, by which other
+ * clients see that the session lives, and a mailbox for their messages.
+ */
 export class SessionLife implements Session {
   readonly documents: Documents;
   readonly connection: ZookeeperSession;
@@ -92,7 +96,7 @@ export class SessionLife implements Session {
     return this.isOver ? -Infinity : this.connection.validUntil;
   }
 
-  /** Requests can be sent now. */
+  /** True if the presence exists and there is a connection. */
   get canWrite(): boolean {
     return this.isReady && this.connection.isConnected;
   }
@@ -119,7 +123,11 @@ export class SessionLife implements Session {
     this.listener.onEnd(error);
   }
 
-  /** @throws LockConfigurationError when the servers grant a session that is too short */
+  /**
+   * Creates the presence and the mailbox, and checks that the session is long enough.
+   *
+   * @throws LockConfigurationError when the servers grant a shorter session than the store needs
+   */
   private async present(): Promise<void> {
     this.checkLength();
     const { paths, clientId } = this.options;
@@ -137,7 +145,8 @@ export class SessionLife implements Session {
         return content;
       },
       async ({ code, index }) => {
-        // The mailbox is that of an earlier session of this client, which the servers have not ended yet.
+        // The mailbox that exists was created by an earlier session of this client, which the servers have not ended yet. Replace
+        // it, because it would be deleted with that session.
         if (code === CODE.nodeExists && index === 1)
           await connection.send(multi([remove(mailbox, ANY_VERSION)]));
         else if (code === CODE.noNode) await this.documents.makeParents();
@@ -163,9 +172,9 @@ export class SessionLife implements Session {
   }
 
   /**
-   * The length to ask for, if the session is too short for the round trip to its servers, of which the shortest of several counts.
-   * The length that this client has asked for before counts as well, because servers that granted less then would not grant more
-   * the next time.
+   * Returns the session length to request instead, if this session is too short for the round trip to its servers. Measures
+   * several round trips, of which the shortest counts. Returns `undefined` as well if this client has already requested enough:
+   * then the servers would not grant more the next time.
    */
   private async neededLength(roundTripMs: number): Promise<NeededLength | undefined> {
     const { connection, start } = this;
@@ -201,20 +210,20 @@ export interface SessionLifeOptions {
   readonly connect?: Connect;
   readonly tls: TlsOptions | undefined;
   readonly auth: string | undefined;
-  /** The length that the locks need, in ms. */
+  /** The session length that the store needs, in ms: `watchdogTimeoutMs`. */
   readonly sessionMs: number;
   readonly commandTimeoutMs: number;
 }
 
 interface SessionLifeListener {
-  /** The session is present and has a connection, so that it can write. */
+  /** Called for each connection, as soon as the presence exists and requests can be sent. */
   onConnected(): void;
   onDisconnected(error: Error): void;
   onMessage(text: string, order: number): void;
   onGap(): void;
   /**
-   * The session has to be replaced: somebody deleted its presence, so that others take its locks, or it is too short for the round
-   * trips.
+   * Called when this session must be replaced: somebody deleted its presence, so that others take over its locks, or it is too
+   * short for the round trips (then with the length to request).
    */
   onUseless(needed?: NeededLength): void;
   onFailed(error: Error): void;
@@ -228,27 +237,28 @@ export interface NeededLength {
 
 export interface SessionLifeStart {
   readonly lastZxid: number;
-  /** The length that an earlier session was too short for. */
+  /** Set if the session before this one was too short: the length to request now. */
   readonly needed: NeededLength | undefined;
 }
 
-/** The version of a mailbox that was just made. */
+/** The version of a mailbox that was just created and has no message yet. */
 const EMPTY = 0;
-/** A refused reading has set no watch, so the mailbox is read again after this time. */
+/** If a read of the mailbox is refused, ZooKeeper sets no watch, so the client reads again after this time. */
 export const READ_AGAIN_MS = 200;
 
 /**
- * The mailbox of one client: a znode into which other clients write their messages. A watch fires only once, so each reading sets a
- * new one. Each message overwrites the one before. The version tells whether one was missed.
+ * The mailbox of this client: a znode into which other clients write their messages. A watch of ZooKeeper fires only once, so
+ * each read sets a new one. A message overwrites the one before. If the version has grown by more than one since the last read,
+ * one was missed.
  */
 export class Mailbox {
   private version = EMPTY;
-  /** Counts the readings. Only the reply to the latest one is used. */
+  /** The number of the latest read. Replies to earlier reads are ignored. */
   private readings = 0;
 
   constructor(private readonly options: MailboxOptions) {}
 
-  /** Called for each new connection, because watches end with the connection on which they were set. */
+  /** Called for each new connection. Reads the mailbox, because the watch has ended with the old connection. */
   onConnected(): void {
     this.readInBackground();
   }
@@ -262,7 +272,7 @@ export class Mailbox {
     inBackground(this.read(reading), (error) => this.onFailed(reading, error));
   }
 
-  /** Reads again after a refusal. The version then tells whether messages were missed. The next connection reads, too. */
+  /** Reads again later if ZooKeeper refused the read. After a lost connection nothing is to be done: the next connection reads. */
   private onFailed(reading: number, error: unknown): void {
     if (!(error instanceof ZookeeperRefusalError)) return;
     const { clock, session } = this.options;
@@ -289,7 +299,7 @@ export class Mailbox {
     }
   }
 
-  /** Makes the mailbox again after somebody has deleted it by hand. */
+  /** Creates the mailbox again, after somebody deleted it by hand. */
   private async makeAgain(): Promise<void> {
     const { session, path, acl } = this.options;
     const { content } = await session.send(multi([create(path, { acl, isEphemeral: true })]));
@@ -304,8 +314,8 @@ interface MailboxOptions {
   readonly session: ZookeeperSession;
   readonly path: string;
   readonly acl: Acl;
-  /** @param order the transaction that sent it */
+  /** @param order the zxid of the write that put the message into the mailbox */
   onMessage(text: string, order: number): void;
-  /** Messages were overwritten by later ones. */
+  /** Called when a message was overwritten before this client could read it. */
   onGap(): void;
 }

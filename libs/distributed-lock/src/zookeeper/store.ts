@@ -26,11 +26,11 @@ export const ZOOKEEPER_ROOT = '/nest-lock';
 export const ZOOKEEPER_COMMAND_TIMEOUT_MS = 1000;
 
 /**
- * Locks in ZooKeeper, 3.5 or later: one znode for each key. Each store has one session, at least as long as the watchdog's timeout,
- * and what it holds ends with that session.
+ * Stores locks in ZooKeeper, 3.5 or later, with one znode for each key. Each store has one session, which is at least as long as
+ * `watchdogTimeoutMs`. If the process dies, its locks end with that session.
  *
  * @param target the servers of one ensemble
- * @throws LockConfigurationError for a target that names no server, and for options that would do nothing
+ * @throws LockConfigurationError for a target that names no server, and for options that would have no effect
  * @example
  * ```ts
  * import { DistributedLockModule } from 'nestjs-distributed-lock';
@@ -82,16 +82,19 @@ export function zookeeperStore(
 
 /** Options of `zookeeperStore`. Times are in ms. */
 export interface ZookeeperStoreOptions {
-  /** The znode under which the locks are; default `/nest-lock`. Made on first use. */
+  /** The znode under which the locks are stored; default `/nest-lock`. Created on first use. */
   readonly root?: string;
-  /** `user:password` for the scheme digest: only clients that give the same can read or change the locks. Without it, all can. */
+  /**
+   * `user:password` for ZooKeeper's scheme `digest`. Then only clients with the same credentials can read or change the locks.
+   * Without it, every client of the servers can.
+   */
   readonly auth?: string;
   /** Options of `tls.connect` for a secure port of the servers. */
   readonly tls?: ConnectionOptions;
   /**
-   * How long a server may be silent, in ms, before its connection is given up and another server is tried; default 1000.
-   * Bounds how long a failure can hide, and how late a call settles after its `waitMs`. At most a third of the watchdog's
-   * timeout.
+   * The timeout of one request, in ms; default 1000. After it the store gives the connection up and tries another server. It
+   * bounds how long a failure stays undetected, and how late a call settles after its `waitMs`. At most a third of
+   * `watchdogTimeoutMs`.
    */
   readonly commandTimeoutMs?: number;
 }
@@ -103,12 +106,12 @@ function checkAuth(auth: unknown): void {
   );
 }
 
-/** Servers as `host:port`, with commas between them and a path behind the last, or as a list. */
+/** A ZooKeeper connect string, `host:port,host:port/path`, or the servers as a list. */
 export type ZookeeperTarget = string | readonly string[];
 
 interface Ensemble {
   readonly servers: readonly Server[];
-  /** The path that the servers' connect string ends with; '' without one. */
+  /** The path at the end of the connect string, under which all znodes of this client lie; '' if there is none. */
   readonly chroot: string;
 }
 
@@ -117,10 +120,14 @@ const NEEDED =
   "zookeeperStore takes the servers of one ensemble, as 'zk1:2181,zk2:2181,zk3:2181/app' or as a list of them";
 const SERVER = /^(?:\[([\da-f:.%]+)\]|([^\s:/@[\]]+))(?::(\d{1,5}))?$/i;
 
-/** A connect string has no parameters, and ZooKeeper itself would take them for a part of the path behind the servers. */
+/** A connect string has no parameters: ZooKeeper would take them for part of the path behind the servers. */
 const PARAMETERS: UrlParameters = refused('For TLS give zookeeperStore the option tls.', ...TLS_PARAMETERS);
 
-/** @throws LockConfigurationError for what names no server */
+/**
+ * Parses a connect string or a list of servers.
+ *
+ * @throws LockConfigurationError if it names no server
+ */
 export function ensembleOf(target: unknown): Ensemble {
   const texts = typeof target === 'string' ? [target] : target;
   if (!Array.isArray(texts) || texts.length === 0 || !texts.every((text) => typeof text === 'string')) {
@@ -133,12 +140,12 @@ export function ensembleOf(target: unknown): Ensemble {
   return { servers, chroot: chroot === '/' ? '' : chroot };
 }
 
-/** Hosts and ports for messages. */
+/** The servers and the path as text for messages. */
 export function addressesOf({ servers, chroot }: Ensemble): string {
   return `${servers.map(serverAddress).join(',')}${chroot}`;
 }
 
-/** The servers in a random order, so that the clients of an ensemble spread over them. */
+/** Shuffles the servers, so that the clients of an ensemble spread over them. */
 export function shuffled<It>(servers: readonly It[], chance: Chance): readonly It[] {
   const all = [...servers];
   for (let i = all.length - 1; i > 0; i--) {
@@ -148,7 +155,7 @@ export function shuffled<It>(servers: readonly It[], chance: Chance): readonly I
   return all;
 }
 
-/** @throws LockConfigurationError unless it is a path of znodes */
+/** @throws LockConfigurationError unless `path` is an absolute path of a znode */
 export function checkPath(what: string, path: unknown): asserts path is string {
   const isPath =
     typeof path === 'string' &&
@@ -164,6 +171,6 @@ function serverOf(text: string): Server {
   const host = ip6 ?? name;
   const port = digits === undefined ? DEFAULT_PORT : Number(digits);
   if (host !== undefined && port > 0 && port < 65536) return { host, port };
-  // A text that is no host and port may be a URL with a password.
+  // Do not quote the text: it may be a URL with a password.
   throw new LockConfigurationError(`${NEEDED}; one of them is no host and port, as zk1:2181.`);
 }

@@ -22,14 +22,14 @@ import {
   ZookeeperRefusalError,
 } from './requests.js';
 
-/** The request was sent, or may have been, and no reply has come: the server may have executed it. */
+/** The connection was lost before the reply came. The server may have executed the request. */
 export class ConnectionLostError extends Error {
   constructor(override readonly cause: Error) {
     super(cause.message);
   }
 }
 
-/** The request is longer than a server takes. It was not sent. */
+/** The request is longer than a server accepts by default, so it was not sent. */
 export class RequestTooLongError extends Error {
   constructor(readonly bytes: number) {
     super(
@@ -58,15 +58,12 @@ const EVENT_XID = -1;
 
 const ZOOKEEPER: OwnProtocol = {
   server: 'ZooKeeper',
-  // The length of the reply to the handshake, in four bytes.
+  // The first bytes of a reply to the handshake: a length of four bytes, which is small.
   reply: /^\0\0\0/,
   tls: 'give zookeeperStore the option tls',
 };
 
-/**
- * One connection to one server. Requests are sent without waiting for the replies to earlier ones, and the server replies
- * in order.
- */
+/** One TCP or TLS connection to one server. Sends requests without waiting for earlier replies; the server replies in order. */
 export class Connection {
   private readonly socket: Socket;
   private readonly frames = new Frames();
@@ -74,8 +71,8 @@ export class Connection {
   private outgoing: Buffer[] = [];
   private xid = 0;
   /**
-   * The reply to the handshake, and our time before the handshake was sent. `undefined` until the reply has come; then requests can
-   * be sent.
+   * The server's reply to the handshake, and when we sent the handshake, by our clock. `undefined` until the reply comes;
+   * requests can be sent only after it.
    */
   handshake: { readonly reply: HandshakeReply; readonly sentAt: number } | undefined;
   lostBy: Error | undefined;
@@ -102,7 +99,7 @@ export class Connection {
     this.socket.once(tls ? 'secureConnect' : 'connect', () => this.onConnected());
     this.socket.on('data', (chunk) => this.onData(chunk));
     this.socket.on('error', (error: NodeJS.ErrnoException) => {
-      // A server that does not understand what TLS begins with may reset the connection.
+      // A server without TLS may reset the connection when it gets the first bytes of TLS.
       const isReset = error.syscall === 'read' && !this.handshake;
       this.lose(isReset || this.isUnanswered ? this.unanswered(error) : error);
     });
@@ -115,14 +112,14 @@ export class Connection {
     return serverAddress(this.options.server);
   }
 
-  /** The server has taken the connection, and has sent nothing yet. */
+  /** True while the server has accepted the connection but not yet answered the handshake. */
   private get isUnanswered(): boolean {
     return this.handshakeSentAt < Infinity && !this.handshake;
   }
 
   /**
-   * The error of a connection that was closed before the server answered. A server without a majority closes its connections like
-   * that, too.
+   * The error for a server that closed the connection instead of answering the handshake. A ZooKeeper server without a majority
+   * does that, so the message names this cause, too.
    */
   private unanswered(cause?: Error): Error {
     const tls = this.options.tls ? 'speaks no TLS' : `expects TLS (${ZOOKEEPER.tls})`;
@@ -130,7 +127,13 @@ export class Connection {
     return new Error(`${this.address} closed the connection without an answer: ${why}`, { cause });
   }
 
-  /** @throws ConnectionLostError without a reply; ZookeeperRefusalError; RequestTooLongError */
+  /**
+   * Sends a request.
+   *
+   * @throws ConnectionLostError if the connection is lost before the reply
+   * @throws ZookeeperRefusalError if the server replies with an error code
+   * @throws RequestTooLongError if the request was not sent because of its length
+   */
   send<Content>(request: Request<Content>): Promise<Reply<Content>> {
     return new Promise((resolve, reject) => {
       if (this.lostBy) return reject(new ConnectionLostError(this.lostBy));
@@ -144,7 +147,7 @@ export class Connection {
     });
   }
 
-  /** Ends the connection at once, whatever the server does. */
+  /** Closes the socket at once, without waiting for the server. */
   destroy(error = new Error('the connection was closed')): void {
     this.lose(error);
   }
@@ -202,14 +205,14 @@ export class Connection {
     this.deadline.stop();
     this.flush();
     this.socket.destroy();
-    // Without a listener a late error of the socket would end the process.
+    // A destroyed socket may still emit an error. Without a listener, Node would end the process.
     this.socket.on('error', () => undefined);
     this.listener.onLost(error);
     const unanswered = Array.from(this.pending, ({ reply }) => reply);
     for (const { reject } of unanswered) reject(new ConnectionLostError(error));
   }
 
-  /** The server replies in order, so that no other request is due before this one. */
+  /** The oldest request without a reply. It is the only one that can be overdue, because the server replies in order. */
   private get oldest(): readonly Pending[] {
     const [oldest] = this.pending;
     return oldest && !this.lostBy ? [oldest] : [];
@@ -220,7 +223,7 @@ export class Connection {
     return this.xid;
   }
 
-  /** Requests that come before the next tick share a system call. */
+  /** Queues a frame. All frames that are queued before the next tick are written with one system call. */
   private write(frame: Buffer): void {
     this.outgoing.push(frame);
     if (this.outgoing.length === 1) process.nextTick(() => this.flush());
@@ -237,7 +240,7 @@ export class Connection {
 export interface Server {
   readonly host: string;
   readonly port: number;
-  /** One of the addresses of the host. By default the host is resolved. */
+  /** The IP address of the host to connect to. If absent, Node resolves the host name. */
   readonly address?: string;
 }
 
@@ -250,23 +253,26 @@ interface ConnectionOptions {
   readonly connect?: Connect | undefined;
   readonly tls: TlsOptions | undefined;
   readonly handshake: Handshake;
-  /** A server that answers nothing for so long, although something was asked, is given up. */
+  /** If a request waits for its reply for this many ms and the server sends nothing, the connection is given up. */
   readonly silentMs: number;
 }
 
-/** Called in this order: `onOpen` once, `onEvent` and `onZxid` any time after it, and at the end `onLost` once. */
+/** Order of the calls: `onOpen` first, once; then `onEvent` and `onZxid`, any number of times; `onLost` last, once. */
 interface ConnectionListener {
   onOpen(): void;
   onEvent(event: WatchEvent): void;
-  /** The server has executed this transaction. */
+  /** Called with the zxid in each reply: the server has executed all transactions up to it. */
   onZxid(zxid: number): void;
-  /** Nothing can be sent any more. The requests without a reply are rejected next. */
+  /** The connection is lost. The requests without a reply are rejected right after this call. */
   onLost(error: Error): void;
 }
 
 export interface Reply<Content> {
   readonly content: Content;
-  /** The transaction of the request. For a reading it is the newest transaction that the server had executed. */
+  /**
+   * The zxid of the transaction that executed the request. In the reply to a read: the newest transaction that the server had
+   * executed.
+   */
   readonly zxid: number;
 }
 
@@ -279,7 +285,7 @@ export function serverAddress({ host, port, address }: Server): string {
   return address === undefined ? server : `${server} (${address})`;
 }
 
-/** @returns '' for an IP address, because no server can be asked for a certificate of that name */
+/** The server name for TLS. '' for an IP address, because TLS allows no address as a server name (RFC 6066). */
 function nameOf(host: string): string {
   return /^[\d.]+$|:/.test(host) ? '' : host;
 }

@@ -1,7 +1,7 @@
-/** A server has sent bytes that are not ZooKeeper's protocol, so its connection is of no more use. */
+/** The server sent bytes that are not ZooKeeper's protocol. The connection is closed. */
 export class ProtocolError extends Error {}
 
-/** A number of ZooKeeper with 64 bits. Transactions stay below 2^53 for two million elections. */
+/** Converts a 64-bit number of the protocol. A zxid stays below 2^53 for the first two million elections of the ensemble. */
 export function safeNumber(long: bigint): number {
   const number = Number(long);
   if (!Number.isSafeInteger(number)) {
@@ -12,7 +12,7 @@ export function safeNumber(long: bigint): number {
   return number;
 }
 
-/** Writes one message in the encoding of ZooKeeper: big-endian numbers, and texts and bytes with their lengths before them. */
+/** Writes one message in ZooKeeper's encoding, Jute: numbers are big-endian, and a string or buffer follows its length. */
 export class JuteWriter {
   private bytes = Buffer.allocUnsafe(256);
   private length = 0;
@@ -47,7 +47,7 @@ export class JuteWriter {
     return this;
   }
 
-  /** Everything written, with its length before it. */
+  /** Returns the message that was written, with its length in front. */
   frame(): Buffer {
     const frame = Buffer.allocUnsafe(this.length + 4);
     frame.writeInt32BE(this.length);
@@ -65,7 +65,11 @@ export class JuteWriter {
   }
 }
 
-/** Reads one message. @throws ProtocolError when the message ends before what is read */
+/**
+ * Reads one message in ZooKeeper's encoding.
+ *
+ * @throws ProtocolError when the message ends too early
+ */
 export class JuteReader {
   private at = 0;
 
@@ -79,7 +83,7 @@ export class JuteReader {
     return this.bytes.readBigInt64BE(this.skip(8));
   }
 
-  /** A number of 64 bits that is below 2^53. */
+  /** Reads a 64-bit number that is below 2^53. */
   number(): number {
     return safeNumber(this.long());
   }
@@ -94,7 +98,7 @@ export class JuteReader {
     return this.bytes.toString('utf8', start, start + length);
   }
 
-  /** A copy, because the bytes around it would stay in memory. */
+  /** Returns a copy. A slice would keep the whole received chunk in memory. */
   buffer(): Buffer {
     const length = this.lengthOf();
     const start = this.skip(length);
@@ -103,13 +107,13 @@ export class JuteReader {
 
   texts(): readonly string[] {
     const count = this.lengthOf();
-    // Each text has a length of four bytes, so a count beyond the message is not believed.
+    // Each string takes four bytes at least, for its length. A larger count is corrupt, so do not allocate memory for it.
     if (count > this.bytes.length)
       throw new ProtocolError(`a list of ${count} texts in ${this.bytes.length} bytes`);
     return Array.from({ length: count }, () => this.text());
   }
 
-  /** @returns the length, where -1 stands for a missing value */
+  /** Reads a length; -1 means that there is no value. */
   private lengthOf(): number {
     return Math.max(0, this.int());
   }
@@ -124,19 +128,24 @@ export class JuteReader {
   }
 }
 
-/** `jute.maxbuffer` of a server that is not configured: it drops the connection that a longer request comes from. */
+/** The default of `jute.maxbuffer`. A server drops a connection that sends it a longer request. */
 export const MAX_REQUEST_BYTES = 0xfffff;
-/** A longer message is no reply of ZooKeeper. */
+/** A frame longer than this cannot be a reply of ZooKeeper, so the connection is closed. */
 const MAX_REPLY_BYTES = 16 * 1024 * 1024;
 
-/** Cuts what arrives on a connection into messages. */
+/** Splits the bytes that arrive on a connection into messages. */
 export class Frames {
   private chunks: Buffer[] = [];
   private length = 0;
-  /** The bytes needed before anything can be cut. */
+  /** How many bytes must have arrived before the next message is complete. */
   private needed = 4;
 
-  /** @returns the messages that are complete now @throws ProtocolError for a length that no message has */
+  /**
+   * Adds a chunk.
+   *
+   * @returns the messages that are complete now
+   * @throws ProtocolError for a length that no message can have
+   */
   read(chunk: Buffer): readonly Buffer[] {
     this.chunks.push(chunk);
     this.length += chunk.length;

@@ -16,26 +16,26 @@ const OP = {
 } as const;
 const AUTH_XID = -4;
 
-/** Every right, as the numbers of ZooKeeper's ACLs say it. */
+/** All rights of an ACL: ZooKeeper adds up read 1, write 2, create 4, delete 8 and admin 16. */
 const ALL_RIGHTS = 31;
 const EPHEMERAL = 1;
 const SEQUENTIAL = 2;
 
-/** Any version will do. */
+/** As the version in a request: the znode may have any version. */
 export const ANY_VERSION = -1;
 
-/** A znode without its data. */
+/** The metadata of a znode. A zxid is the number of a transaction; it grows. */
 export interface Stat {
-  /** The transaction that created it. */
+  /** The zxid of the transaction that created the znode. */
   readonly czxid: number;
-  /** The transaction that wrote its data last. */
+  /** The zxid of the last transaction that wrote its data. */
   readonly mzxid: number;
-  /** How often its data was written since it was created. */
+  /** How many times its data was written since its creation. */
   readonly version: number;
-  /** How many children were created under it. */
+  /** How many children were ever created under it. ZooKeeper numbers sequential children by it. */
   readonly creations: number;
   readonly childCount: number;
-  /** The transaction that changed its children last. */
+  /** The zxid of the last transaction that created or deleted a child. */
   readonly pzxid: number;
 }
 
@@ -56,10 +56,8 @@ export interface Request<Reply> {
   readonly read: (reader: JuteReader) => Reply;
 }
 
-/** Who has all rights on the znodes of this client: everybody, or the clients with the same user and password. */
+/** Who may use the znodes that this client creates: everybody, or only clients with the same user and password. */
 export type Acl = 'open' | 'own';
-
-// --- requests -------------------------------------------------------------------------------------------------------
 
 export function getData(path: string, isWatched = false): Request<Node> {
   return { op: OP.getData, write: (writer) => writer.text(path).bool(isWatched), read: readNode };
@@ -77,12 +75,12 @@ export function getChildren(path: string): Request<Children> {
   };
 }
 
-/** Makes the server catch up with the leader before it answers what this connection asks after this. */
+/** Makes the server catch up with the leader before it answers later reads of this connection. */
 export function sync(path: string): Request<string> {
   return { op: OP.sync, write: (writer) => writer.text(path), read: (reader) => reader.text() };
 }
 
-/** @param credentials `user:password` */
+/** Authenticates the connection with the scheme `digest`; `credentials` is `user:password`. */
 export function addAuth(credentials: string): Request<void> {
   return {
     op: OP.auth,
@@ -98,8 +96,6 @@ export const closeSession: Request<void> = {
   read: () => undefined,
 };
 
-// --- one or several operations that change something ----------------------------------------------------------------
-
 export interface Operation {
   readonly op: number;
   readonly write: (writer: JuteWriter) => unknown;
@@ -112,9 +108,9 @@ export function isCreation({ op }: Operation): boolean {
 interface CreateOptions {
   readonly acl: Acl;
   readonly data?: string;
-  /** The znode is deleted with the session. */
+  /** The znode is deleted when the session ends. */
   readonly isEphemeral?: boolean;
-  /** The server adds a number of ten digits to the path, which grows. */
+  /** The server appends a number of ten digits to the path. It grows with each child of the parent. */
   readonly isSequential?: boolean;
 }
 
@@ -140,17 +136,17 @@ export function remove(path: string, version: number): Operation {
   return { op: OP.delete, write: (writer) => writer.text(path).int(version) };
 }
 
-/** Fails the multi unless the znode exists and has the version. */
+/** Makes the multi fail if the znode does not exist or has another version. */
 export function check(path: string, version: number): Operation {
   return { op: OP.check, write: (writer) => writer.text(path).int(version) };
 }
 
 type MultiReply =
   | { readonly isDone: true }
-  /** The operation at `index` failed with `code`, and none was executed. */
+  /** The operation at `index` failed with `code`, so the server executed none of them. */
   | { readonly isDone: false; readonly index: number; readonly code: number };
 
-/** All of the operations or none. */
+/** One transaction of several operations: the server executes all of them or none. */
 export function multi(operations: readonly Operation[]): Request<MultiReply> {
   return {
     op: OP.multi,
@@ -165,9 +161,10 @@ export function multi(operations: readonly Operation[]): Request<MultiReply> {
   };
 }
 
-// --- replies --------------------------------------------------------------------------------------------------------
-
-/** A multi that was refused has an error for each operation. The results of one that was executed are not needed. */
+/**
+ * Reads the reply to a multi. If the server refused it, the reply has one error code per operation, and the operation that failed
+ * is the first one with a code of its own. The results of an executed multi are not needed.
+ */
 function readMulti(reader: JuteReader): MultiReply {
   const codes: number[] = [];
   for (;;) {
@@ -201,12 +198,10 @@ function readStat(reader: JuteReader): Stat {
   return { czxid, mzxid, version, creations, childCount, pzxid: reader.number() };
 }
 
-/** A session's id as text: its numbers use all 64 bits. */
+/** The id of a session as 16 hexadecimal digits. It uses all 64 bits, so a number cannot hold it. */
 export function sessionIdText(id: bigint): string {
   return BigInt.asUintN(64, id).toString(16).padStart(16, '0');
 }
-
-// --- head of a request and of a reply -------------------------------------------------------------------------------
 
 export function frameOf(request: Request<unknown>, xid: number): Buffer {
   const writer = new JuteWriter().int(xid).int(request.op);
@@ -223,7 +218,7 @@ export interface ReplyHead {
 export function readHead(reader: JuteReader): ReplyHead {
   const xid = reader.int();
   const zxid = reader.long();
-  // A watch event answers no request, and has -1 for its transaction.
+  // The server sends a watch event on its own, with -1 in place of a zxid.
   return { xid, zxid: zxid < 0n ? 0 : safeNumber(zxid), code: reader.int() };
 }
 
@@ -237,18 +232,19 @@ export function readEvent(reader: JuteReader): WatchEvent {
   return { path: reader.text() };
 }
 
-// --- the first message on a connection ------------------------------------------------------------------------------
-
 export interface Handshake {
   readonly sessionId: bigint;
   readonly password: Buffer;
   readonly timeoutMs: number;
-  /** The newest transaction that this client has seen: a server that lags behind it refuses the connection. */
+  /**
+   * The newest zxid that this client has seen. A server that is behind it refuses the connection, so the client never reads older
+   * data.
+   */
   readonly lastZxid: number;
 }
 
 export interface HandshakeReply {
-  /** 0 or less: the session has expired. */
+  /** The length of the session that the server granted. 0 or less means that the session has expired. */
   readonly timeoutMs: number;
   readonly sessionId: bigint;
   readonly password: Buffer;
@@ -274,10 +270,10 @@ export function readHandshake(reader: JuteReader): HandshakeReply {
   return { timeoutMs, sessionId, password };
 }
 
-/** Codes with which ZooKeeper answers that something was not done. */
+/** ZooKeeper's error codes in replies. */
 export const CODE = {
   ok: 0,
-  /** In a multi: another of its operations has failed. */
+  /** In the reply to a multi: this operation was not executed because another one failed. */
   otherFailed: -2,
   connectionLoss: -4,
   marshalling: -5,
@@ -314,7 +310,7 @@ const WORDS = new Map<number, string>([
   [CODE.throttled, 'it has too much to do'],
 ]);
 
-/** A server has refused a request, which was certainly not executed. */
+/** The server replied with an error code, so it has certainly not executed the request. */
 export class ZookeeperRefusalError extends Error {
   constructor(readonly code: number) {
     super(`${WORDS.get(code) ?? 'an error of ZooKeeper'} (code ${code})`);

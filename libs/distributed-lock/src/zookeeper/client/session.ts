@@ -23,54 +23,56 @@ import {
 interface SessionOptions {
   readonly clock: Clock;
   readonly chance: Chance;
-  /** As in `ServerRotation`. */
+  /** The servers of the ensemble. The session connects to them in this order. */
   readonly servers: readonly Server[];
   readonly resolve?: Resolve;
   readonly connect?: Connect | undefined;
   readonly tls: TlsOptions | undefined;
-  /** `user:password` */
+  /** `user:password` for ZooKeeper's scheme `digest`. */
   readonly credentials: string | undefined;
-  /** The length of the session to ask for, in ms. */
+  /** The session timeout to request, in ms. The servers may grant another one. */
   readonly timeoutMs: number;
-  /** How long, in ms, a server may take to answer. */
+  /** How long, in ms, the client waits for a reply before it gives up the connection. */
   readonly commandTimeoutMs: number;
-  /** The newest transaction that this client has seen in its sessions before. */
+  /**
+   * The newest zxid that this client has seen in its earlier sessions, so that it does not connect to a server that is behind it.
+   */
   readonly lastZxid: number;
-  /** Sends a write, whatever it writes: its reply shows that the leader had a majority behind it. */
+  /** Sends some write. Its reply proves that the leader still had a majority, which a ping or a read does not. */
   readonly keepAlive: (session: ZookeeperSession) => Promise<unknown>;
 }
 
 interface SessionListener {
-  /** Each time that requests can be sent. */
+  /** Called for each new connection as soon as requests can be sent. */
   onConnected(): void;
-  /** A connection was lost, or could not be opened. The next attempt follows. */
+  /** Called when the connection was lost or could not be opened. The client then tries the next server. */
   onDisconnected(error: Error): void;
   onEvent(event: WatchEvent): void;
-  /** The session is over, and its ephemeral znodes are gone or soon will be. Nothing follows. */
+  /** Called last: the session is over, and its ephemeral znodes are deleted or soon will be. */
   onEnd(error: Error): void;
 }
 
-/** There is no connection now. The request was not sent. */
+/** The request was not sent, because the session has no connection at the moment. */
 export class NotConnectedError extends Error {}
 
-/** The session is over, so the request was not executed. */
+/** The request was not executed, because the session is over. */
 export class SessionEndedError extends Error {}
 
 export const KEEP_ALIVES_PER_SESSION = 10;
-/** A session that could not be resumed for this many times its length is over, whatever happened to the servers. */
+/** If no server resumes the session within twice its length, the client takes it for expired, even if no server could say so. */
 const RESUMED_WITHIN = 2;
 
 /**
- * One session with an ensemble of servers, on one connection after the other. It lives on while it moves to another server within
- * its time.
+ * One session with an ensemble of servers. When its connection is lost, it connects to another server and goes on, if that
+ * happens before the session expires.
  *
- * The leader ends sessions. But any server answers a ping or a reading, even one that is cut off from the leader, and a leader that
- * has lost its majority answers for some seconds more. So validity counts neither from such an answer nor from the last write. It
- * counts from a request of which the leader certainly knows (`LeaderKnowledge`).
+ * How long the session is valid: only the leader ends sessions. But any server answers a ping or a read, even one that is cut off
+ * from the leader, and a leader without a majority goes on answering for some seconds. So such an answer does not prove that the
+ * session lives on. Validity counts from a request of which the leader certainly knows (`LeaderKnowledge`).
  *
- * A request that has no reply when its connection is lost is rejected, and never sent again. The servers execute the requests of
- * one session in order, and none that arrives on a connection which the session has left. So such a request was executed before
- * everything that is sent later, or it never will be.
+ * A request whose reply is missing when the connection is lost is rejected, and never sent again. Servers execute the requests of
+ * one session in order, and ignore those that arrive on a connection that the session has left. So the request was executed
+ * before everything that is sent later, or it never will be.
  */
 export class ZookeeperSession {
   private readonly kept: KeptConnection<Connection>;
@@ -81,9 +83,9 @@ export class ZookeeperSession {
   private isOver = false;
   private readonly rotation: ServerRotation;
   private cancelKeepAlive = (): void => undefined;
-  /** The requests on the connection that is open. `undefined` without a connection. */
+  /** Finds out, for the open connection, from when the leader counts the session. `undefined` without a connection. */
   private knowledge: LeaderKnowledge | undefined;
-  /** The leader counts the length of the session from this moment on our clock, or from a later one. */
+  /** A time on our clock. The leader counts the session's timeout from here or from later, so validity counts from here. */
   private countedFrom = -Infinity;
   private lastError: Error | undefined;
 
@@ -100,7 +102,7 @@ export class ZookeeperSession {
       chance,
       commandTimeoutMs,
       attempt: () => this.attempt(),
-      // The next server is tried at once.
+      // After a failure each other server is tried once without a pause.
       quickAttempts: servers.length - 1,
       onOpen: (connection) => this.onOpen(connection),
       onDown: (error) => this.onDown(error as Error),
@@ -108,12 +110,12 @@ export class ZookeeperSession {
     this.kept.start();
   }
 
-  /** In hexadecimal digits. */
+  /** The id of the session as 16 hexadecimal digits. */
   get id(): string {
     return sessionIdText(this.sessionId);
   }
 
-  /** The length that the servers have granted, in ms. */
+  /** The session timeout that the servers granted, in ms. */
   get timeoutMs(): number {
     return this.grantedMs;
   }
@@ -122,7 +124,7 @@ export class ZookeeperSession {
     return this.zxid;
   }
 
-  /** Until when, on our clock, the servers keep the session for certain. */
+  /** Until when, on our clock, the servers certainly keep the session. `-Infinity` if it is over. */
   get validUntil(): number {
     return this.isOver ? -Infinity : leaseValidity(this.countedFrom, this.grantedMs);
   }
@@ -132,8 +134,11 @@ export class ZookeeperSession {
   }
 
   /**
-   * @throws NotConnectedError or SessionEndedError if the request was not sent, ConnectionLostError if it may have been executed,
-   * ZookeeperRefusalError
+   * Sends a request on the open connection.
+   *
+   * @throws NotConnectedError or SessionEndedError if the request was not sent
+   * @throws ConnectionLostError if the server may have executed it
+   * @throws ZookeeperRefusalError if the server replied with an error code
    */
   send<Content>(request: Request<Content>): Promise<Reply<Content>> {
     const message = this.lastError ? textOf(this.lastError) : 'no server was tried yet';
@@ -143,7 +148,10 @@ export class ZookeeperSession {
     return current.send(request).catch((error: unknown) => this.onRefused(error));
   }
 
-  /** Ends the session on the servers, too, unless its ephemeral znodes are to stay for the rest of its time. */
+  /**
+   * Closes the connection. Ends the session on the servers as well, unless `keepSession` is set: then its ephemeral znodes stay
+   * until the session times out.
+   */
   async close(keepSession: boolean): Promise<void> {
     if (this.isOver) return;
     this.end(new Error('the store is closed'));
@@ -204,7 +212,7 @@ export class ZookeeperSession {
     this.sessionId = reply.sessionId;
     this.password = reply.password;
     this.grantedMs = reply.timeoutMs;
-    // The leader has written the new session after it got the handshake, so it counts the session from then at the earliest.
+    // The leader creates the session after we sent the handshake, so it cannot count the timeout from an earlier moment.
     if (isNew) this.countedFrom = sentAt;
     this.knowledge = new LeaderKnowledge(reply.timeoutMs);
     this.authenticate(connection);
@@ -213,7 +221,9 @@ export class ZookeeperSession {
     this.keepAliveAlways(connection);
   }
 
-  /** Sends the credentials. The server executes later requests of this connection with their rights. */
+  /**
+   * Sends the credentials first on each connection. The server executes the later requests of this connection with their rights.
+   */
   private authenticate(connection: Connection): void {
     const { credentials } = this.options;
     if (credentials === undefined) return;
@@ -263,13 +273,13 @@ export class ZookeeperSession {
     this.cancelKeepAlive = clock.after(this.grantedMs / KEEP_ALIVES_PER_SESSION, () => {
       this.keepAliveAlways(connection);
     });
-    // A connection that is lost calls `onDown`.
+    // Ignore a failure here: if the connection was lost, `onDown` is called.
     inBackground(this.keepAlive(connection), () => undefined);
   }
 
   /**
-   * The leader itself has resumed the session, whichever server was asked. After that a write shows that it had a majority then, so
-   * the session counts from the resumption.
+   * Makes the session count from the moment at which a new connection resumed it. Whichever server was asked, the leader itself
+   * resumes a session. A write after that proves that the leader still had a majority.
    */
   private confirmResumed(connection: Connection, resumedAt: number): void {
     inBackground(
@@ -286,7 +296,11 @@ export class ZookeeperSession {
     this.countFrom(connection, knowledge.countedFrom(syncSentAt));
   }
 
-  /** @returns when the request was sent */
+  /**
+   * Waits for the reply, and records when the request was sent and answered. Call it in the moment of sending.
+   *
+   * @returns when the request was sent, by our clock
+   */
   private async measured(reply: Promise<unknown>): Promise<number> {
     const { clock } = this.options;
     const { knowledge } = this;
@@ -302,29 +316,29 @@ export class ZookeeperSession {
 }
 
 /**
- * Within this part of a session's length the leader sends a ping to each follower: it sends two in each tick, and a session has two
- * ticks at least. An eighth is added for a ping that is late.
+ * The leader pings each follower at least once within this fraction of a session's length. It pings twice per tick, and a session
+ * is at least two ticks long, which makes a quarter. An eighth of that is added for a late ping.
  */
 const PINGED_WITHIN = (1 / 4) * (9 / 8);
 
 /**
- * Knows the newest request of this client from which the leader certainly counts the session.
+ * Finds the newest request of this client from which the leader certainly counts the session.
  *
- * A follower does not report a session when it gets a request of it. It reports the sessions of which it got requests in its answer
- * to the leader's next ping. The ping and the answer may take any time. So a request `heard` is certain to be reported as soon as
- * three steps have followed each other:
+ * A follower does not report a session to the leader when it gets a request. The leader pings the follower, and its answer to the
+ * ping reports all sessions from which it has received requests. The ping and the answer may take any time. So the leader
+ * certainly knows of a request R as soon as three steps have followed each other:
  *
- * 1. The reply to `heard` has come, and `PINGED_WITHIN` has passed. By then the leader has sent a ping that the follower
- *    gets after `heard`.
- * 2. A `sync` was sent after that, and answered. What the leader sends to one follower arrives in order, so the ping has
- *    arrived before the answer to the `sync`, and the follower has answered the ping.
- * 3. A write was sent after that, and answered. What one follower sends to the leader arrives in order, too, so the leader
- *    has read the answer to the ping. The write shows that it was still the leader.
+ * 1. The reply to R has come, and `PINGED_WITHIN` has passed. By then the leader has sent a ping that reaches the follower after
+ *    R.
+ * 2. The client sent a `sync` after that, and got the reply. What the leader sends to one follower arrives in order, so the ping
+ *    has arrived before the answer to the `sync`, and the follower has answered the ping.
+ * 3. The client sent a write after that, and got the reply. What one follower sends to the leader arrives in order, too, so the
+ *    leader has read the answer to the ping. The write proves that it was still the leader.
  *
- * Any later leader counts the session from its own election, which is later than the write.
+ * If another leader is elected later, it counts the session from its election, which is later than the write.
  */
 class LeaderKnowledge {
-  /** Requests in the order of their answers. */
+  /** Answered requests, in the order of the replies. */
   private readonly answered: Answered[] = [];
 
   constructor(private readonly sessionMs: number) {}
@@ -334,10 +348,10 @@ class LeaderKnowledge {
   }
 
   /**
-   * Call it when a `sync` was answered, and then a write that was sent after that.
+   * Call it after step 3: a `sync` was answered, and then a write that was sent after that reply.
    *
-   * @param syncSentAt when the `sync` was sent
-   * @returns when the newest request that was reported for certain was sent; `-Infinity` without one
+   * @param syncSentAt when the client sent the `sync`
+   * @returns when the client sent the newest request that the leader certainly knows of; `-Infinity` if there is none
    */
   countedFrom(syncSentAt: number): number {
     const pingedSince = syncSentAt - this.sessionMs * PINGED_WITHIN;
@@ -348,18 +362,21 @@ class LeaderKnowledge {
   }
 }
 
-/** A request of this client that was answered, on our clock. */
+/** When an answered request was sent and answered, by our clock. */
 interface Answered {
   readonly sentAt: number;
   readonly answeredAt: number;
 }
 
-/** The servers in turn, each time at another of its addresses, because one of them may not answer. */
+/**
+ * Chooses the server for the next connection: each server in turn, and in each round another IP address of its host name, in case
+ * one address does not answer.
+ */
 class ServerRotation {
   private attempts = 0;
   private firstAddress: number | undefined;
 
-  /** @param resolve finds all addresses of a host; default: as the machine resolves names */
+  /** @param resolve finds the IP addresses of a host name; default: `dns.lookup` */
   constructor(
     private readonly servers: readonly Server[],
     private readonly chance: Chance,
@@ -372,7 +389,7 @@ class ServerRotation {
     const server = servers[attempt % servers.length] as Server;
     if (isIP(server.host) > 0) return server;
     const addresses = await this.resolve(server.host).catch(() => []);
-    // The first address is random, so that clients spread over all addresses of a host name.
+    // Start at a random address, so that the clients spread over the addresses of a host name.
     this.firstAddress ??= Math.floor(this.chance.random() * addresses.length);
     const round = Math.floor(attempt / servers.length);
     const address = addresses[(this.firstAddress + round) % addresses.length];
