@@ -1,4 +1,4 @@
-// How a call of a locked method gets its lock, whoever calls it.
+// How one call of a locked method acquires its lock, whether Nest or other code calls the method.
 import type { ExecutionContext } from '@nestjs/common';
 import { isObservable, Observable, of, type Subscriber, type TeardownLogic } from 'rxjs';
 import { onAbort } from '../common/listeners.js';
@@ -12,7 +12,7 @@ import { answerTo } from './answers.js';
 import type { KeyPlan } from './key-plan.js';
 import type { BusyFallback, LockedOptions } from './locked.options.js';
 
-/** What a call got: the lock, nothing where it needs none, or the answer of `onBusy` in place of the work. */
+/** What a call received: the lock, nothing if `when` said that it needs none, or what `onBusy` returned in place of the method. */
 export type Acquired = { readonly lock?: HeldLock } | { readonly answer: unknown };
 
 /** One call of a locked method, by Nest or by other code. */
@@ -27,8 +27,8 @@ export interface LockedCall {
 }
 
 /**
- * Returns an Observable that acquires the lock when somebody subscribes. If the subscriber leaves while the call waits, the call
- * leaves the queue. After the grant `run` serves the subscriber.
+ * Returns an Observable that acquires the lock when somebody subscribes, and then calls `run` to serve the subscriber. If the
+ * subscriber unsubscribes while the call waits, the call leaves the queue.
  *
  * @param errorFor makes the error for the subscriber from an error of `acquire`, or throws it
  */
@@ -45,7 +45,7 @@ export function whenAcquired<T>(
         const { answer } = acquired;
         out.add((isObservable(answer) ? (answer as Observable<T>) : of(answer as T)).subscribe(out));
       } else if (out.closed) {
-        // The lock was granted while the subscriber left.
+        // The subscriber left in the same moment as the lock was granted, so nobody would release it.
         acquired.lock?.releaseInBackground();
       } else {
         failing(() => out.add(run(acquired.lock, out)));
@@ -76,8 +76,8 @@ export function whenAcquired<T>(
 }
 
 /**
- * Acquires, unless `when` says that the call needs no lock. `onBusy` answers if the keys are not free. The call leaves the
- * queue when `cancellation` cancels its wait, or when the `signal` of its options or of the module aborts.
+ * Acquires the lock of a call, unless `when` says that the call needs none. If the keys are not free in time, calls `onBusy`. The
+ * call leaves the queue when `cancellation` cancels its wait, or when the `signal` of its options or of the module aborts.
  */
 export function acquireOrFallBack(call: LockedCall, cancellation: WaitCancellation): MaybePromise<Acquired> {
   const { options, where, call: callOptions } = call.plan;
@@ -85,12 +85,14 @@ export function acquireOrFallBack(call: LockedCall, cancellation: WaitCancellati
     const service = call.service();
     const signal = callOptions.signal ?? service.options.defaults.signal;
     if (signal) cancellation.follow(signal);
-    // The casts are safe: the service uses only those members of a signal that a cancellation has, and each of its locks is a `HeldLock`.
+    // The first cast is safe because the service uses only those members of a signal that `WaitCancellation` has, the second
+    // because each lock of a service is a `HeldLock`.
     const cancellable = { ...callOptions, signal: cancellation as unknown as AbortSignal };
     return service.acquire(keys, cancellable) as Promise<HeldLock>;
   };
   const onGrant = (lock: Partial<HeldLock> | undefined): Acquired => {
-    // A mock of `acquire` gives no holds. Not by `instanceof`: an application may load two copies of this package.
+    // A lock without `holds` comes from a mock of `acquire`, and would protect nothing. Not checked by `instanceof`, because an
+    // application may load two copies of this package.
     if (Array.isArray(lock?.holds)) return { lock: lock as HeldLock };
     throw mockError(options.name, `@Locked on ${where}`, 'gave no lock');
   };
@@ -107,8 +109,9 @@ export function isNeeded({ when }: LockedOptions, argsFor: LockedCall['argsFor']
 }
 
 /**
- * What `onBusy` answers to a call that was not granted in time. @throws every other error, and this one if `onBusy` has no answer
- * to it
+ * Returns what `onBusy` answers to a call whose wait ran out.
+ *
+ * @throws `error` itself if `onBusy` has no answer to it, or if it is not a timeout of the wait
  */
 export function busyAnswer(
   { onBusy = 'throw' }: LockedOptions,
@@ -121,10 +124,10 @@ export function busyAnswer(
 }
 
 /**
- * Lets one call leave the queue while it waits.
+ * Cancels the wait of one call. It stands in for an AbortSignal, and has only those members of one that a wait uses.
  *
- * Has only those members of an AbortSignal that a wait uses. An AbortController takes 5 µs to make and to listen to on
- * Node 20, on every request, although hardly any request leaves (`npm run bench -- --only http`).
+ * An AbortController would cost each request 5 µs on Node 20 to create and to listen to, although hardly any request leaves the
+ * queue early (`npm run bench -- --only http`).
  */
 export class WaitCancellation {
   aborted = false;
@@ -133,7 +136,11 @@ export class WaitCancellation {
   private readonly listeners = new Set<() => void>();
   private readonly undos: (() => void)[] = [];
 
-  /** Ends the wait. Does nothing after the wait. @param reason default: that of an AbortController */
+  /**
+   * Makes the call leave the queue. Does nothing after the wait.
+   *
+   * @param reason default: the same AbortError as that of an AbortController
+   */
   cancel(reason?: unknown): void {
     if (this.isOver) return;
     this.end();
@@ -142,19 +149,19 @@ export class WaitCancellation {
     for (const listener of this.listeners) listener();
   }
 
-  /** Cancels when `other` aborts, for its reason. */
+  /** Cancels the wait with the reason of `other` as soon as that signal aborts. */
   follow(other: AbortSignal): void {
     if (other.aborted) return this.cancel(other.reason);
     this.whenOver(onAbort(other, () => this.cancel(other.reason)));
   }
 
-  /** Calls `undo` when the wait ends; at once if it has ended already. */
+  /** Calls `undo` when the wait ends, or at once if it has ended already. For removing listeners. */
   whenOver(undo: () => void): void {
     if (this.isOver) undo();
     else this.undos.push(undo);
   }
 
-  /** Called when the wait is over, with the lock or without it. */
+  /** Called when the wait has ended, with or without a lock. */
   end(): void {
     this.isOver = true;
     for (const undo of this.undos.splice(0)) undo();
@@ -171,8 +178,8 @@ export class WaitCancellation {
 const EARLY = Symbol.for('nestjs-distributed-lock/acquired-by-guard');
 
 /**
- * A request for which a guard has acquired. The lock is stored on the request, because Nest gives interceptors another context than
- * guards.
+ * A request for which a guard has acquired the lock already. The lock is stored on the request, because Nest passes guards and
+ * interceptors different contexts.
  */
 interface EarlyRequest {
   [EARLY]?:
@@ -180,7 +187,10 @@ interface EarlyRequest {
     | undefined;
 }
 
-/** Stores what a guard has acquired, for the interceptor. Releases the lock if the request ends before the interceptor has run. */
+/**
+ * Stores what a guard has acquired, so that the interceptor can pick it up. If the request ends before the interceptor runs,
+ * releases the lock.
+ */
 export function keepAcquired(context: ExecutionContext, acquired: Acquired): void {
   const request = context.getArgByIndex<EarlyRequest>(0);
   const early: NonNullable<EarlyRequest[typeof EARLY]> = { handler: context.getHandler(), acquired };

@@ -3,23 +3,27 @@ import type { ServerHttp2Stream } from 'node:http2';
 import type { ExecutionContext } from '@nestjs/common';
 import { onEndOf, type Emitter } from '../common/listeners.js';
 
-/** The response to one request while it is open: a response of HTTP, or a call of gRPC. */
+/** The response to one request until it is complete: an HTTP response or a gRPC call. */
 export interface Answer {
-  /** True as soon as a part of it was sent, or its handler has announced that it sends the answer itself. */
+  /** True as soon as a part of it was sent, or the handler has announced that it sends the response itself. */
   isBegun(): boolean;
-  /** True if the client has gone before the answer was complete. Meaningless before the answer is over. */
+  /** True if the client disconnected before the response was complete. Only meaningful when the response is over. */
   wasLeft(): boolean;
   /**
-   * Calls `listener` once, when the answer was sent or the client has gone. Calls it at once if that has happened already.
+   * Calls `listener` one time: when the response was sent or the client has disconnected, or at once if that has happened
+   * already.
    *
-   * @returns stops listening
+   * @returns a function that removes the listener
    */
   whenOver(listener: () => void): () => void;
-  /** Ends the answer so that the client sees that it is not complete. */
+  /** Aborts the response so that the client notices that it is incomplete. */
   breakOff(error: unknown): void;
 }
 
-/** The open answer to a request; `undefined` for GraphQL subscriptions, gateways and messages of other transports than gRPC. */
+/**
+ * The open response to a request. `undefined` where there is nothing to watch: GraphQL subscriptions, gateways, and messages of
+ * any transport but gRPC.
+ */
 export function answerTo(context: ExecutionContext): Answer | undefined {
   switch (context.getType<string>()) {
     case 'http':
@@ -37,17 +41,17 @@ export function answerTo(context: ExecutionContext): Answer | undefined {
   }
 }
 
-/** The context that applications usually give to GraphQL. Integrations of Fastify have `reply`. */
+/** The GraphQL context, as applications usually provide it. With Fastify it has `reply`. */
 interface GraphqlContext {
   readonly req?: { readonly res?: PlatformResponse };
   readonly res?: PlatformResponse;
   readonly reply?: PlatformResponse;
 }
 
-/** A response of Node, of HTTP/1 or of the compatibility API of HTTP/2. */
+/** Node's own response: of HTTP/1, or of the compatibility API of HTTP/2, which has `stream`. */
 type RawResponse = ServerResponse & { readonly stream?: ServerHttp2Stream };
 
-/** The response of Express, or the reply of Fastify with the response inside. `sent` is also true after Fastify's `hijack()`. */
+/** Express's response is Node's own. Fastify's reply has it as `raw`; its `sent` is also true after `hijack()`. */
 type PlatformResponse = RawResponse & { readonly raw?: RawResponse; readonly sent?: boolean };
 
 /** INTERNAL_ERROR of RFC 9113, section 7. Importing `node:http2` for it would cost each process that imports the library some ms. */
@@ -57,25 +61,26 @@ function httpAnswer(response: PlatformResponse | undefined): Answer | undefined 
   const raw = response?.raw ?? response;
   if (!response || typeof raw?.on !== 'function') return undefined;
   const { httpVersionMajor, socket: connection } = (raw.req as IncomingMessage | undefined) ?? {};
-  // On HTTP/2 watch the stream, because the response says neither that it is closed nor that its client has gone.
+  // On HTTP/2 listen to the stream: the response itself does not say that it is closed, or that its client has disconnected.
   const source: RawResponse | ServerHttp2Stream = raw.stream ?? raw;
-  // A pipelined answer that waits for earlier ones emits no 'close' when its connection closes.
+  // On HTTP/1 listen to the socket as well: a pipelined response that waits behind earlier ones emits no 'close' when the
+  // connection closes.
   const socket = httpVersionMajor === 1 && typeof connection?.on === 'function' ? connection : undefined;
   return {
     isBegun: () => raw.headersSent || response.sent === true,
-    // `writableFinished` is also true on HTTP/2 after Node has ended the stream of a client that has gone.
+    // On HTTP/2 ask the stream: Node also ends the stream of a client that has disconnected, and then `writableFinished` is true.
     wasLeft: () => (raw.stream ? raw.stream.aborted : !raw.writableFinished),
     whenOver(listener) {
       const isSent = !raw.stream && raw.writableFinished;
       const isOver = isSent || source.closed || source.destroyed || socket?.destroyed === true;
-      // The 'finish' of a socket does not count: a socket may be half-closed while a handler still writes.
+      // Ignore 'finish' of the socket: the connection may be half-closed while a handler still writes.
       return listenUnless(isOver, listener, [
         [source, ['finish', 'close']],
         [socket, ['close']],
       ]);
     },
     breakOff() {
-      // If a stream is destroyed without an error code, the client takes the answer for complete.
+      // On HTTP/2 send an error code. Without one, the client would take the response for complete.
       if (raw.stream) raw.stream.close(INTERNAL_ERROR);
       else raw.destroy();
     },
@@ -84,17 +89,21 @@ function httpAnswer(response: PlatformResponse | undefined): Answer | undefined 
 
 function grpcAnswer(call: GrpcCall): Answer {
   return {
-    // A call of gRPC has no member that says so.
+    // A gRPC call does not say whether something was sent.
     isBegun: () => false,
     wasLeft: () => call.cancelled,
-    // `@grpc/grpc-js` emits 'cancelled' at every end of a call, even if it has sent the status itself.
+    // Despite its name, `@grpc/grpc-js` emits 'cancelled' at every end of a call, even after it has sent the status itself.
     whenOver: (listener) =>
       listenUnless(call.cancelled || call.destroyed === true, listener, [[call, ['cancelled', 'close']]]),
     breakOff: (error) => breakOffCall(call, error),
   };
 }
 
-/** Calls `listener` at once if `isOver`, otherwise at the first event of one of the emitters. @returns stops listening */
+/**
+ * Calls `listener` at the first of these events, or at once if `isOver`.
+ *
+ * @returns a function that removes the listener
+ */
 function listenUnless(isOver: boolean, listener: () => void, ends: readonly Ends[]): () => void {
   const onEnd = (): void => {
     stop();
@@ -108,7 +117,7 @@ function listenUnless(isOver: boolean, listener: () => void, ends: readonly Ends
 
 type Ends = readonly [emitter: Emitter | undefined, events: readonly string[]];
 
-/** A call of `@grpc/grpc-js` on its server, as Nest gives it to handlers. */
+/** A server call of `@grpc/grpc-js`, as Nest passes it to handlers. */
 export interface GrpcCall extends Emitter {
   readonly cancelled: boolean;
   readonly destroyed?: boolean;
@@ -117,7 +126,7 @@ export interface GrpcCall extends Emitter {
   emit(event: 'error', error: unknown): unknown;
 }
 
-/** The call among the arguments of a message; `undefined` for a message of another transport. */
+/** Finds the gRPC call among the arguments of a message; `undefined` for a message of another transport. */
 export function grpcCallOf(args: readonly unknown[]): GrpcCall | undefined {
   return args.find((arg): arg is GrpcCall => {
     const { cancelled, getPeer, on } = Object(arg) as Partial<GrpcCall>;
@@ -125,7 +134,7 @@ export function grpcCallOf(args: readonly unknown[]): GrpcCall | undefined {
   });
 }
 
-/** Ends a call with an error. The payload of an `RpcException` has the status. */
+/** Ends a gRPC call with an error. If it is an `RpcException`, sends its payload, which has the gRPC status. */
 export function breakOffCall(call: GrpcCall, error: unknown): void {
   call.emit('error', (error as { getError?(): unknown }).getError?.() ?? error);
 }

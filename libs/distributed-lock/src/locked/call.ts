@@ -1,4 +1,5 @@
-// Plain calls of locked methods, for which no interceptor acquires: calls by other code, by schedulers and by workers.
+// Plain calls of locked methods: calls by other code, by schedulers and by workers. No interceptor acquires the lock for them, so
+// the wrapper does.
 import { isObservable, type Observable, throwError } from 'rxjs';
 import { andThen, type MaybePromise, promiseOf } from '../common/promises.js';
 import { assertGenuine, injectedProperty, mockError } from '../distributed-lock.tokens.js';
@@ -18,10 +19,10 @@ import { KeyPlan } from './key-plan.js';
 import { serviceOf } from './live-services.js';
 import { type LockedSite, optionsOf } from './locked.options.js';
 
-/** One call of a method that is wrapped. */
+/** One call of the wrapper that `@Locked` put in place of a method. */
 export interface MethodCall {
   readonly site: LockedSite;
-  /** The method below `@Locked`. */
+  /** The method itself, as it was below `@Locked`. */
   readonly original: AnyFunction;
   readonly self: unknown;
   readonly args: readonly unknown[];
@@ -30,15 +31,15 @@ export interface MethodCall {
 interface PlainCall extends LockedCall {
   readonly plan: KeyPlan;
   readonly keys: () => Keys;
-  /** Runs the method itself. */
+  /** Calls the method itself. */
   readonly run: (lock: Lock | undefined) => unknown;
 }
 
 /**
- * Calls a locked method as an ordinary one: acquires, runs it, releases.
+ * Serves a plain call of a locked method: acquires the lock, calls the method, releases.
  *
- * Returns a Promise, an Observable under `stream: true`, or an async generator for a method that is one. A stream that
- * the method returns holds the lock until it has ended.
+ * Returns a Promise, an Observable if the option `stream` is set, or an async generator if the method is one. If the method
+ * returns a stream, the lock is held until the stream has ended.
  */
 export function callLocked(
   call: MethodCall,
@@ -61,8 +62,8 @@ function plainCall({ site, original, self, args }: MethodCall, cls = classOf(sel
   const service = serviceFor(self, plan);
   const run = (lock: Lock | undefined): unknown => {
     const work = () => Reflect.apply(original, self, fillSlots(site, args, lock)) as unknown;
-    // Leave the run of a handler that calls this method. Otherwise a call of that handler from here would pass for the one that
-    // Nest makes.
+    // The caller may be a locked handler, whose run is stored in the async flow. Leave that run: if this method calls the
+    // handler, that call must not pass for Nest's own call, which has the lock already.
     return handlerRunOfFlow() ? runFor(undefined, work) : work();
   };
   return {
@@ -123,17 +124,17 @@ function streamed(call: PlainCall): Observable<unknown> {
   );
 }
 
-/** The reason for which an async generator leaves the queue when `return()` is called while it waits. */
+/** The reason with which an async generator leaves the queue if somebody calls its `return()` while it waits for the lock. */
 const RETURNED = Symbol('returned');
 
-/** Acquires when the first value is asked for, so that a generator that is never read holds nothing. */
+/** Returns an async generator that acquires the lock when the first value is requested. If nobody reads it, it holds nothing. */
 function generated(call: MethodCall): AsyncGenerator<unknown, unknown> {
   const cancellation = new WaitCancellation();
   const steps = stepsOf(call, cancellation);
   const end = steps.return.bind(steps);
   return Object.assign(steps, {
     return(value: unknown) {
-      // Otherwise a generator that waits for the lock could not end before the grant.
+      // Leave the queue first. Otherwise `return()` would have to wait for the grant.
       cancellation.cancel(RETURNED);
       return end(value);
     },
@@ -175,7 +176,7 @@ function itemsUnder(lock: HeldLock, { plan, run }: PlainCall): AsyncIterable<unk
   }
 }
 
-/** The answer of `onBusy` in place of an async generator: another one, a list, or nothing. */
+/** What the async generator yields if the lock was busy: the values that `onBusy` returned as an iterable, or none. */
 function itemsOf({ where }: KeyPlan, answer: unknown): AsyncIterable<unknown> | Iterable<unknown> {
   if (answer === undefined) return [];
   if (typeof answer === 'object' && answer !== null) {
@@ -191,7 +192,7 @@ function classOf(self: unknown, { declaredIn }: LockedSite): AnyClass {
   return typeof cls === 'function' ? (cls as unknown as AnyClass) : declaredIn;
 }
 
-/** The service that Nest has injected into the object; otherwise that of the application to which the object belongs. */
+/** The service that Nest has injected into the object, or else the service of the application to which the object belongs. */
 function serviceFor(self: unknown, { options: { name }, where }: KeyPlan): LockService {
   const injected = (self as Readonly<Record<symbol, LockService | undefined>> | undefined)?.[
     injectedProperty(name)

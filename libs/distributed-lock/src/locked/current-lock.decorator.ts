@@ -2,7 +2,9 @@ import type { Lock } from '../lock/lock.js';
 import { ParameterSlots } from '../nest/parameter-names.js';
 import type { LockedSite } from './locked.options.js';
 
-/** The parameters that get the lock, or its signal. */
+/**
+ * Records which parameters of a method are decorated with `@CurrentLock()` or `@LockSignal()`, so that the wrapper fills them in.
+ */
 export const LOCK_SLOTS = new ParameterSlots<Lock>(Symbol.for('nestjs-distributed-lock/slots'));
 
 /**
@@ -32,7 +34,7 @@ export function LockSignal(): ParameterDecorator {
   return LOCK_SLOTS.decorator('@LockSignal', (lock) => lock.signal);
 }
 
-/** The arguments with the lock in the slots that the caller has left out. */
+/** Returns the arguments, with the lock filled in for each decorated parameter that the caller has left out. */
 export function fillSlots(
   { declaredIn, isStatic, method }: LockedSite,
   args: readonly unknown[],

@@ -1,5 +1,6 @@
-// The async flow of a handler that Nest calls. Nest may call it in the async context of another handler, as when a middleware
-// has put the request into a shared queue, or when a server or a worker was opened under a lock.
+// Which of the locks in the async context belong to a handler. Nest may call a handler in the async context of another one: for
+// instance after a middleware has put the request into a shared queue, or if a server or a worker was opened while a lock was
+// held. Locks of that other handler must not count as the handler's own.
 import { executionAsyncResource } from 'node:async_hooks';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import {
@@ -17,7 +18,7 @@ import { siteOf, type LockedSite } from './locked.options.js';
 
 const ORIGIN = Symbol.for('nestjs-distributed-lock/origin');
 
-/** A request of Node, of HTTP/1 or of HTTP/2. */
+/** Node's request, of HTTP/1 or HTTP/2. `beginFlows` stores the origin of its async flow on it. */
 interface MarkedRequest {
   [ORIGIN]?: FlowOrigin;
 }
@@ -27,7 +28,7 @@ interface RequestSource {
   prependListener?(event: 'upgrade', listener: () => void): unknown;
 }
 
-/** Begins a flow for each request of a server, ahead of everything that the application does with it. */
+/** Starts a new async flow for each request of a server, before any code of the application runs for it. */
 export function beginFlows(server: RequestSource | undefined): void {
   server?.prependListener?.('request', (request) => {
     request[ORIGIN] = enterNewFlow();
@@ -38,18 +39,19 @@ export function beginFlows(server: RequestSource | undefined): void {
 }
 
 /**
- * For each message, by its arguments: the flow in which it began, before its interceptors. Locks that this flow had then are not
- * the message's.
+ * For the arguments of each message: the async flow in which `MessageGuard` saw it, before its interceptors. The locks that this
+ * flow held then do not belong to the message.
  */
 const entries = new WeakMap<object, Flow>();
 
-/** The arguments of messages that are handled with the global enhancers of the application. */
+/** Arguments of those messages that go through the global enhancers of the application. */
 const withAppConfig = new WeakSet<object>();
 
 /**
- * The first global guard of the application. It records the flow in which a message begins, because no event of a server announces
- * one. It also marks the messages that pass the global enhancers: a microservice that is connected without `inheritAppConfig` has
- * none of them, this guard included. One handler may serve messages of both kinds.
+ * Runs as the first global guard of the application, for two purposes. It records the async flow in which a message begins,
+ * because no event of a server announces a message. And it marks the messages that go through the global enhancers: a
+ * microservice that is connected without `inheritAppConfig` skips them, this guard included. One handler may serve messages of
+ * both kinds.
  */
 export class MessageGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
@@ -59,19 +61,19 @@ export class MessageGuard implements CanActivate {
   }
 }
 
-/** False for a message that no global pipe of the application is applied to. */
+/** False for a message to which Nest applies no global pipes of the application. */
 export function hasAppConfig(context: ExecutionContext): boolean {
   return context.getType() !== 'rpc' || withAppConfig.has(context.getArgs());
 }
 
-/** Set on the function by `@Cron()`, `@Interval()` and `@Timeout()` of `@nestjs/schedule`. */
+/** Metadata that `@Cron()`, `@Interval()` and `@Timeout()` of `@nestjs/schedule` set on a method. */
 const SCHEDULES = ['SCHEDULE_CRON_OPTIONS', 'SCHEDULE_INTERVAL_OPTIONS', 'SCHEDULE_TIMEOUT_OPTIONS'];
-/** Set on the class by `@Processor()` of `@nestjs/bullmq`, whose workers call its method `process`. */
+/** Metadata that `@Processor()` of `@nestjs/bullmq` sets on a class. Its workers call the method `process` of such a class. */
 const PROCESSOR = 'bullmq:processor_metadata';
 
 /**
- * Runs a call of a locked method that no interceptor has seen: without the locks of the present flow if a scheduler or a worker
- * calls the method, otherwise with them.
+ * Runs a plain call of a locked method. If a scheduler or a worker makes the call, the locks in its async context belong to
+ * somebody else, so the call runs without them. Any other call runs with them.
  */
 export function runAsCalled<T>(call: PlainCall, work: () => T): T {
   return currentFlow() && isCalledByNest(call) ? runAsNewFlow(undefined, work) : work();
@@ -80,24 +82,26 @@ export function runAsCalled<T>(call: PlainCall, work: () => T): T {
 interface PlainCall {
   readonly self: unknown;
   readonly site: LockedSite;
-  /** The name of the method, which is the site of its holds. */
+  /** The name of the method. Locks that it has acquired name it as their `site`. */
   readonly where: string | undefined;
 }
 
 function isCalledByNest({ self, site, where }: PlainCall): boolean {
   const { [site.method]: method, constructor } = Object(self) as Record<string | symbol, object>;
   if (siteOf(method) !== site) return false;
-  // A scheduler calls the method directly from a timer. A call by the application comes from some other async resource.
+  // A scheduler calls the method directly from a timer, so the async resource is a Timeout. A call by the application comes from
+  // another resource.
   if (SCHEDULES.some((mark) => Reflect.hasMetadata(mark, method as object)))
     return executionAsyncResource().constructor.name === 'Timeout';
   if (site.method !== 'process' || !Reflect.hasMetadata(PROCESSOR, constructor as object)) return false;
-  // If the flow has this method's own lock, the job calls the method once more by itself.
+  // If the flow holds this method's own lock, the worker's job is running already and calls its `process` again. That call keeps
+  // the lock.
   return !locksOfFlow().some(({ holds }) => holds.some((hold) => hold.site === where));
 }
 
 /**
- * True if the present flow is that of the handler: its locks are held by middleware, guards and interceptors around this
- * handler, or by the resolver around a field.
+ * True if the present async flow belongs to this handler. Its locks were then acquired by middleware, guards or interceptors
+ * around the handler, or for a GraphQL field by the resolver of its parent.
  */
 export function isInOwnFlow(context: ExecutionContext): boolean {
   if (!currentFlow()) return true;
@@ -107,13 +111,16 @@ export function isInOwnFlow(context: ExecutionContext): boolean {
   return request !== undefined && request[ORIGIN] === originOfFlow();
 }
 
-/** Runs `work` without those locks of the present flow that do not belong to this handler. */
+/**
+ * Runs `work` in a flow that has only the handler's own locks. Leaves out the locks of another handler in whose flow Nest calls
+ * it.
+ */
 export function runInOwnFlow<T>(context: ExecutionContext, work: () => T): T {
   if (entries.has(context.getArgs())) return runWithLocksSince(entries.get(context.getArgs()), work);
   return runAsNewFlow(requestOf(context, context.getType())?.[ORIGIN], work);
 }
 
-/** Those locks of the present flow that do not belong to this handler. */
+/** The locks in the present flow that do not belong to this handler. */
 export function locksLeftOut(context: ExecutionContext): readonly Lock[] {
   const ownLocks = runInOwnFlow(context, locksOfFlow);
   return locksOfFlow().filter((lock) => !ownLocks.includes(lock));
@@ -124,7 +131,7 @@ function isRootField(context: ExecutionContext): boolean {
   return info?.path?.prev === undefined;
 }
 
-/** Node's own request, which the request of the framework contains; for GraphQL the one that its context has. */
+/** Node's own request, which Express and Fastify wrap. GraphQL has it in its context. */
 function requestOf(context: ExecutionContext, type: string): MarkedRequest | undefined {
   const isGraphQl = type === 'graphql';
   if (type !== 'http' && !isGraphQl) return undefined;

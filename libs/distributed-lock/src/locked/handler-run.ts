@@ -1,5 +1,6 @@
-// One call of a locked handler by Nest, from the grant to the release. Three parts, from the outside in: `UnderLock` holds the
-// lock, `LockedHandlerRun` is the run of the interceptors and the handler, `ExpectedNestCall` is Nest's own call of the handler.
+// One call of a locked handler by Nest, from the grant to the release. Three classes, from the outside in: `UnderLock` holds the
+// lock until all work has ended; `LockedHandlerRun` runs the interceptors inside the lock and the handler; `ExpectedNestCall`
+// recognises Nest's own call of the handler, which must not acquire again.
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { isObservable, Observable, type Observer, type Subscriber, Subscription, tap } from 'rxjs';
 import { inBackground, isPromiseLike } from '../common/promises.js';
@@ -12,11 +13,11 @@ import type { KeyPlan, RequestParts } from './key-plan.js';
 import type { LockedSite } from './locked.options.js';
 
 /**
- * Runs work under a lock that was granted already. Releases the lock when the Observable of the work has ended *and* no part
- * of the work runs any more: no handler, no stream that went out as a value, no answer that the work sends itself.
+ * Runs work under a lock that is already granted. Releases the lock when the Observable of the work has ended *and* no part of
+ * the work runs any more: no handler, no stream that was passed on as a value, no response that the work sends itself.
  *
- * Unsubscribing stops a stream. Other work runs on under the lock until it ends by itself. The subscriber gets a loss at once
- * unless `onLost` is `'ignore'`. An error of the work that comes first wins.
+ * Unsubscribing stops a stream. Any other work runs on under the lock until it ends by itself. If the lock is lost meanwhile, the
+ * subscriber gets that error at once, unless `onLost` is `'ignore'` or the work has failed before.
  */
 export class UnderLock<T> implements Observer<T> {
   private readonly running = new Subscription();
@@ -25,7 +26,7 @@ export class UnderLock<T> implements Observer<T> {
   private isStream = false;
   private hasLeft = false;
   private hasEnded = false;
-  /** How many parts of the work still hold the lock, besides its Observable. */
+  /** How many parts of the work, besides its Observable, still need the lock: handlers, streams and responses. */
   private parts = 0;
   private run: Pick<LockedHandlerRun, 'close'> | undefined;
 
@@ -36,8 +37,8 @@ export class UnderLock<T> implements Observer<T> {
   ) {}
 
   /**
-   * @param subscribe starts the work in the context of the lock
-   * @param run is closed when the work has ended, so that nothing starts under the lock from then on
+   * @param subscribe starts the work, in an async context that has the lock
+   * @param run is closed when the work has ended, so that its handler cannot start under the lock any more
    */
   start(subscribe: (observer: Observer<T>) => Subscription, run?: Pick<LockedHandlerRun, 'close'>): void {
     this.run = run;
@@ -50,7 +51,7 @@ export class UnderLock<T> implements Observer<T> {
     }
   }
 
-  /** Called when the result turns out to be a stream. From now on, unsubscribing ends the work. */
+  /** Called when the result is known to be a stream. From now on, unsubscribing stops the work. */
   streams(): void {
     this.isStream = true;
     if (this.hasLeft) this.stop();
@@ -61,7 +62,11 @@ export class UnderLock<T> implements Observer<T> {
     if (this.isStream) this.stop();
   }
 
-  /** Lets one more part of the work hold the lock. @returns ends the part; called once */
+  /**
+   * Keeps the lock until one more part of the work has ended.
+   *
+   * @returns the function to call, one time, when that part has ended
+   */
   addPart(): () => void {
     this.parts += 1;
     return () => this.endPart();
@@ -73,10 +78,10 @@ export class UnderLock<T> implements Observer<T> {
   }
 
   /**
-   * Lets a value that goes on producing hold the lock until it has ended.
+   * If the value is a stream or another value that goes on producing, keeps the lock until it has ended.
    *
-   * @returns the value that goes out in its place
-   * @throws LockConfigurationError for a stream that cannot be held
+   * @returns the value to pass on: a stream comes back wrapped
+   * @throws LockConfigurationError for a stream whose end cannot be observed
    */
   hold(value: unknown): unknown {
     const { streams, answer, onLost, lossFor } = this.options;
@@ -90,7 +95,10 @@ export class UnderLock<T> implements Observer<T> {
     return stream.value;
   }
 
-  /** Passes a value on at the end of the turn, so that a release of the same turn is ahead of the next request of the client. */
+  /**
+   * Passes a value on at the end of this turn of the event loop. If the lock is released in the same turn, that request is sent
+   * to the store before the client can react to the value with its next request.
+   */
   next(value: T): void {
     try {
       const out = this.hold(value) as T;
@@ -101,7 +109,10 @@ export class UnderLock<T> implements Observer<T> {
     }
   }
 
-  /** An error of the work wins over a loss, so it need not wait until the store has said whether there is one. */
+  /**
+   * Passes an error of the work on at once. It takes precedence over a lost lock, so there is no need to ask the store whether
+   * the lock was lost.
+   */
   error(cause: unknown): void {
     this.end('at once', () => this.out.error(cause));
   }
@@ -125,13 +136,13 @@ export class UnderLock<T> implements Observer<T> {
 
   private end(when: 'at once' | 'when sure', settle: (loss: LockLostError | undefined) => void): void {
     if (this.hasEnded) return;
-    // 1. An answer that the work has begun, or is going to send, holds the lock until it is over.
+    // 1. If the work sends its response itself, keep the lock until that response is complete.
     const answer = this.ownAnswer();
     answer?.whenOver(this.addPart());
-    // 2. Nothing starts under the lock from now on.
+    // 2. Let no handler start under the lock from now on.
     this.hasEnded = true;
     this.run?.close();
-    // 3. Work that has succeeded waits until the store has said whether the lock was still held.
+    // 3. If the work has succeeded but the lock is in doubt, wait until the store has said whether it was still held.
     const finish = (): void => this.finish(settle, answer);
     if (when === 'at once' || !this.lock.isInDoubt()) return finish();
     inBackground(this.lock.whenSure().then(finish), (error) => this.out.error(error));
@@ -140,11 +151,11 @@ export class UnderLock<T> implements Observer<T> {
   private finish(settle: (loss: LockLostError | undefined) => void, answer: Answer | undefined): void {
     const isThrown = this.options.onLost === 'throw';
     const loss = isThrown ? this.lock.noticeLoss() : undefined;
-    // 4. The lock goes back before the subscriber learns of the result.
+    // 4. Release the lock before the subscriber gets the result, unless a part of the work still runs.
     this.releaseIfDone();
     settle(loss);
     this.running.unsubscribe();
-    // 5. A loss while the answer is still being sent breaks it off.
+    // 5. If the lock is lost while the response is still being sent, abort the response.
     if (answer && isThrown && !loss)
       answer.whenOver(this.lock.onLoss((later) => answer.breakOff(this.errorFor(later))));
   }
@@ -156,7 +167,7 @@ export class UnderLock<T> implements Observer<T> {
   private onLoss(loss: LockLostError): void {
     this.run?.close();
     const answer = this.ownAnswer();
-    // Nest would end the answer, and the client would take the part that was sent for the whole.
+    // Abort a response that has begun. Nest would end it normally, and the client would take the part that it got for the whole.
     if (answer?.isBegun()) answer.breakOff(this.errorFor(loss));
     this.out.error(this.errorFor(loss));
   }
@@ -173,12 +184,12 @@ export class UnderLock<T> implements Observer<T> {
 
 interface UnderLockOptions {
   readonly onLost: 'throw' | 'ignore';
-  /** The error that subscribers get for a loss; default: the loss itself. */
+  /** Makes the error for subscribers from a LockLostError; default: that error itself. */
   readonly lossFor?: (loss: unknown) => unknown;
-  /** Who reads streams that go out as values. Without it they are passed on as they are. */
+  /** Who reads the streams that the work passes on as values. Absent: such streams are passed on and do not hold the lock. */
   readonly streams?: StreamOrigin;
   readonly answer?: Answer | undefined;
-  /** Whether the work sends the answer itself, perhaps after its end. */
+  /** Returns whether the handler sends this response itself, perhaps after it has returned. */
   readonly sendsItself?: (answer: Answer) => boolean;
 }
 
@@ -190,15 +201,18 @@ export interface HandlerRequest {
 }
 
 const SHARED = Symbol.for('nestjs-distributed-lock/handler-run');
-/** A context references its run. A run does not reference its context, because that would keep the request in memory. */
+/**
+ * A context references its run, so that interceptors find it. The run must not reference the context: it would keep the request
+ * in memory.
+ */
 type ContextOfRun = ExecutionContext & { [SHARED]?: LockedHandlerRun };
 
 /**
- * One run of a locked handler, from the grant until the interceptors inside the lock have ended. These interceptors run in an async
- * flow that carries the lock and this run. After the last of them the flow carries an `ExpectedNestCall` instead. The handler's own
- * flow carries neither.
+ * One run of a locked handler, from the grant until the interceptors inside the lock have ended. These interceptors run in an
+ * async flow which carries the lock and this run. Behind the last of them the flow carries an `ExpectedNestCall` instead of the
+ * run. The handler's own flow carries neither.
  *
- * The handler may start more than once (an inner `retry()`). It does not start after the run is closed.
+ * The handler may start several times (an inner `retry()`), but not after the run is closed.
  */
 export class LockedHandlerRun {
   readonly site: LockedSite;
@@ -207,12 +221,13 @@ export class LockedHandlerRun {
   private isOpen = true;
 
   /**
-   * A closed run must not reference its request. Promises of this flow reference the run, and one that has reached V8's old
-   * generation would keep the request, and all that comes after it, in memory until the next full collection.
+   * Drop every reference to the request when the run is closed. Promises of this flow reference the run. If one of them has
+   * reached V8's old generation, it would keep the request, and all that comes after it, in memory until the next full garbage
+   * collection.
    */
   constructor(
     { site, plan, context }: HandlerRequest,
-    /** `undefined` when this call needs no lock. */
+    /** `undefined` if `when` said that this call needs no lock. */
     readonly lock: HeldLock | undefined,
     private underLock?: Pick<UnderLock<unknown>, 'addPart' | 'streams' | 'hold'>,
   ) {
@@ -222,41 +237,50 @@ export class LockedHandlerRun {
     (context as ContextOfRun)[SHARED] = this;
   }
 
-  /** The run of this call, if the present flow is that of its interceptors. */
+  /**
+   * The run of this context, if the present async flow is that of its interceptors: an outer binding of the interceptor has
+   * acquired already.
+   */
   static passing({ [SHARED]: run }: ContextOfRun, site: LockedSite): LockedHandlerRun | undefined {
     return run?.site === site && run === handlerRunOfFlow() ? run : undefined;
   }
 
-  /** The open run of this call. The flow does not matter, because an interceptor may continue in the flow of another request. */
+  /**
+   * The run of this context while it is open. The async flow does not matter, because an interceptor may go on in the flow of
+   * another request.
+   */
   static of({ [SHARED]: run }: ContextOfRun): LockedHandlerRun | undefined {
     return run?.isOpen ? run : undefined;
   }
 
   /**
-   * Whether a call with these arguments may run under the lock that its request already holds, or without one if `when` said
-   * so. @throws LockConfigurationError for a message that names another key
+   * Returns whether a call with these arguments may run under the lock that its request already holds, or without one if `when`
+   * said so.
+   *
+   * @throws LockConfigurationError for a message whose arguments name another key
    */
   covers(args: readonly unknown[]): boolean {
     const { lock, plan } = this;
     return lock ? plan.covers(args, lock, this.parts) : this.isOpen && plan.isFree(args);
   }
 
-  /** Runs `work` as a flow that has the lock. */
+  /** Runs `work` in an async flow that carries the lock and `as`, by default this run. */
   enter<T>(work: () => T, as: object = this): T {
     const { lock } = this;
     return lock && handlerRunOfFlow() !== this ? runHolding(lock, work, as) : runFor(as, work);
   }
 
-  /** Refuses to start the handler from now on. A handler that runs still holds the lock. */
+  /** From now on the handler cannot start. If it is running, it keeps the lock until it ends. */
   close(): void {
     this.isOpen = false;
     this.underLock = undefined;
   }
 
   /**
-   * Runs the handler in a flow of its own, so that a call of the same method inside acquires for itself.
+   * Calls the handler in an async flow without this run, so that a further call of the same method inside it acquires a lock of
+   * its own.
    *
-   * @returns its result; a promise that rejects with LockNotHeldError or LockLostError if it would run without the lock
+   * @returns the handler's result; or a promise that rejects with LockNotHeldError or LockLostError if the lock is no longer held
    */
   start(handler: (lock: HeldLock | undefined) => unknown, onSuccess: () => void): unknown {
     const { underLock, lock } = this;
@@ -270,7 +294,8 @@ export class LockedHandlerRun {
     };
     if (!isPromiseLike(result)) return pass(result);
     const end = underLock?.addPart();
-    // Listens before Nest does, so that the lock is released before Nest passes the result on.
+    // Attach before Nest attaches its own handlers to this promise, so that the lock is released before Nest passes the result
+    // on.
     return Promise.resolve(result).then(
       (value) => {
         try {
@@ -288,17 +313,18 @@ export class LockedHandlerRun {
 }
 
 /**
- * The call of the handler that Nest makes for a request, from the end of the interceptors to its result.
+ * Stands for the one call of the handler that Nest makes for a request. `@Locked` wraps the method, and by this class its wrapper
+ * recognises Nest's call, which already has the lock. The call is expected from the end of the interceptors until its result.
  *
- * Every other call of the same method acquires for itself. A call by an interceptor comes from another flow, or after the
- * result. A call by a pipe comes from this flow, so the arguments must also name the key that is locked.
+ * Any other call of the same method acquires a lock of its own. A call by an interceptor comes from another flow, or after the
+ * result. A call by a pipe comes from this flow, so `is` also checks that the arguments name the locked key.
  */
 export class ExpectedNestCall {
   private isOpen = true;
 
   constructor(private readonly handlerRun: LockedHandlerRun) {}
 
-  /** @returns the call that Nest makes in this flow, if it is a call of this site with these arguments */
+  /** Returns the call that is expected in the present flow, if a call of this method with these arguments can be Nest's own. */
   static of(site: LockedSite, args: readonly unknown[]): ExpectedNestCall | undefined {
     // Not by `instanceof`: an application may load both builds of this package.
     const call = handlerRunOfFlow() as Partial<ExpectedNestCall> | undefined;
@@ -309,7 +335,10 @@ export class ExpectedNestCall {
     return this.isOpen && this.handlerRun.site === site && this.handlerRun.covers(args);
   }
 
-  /** Stays open after a failure, because a decorator around `@Locked` may call again. */
+  /**
+   * Calls the handler. After a failure a further call is still taken for Nest's, because a decorator above `@Locked` may retry
+   * the method.
+   */
   run(handler: (lock: HeldLock | undefined) => unknown): unknown {
     return this.handlerRun.start(handler, () => this.close());
   }
@@ -320,8 +349,8 @@ export class ExpectedNestCall {
 }
 
 /**
- * The step behind the last interceptor: only pipes and Nest's own call of the handler follow. Stops expecting that call before
- * outer interceptors see the result, so that an interceptor that calls the method again takes its own lock.
+ * Runs what follows the last interceptor: pipes, and Nest's own call of the handler. Stops expecting that call before outer
+ * interceptors see the result, so that an interceptor that calls the method again takes its own lock.
  */
 export function toHandler(handlerRun: LockedHandlerRun, next: CallHandler): Observable<unknown> {
   return new Observable((out) => {
@@ -333,8 +362,8 @@ export function toHandler(handlerRun: LockedHandlerRun, next: CallHandler): Obse
 }
 
 /**
- * The last interceptor of a locked handler that has other interceptors besides the lock. It finds the run by the context, because
- * one of them may have continued in the flow of another request.
+ * Put behind all other interceptors of a locked handler. It finds the run by the context and not by the async flow, because an
+ * interceptor may have continued in the flow of another request.
  */
 export const lastInterceptor: NestInterceptor = {
   intercept(context, next) {

@@ -6,8 +6,8 @@ import { enhancersOf, type HandlerKind, type HandlerParameter, PIPES } from '../
 import { hasAppConfig } from './handler-flow.js';
 
 /**
- * Reads each source of an HTTP handler, by Nest's number of the source. Sources that are missing here are filled by interceptors
- * inside the lock.
+ * How to read each source of an HTTP parameter from the request. The index is Nest's number of the source. Sources that are
+ * missing here get their values from interceptors inside the lock, so no key can contain them.
  */
 const HTTP_SOURCES: Readonly<Record<number, Reader>> = {
   0: ({ req }) => req,
@@ -22,7 +22,10 @@ const HTTP_SOURCES: Readonly<Record<number, Reader>> = {
   11: ({ req }) => req['ip'],
 };
 
-/** Other transports pass plain arguments. For each of Nest's numbers of a source: the position of the argument that has it. */
+/**
+ * On other transports a parameter's value is an argument of the handler. Maps Nest's number of the source to the position of that
+ * argument.
+ */
 const ARGUMENTS: Readonly<Record<Exclude<HandlerKind, 'http'>, Readonly<Record<number, number>>>> = {
   rpc: { 3: 0, 6: 1, 9: 2 },
   ws: { 0: 0, 3: 1 },
@@ -31,7 +34,7 @@ const ARGUMENTS: Readonly<Record<Exclude<HandlerKind, 'http'>, Readonly<Record<n
 
 const PIPE_TYPES: Readonly<Record<number, ArgumentMetadata['type']>> = { 3: 'body', 4: 'query', 5: 'param' };
 
-/** Reads parameters of a handler as Nest is going to: extracts the value, then runs its pipes. */
+/** Reads the parameters of a handler before Nest does, in the same way: extracts the value, then applies the pipes. */
 export class HandlerValues {
   private readonly bound = new WeakMap<HandlerParameter, readonly BoundPipe[]>();
   private readonly contextIds = new WeakMap<ExecutionContext, ContextId>();
@@ -42,7 +45,11 @@ export class HandlerValues {
     private readonly config: ApplicationConfig,
   ) {}
 
-  /** @throws the error of a pipe, so that an invalid value is refused before any lock is acquired */
+  /**
+   * Reads the value of one parameter.
+   *
+   * @throws the error of a pipe, so that an invalid value is refused before any lock is acquired
+   */
   read(parameter: HandlerParameter, context: ExecutionContext): MaybePromise<unknown> {
     const { type: source = -1, metatype, data, schema } = parameter;
     const metadata = { type: PIPE_TYPES[source] ?? 'custom', metatype, data, schema } as ArgumentMetadata;
@@ -56,22 +63,26 @@ export class HandlerValues {
     return this.pipesOf(parameter, context).reduce(pass, extract(parameter, context));
   }
 
-  /** The object whose method handles the request; `undefined` where it is a provider under another token than its class. */
+  /** The object whose method handles the request. `undefined` if Nest knows it by another token than its class. */
   async handlerOf(context: ExecutionContext): Promise<unknown> {
     return promiseOf(() => this.instanceOf(context.getClass<unknown>(), context)).catch(() => undefined);
   }
 
-  /** Looks global pipes up at each call, because an application may add some after its modules are built. */
+  /**
+   * The pipes for a parameter, outermost first. Global pipes are looked up at each call, because an application may add some
+   * late.
+   */
   private pipesOf(parameter: HandlerParameter, context: ExecutionContext): readonly BoundPipe[] {
     const isPiped = parameter.type === undefined || parameter.type in PIPE_TYPES;
-    // On other transports Nest applies pipes to every parameter.
+    // On HTTP Nest applies pipes only to these sources and to custom decorators. On other transports it applies them to every
+    // parameter.
     if (context.getType() === 'http' && !isPiped) return [];
     const bound = this.enhancersOf(parameter, context);
     if (!hasAppConfig(context)) return bound;
     return [...this.config.getGlobalPipes(), ...this.scoped(context), ...bound];
   }
 
-  /** Request-scoped global pipes: the instance of this request where it can be found, otherwise a new one. */
+  /** Request-scoped global pipes: the instance that Nest has made for this request, if it can be found, otherwise a new one. */
   private scoped(context: ExecutionContext): readonly BoundPipe[] {
     return this.config.getGlobalRequestPipes().map((wrapper) => {
       const contextId = this.contextIdOf(context);
@@ -82,8 +93,8 @@ export class HandlerValues {
   }
 
   /**
-   * The id under which request-scoped providers are resolved. Nest does not reveal its own id for a message, so this makes another
-   * one.
+   * The id under which Nest resolves request-scoped providers for this request. For a message Nest does not reveal its id, so
+   * this makes another one.
    */
   private contextIdOf(context: ExecutionContext): ContextId {
     const [first, second, third] = context.getArgs<[unknown, unknown, unknown]>();
@@ -92,7 +103,7 @@ export class HandlerValues {
     if (type !== 'rpc') return ContextIdFactory.getByRequest(first as Named);
     let contextId = this.contextIds.get(context);
     if (!contextId) {
-      // The object that Nest injects as `REQUEST` for a message.
+      // For a message, `REQUEST` is injected as an object of this shape.
       const request = { data: first, context: second, getData: () => first, getContext: () => second };
       contextId = ContextIdFactory.getByRequest(request);
       this.contextIds.set(context, contextId);
@@ -101,7 +112,10 @@ export class HandlerValues {
     return contextId;
   }
 
-  /** The pipes of the class, the method and the parameter. They are stored by parameter, which belongs to one class and method. */
+  /**
+   * The pipes bound to the class, the method and the parameter. Cached by parameter, because a parameter belongs to one class and
+   * one method.
+   */
   private enhancersOf(parameter: HandlerParameter, context: ExecutionContext): readonly BoundPipe[] {
     let bound = this.bound.get(parameter);
     if (!bound) {
@@ -112,7 +126,9 @@ export class HandlerValues {
     return bound;
   }
 
-  /** The instance for all requests. For a request-scoped class, or one of another module: the one that Nest builds for the request. */
+  /**
+   * The singleton of a class. If the class is request-scoped, or belongs to another module, resolves an instance for the request.
+   */
   private instanceOf<T>(token: Type<T>, context: ExecutionContext): MaybePromise<T> {
     if (!this.built.has(token)) this.built.set(token, findProvider(this.moduleRef, token, true));
     return (this.built.get(token) as T | undefined) ?? this.resolve(token, context);
@@ -121,7 +137,7 @@ export class HandlerValues {
   private async resolve<T>(token: Type<T>, context: ExecutionContext): Promise<T> {
     const contextId = this.contextIdOf(context);
     const resolveIn = (strict: boolean): Promise<T> => this.moduleRef.resolve(token, contextId, { strict });
-    // A global interceptor is in another module than the handler.
+    // First look in the module of the handler, then in all: a class of a global interceptor belongs to another module.
     return resolveIn(true).catch(() => resolveIn(false));
   }
 }
@@ -133,7 +149,7 @@ type Reader = (
   name?: string,
 ) => unknown;
 
-/** Whether the value exists before the interceptors inside the lock start. */
+/** Returns whether the parameter's value exists before the interceptors inside the lock start, so that a key can contain it. */
 export function isReadable({ type, factory }: HandlerParameter, kind: HandlerKind): boolean {
   const sources: object = kind === 'http' ? HTTP_SOURCES : ARGUMENTS[kind];
   return factory !== undefined || (type !== undefined && type in sources);
@@ -155,7 +171,10 @@ function extract({ type = -1, factory, data }: HandlerParameter, context: Execut
   return property(argumentsOf(context)[ARGUMENTS[kind][type] ?? -1], name);
 }
 
-/** The resolver of a reference (in a GraphQL federation) has no `args`, so Nest passes the later arguments one position earlier. */
+/**
+ * The arguments of a handler by the usual positions. In GraphQL federation a reference resolver has no `args`, and Nest passes it
+ * the later arguments one position earlier.
+ */
 function argumentsOf(context: ExecutionContext): readonly unknown[] {
   const args = context.getArgs<unknown[]>();
   return context.getType<string>() === 'graphql' && args.length === 3
@@ -163,7 +182,7 @@ function argumentsOf(context: ExecutionContext): readonly unknown[] {
     : args;
 }
 
-/** The value of `<source.…>` as it came with the request. No pipe runs on it. */
+/** Reads `<source.…>` from the request as it was sent, without applying pipes. */
 export function readSource(source: string, context: ExecutionContext): unknown {
   const type = context.getType<string>();
   const [first, second, third] = argumentsOf(context);
@@ -177,7 +196,7 @@ function property(from: unknown, name: string | undefined): unknown {
   return name === undefined ? from : (from as Named | undefined)?.[name];
 }
 
-/** Nest's rule for bodies: of a list, a buffer or a primitive only own properties are read. */
+/** Reads a property of a body by Nest's own rule: of an array, a buffer or a primitive only own properties count. */
 function ownOrDeclared(body: unknown, name: string): unknown {
   if (body === undefined || body === null) return body;
   const isPlain = typeof body === 'object' && !Array.isArray(body) && !ArrayBuffer.isView(body);

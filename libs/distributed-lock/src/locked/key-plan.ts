@@ -11,12 +11,12 @@ import type { LockedSite } from './locked.options.js';
 
 const NO_PARTS: RequestParts = new Map();
 
-/** The keys and options of one locked method of one concrete class. Made once, at boot or at the first call. */
+/** How to make the keys of one locked method of one concrete class, and its options. Created at boot, or at the first call. */
 export class KeyPlan {
   private static readonly plans = new WeakMap<AnyClass, Map<LockedSite, KeyPlan>>();
-  /** Options of `@Locked` over those of `@LockDefaults`. */
+  /** The options of `@Locked`, with those of `@LockDefaults` for what it leaves out. */
   readonly options: LockedOptions;
-  /** The options that the service gets at each call. */
+  /** The options that each call passes to the service. */
   readonly call: CallOptions;
   readonly shape: MethodShape;
   readonly where: string;
@@ -33,7 +33,7 @@ export class KeyPlan {
     this.shape = shapeOf(cls, site);
     this.where = this.shape.where;
     this.call = callOptions(this.options, this.where);
-    // Options of the method and of its class may contradict each other.
+    // Check the merged options: those of the method may contradict those of its class.
     checkLockedOptions(`@Locked on ${this.where}`, this.options);
     for (const template of typeof key === 'function' ? [] : key) {
       for (const p of template.placeholders) this.sources.set(p, sourceOf(p, template, this.shape));
@@ -50,8 +50,8 @@ export class KeyPlan {
   }
 
   /**
-   * A warning for a key that is the same for every request although the handler reads a parameter of its route. `undefined`
-   * for a key function, and for a key that several may hold.
+   * A warning if the key is the same for every request although the handler has a route parameter, so that all requests share one
+   * lock. `undefined` for a key function, and for a key that several calls may hold at the same time.
    */
   get warning(): string | undefined {
     const { key } = this.site;
@@ -67,14 +67,22 @@ export class KeyPlan {
     return `@Locked on ${where}: the key "${text}" is the same for every "${name}" of the route, so all of its requests wait for each other. Write "${key[0]?.text}:<${name}>" for a lock of its own for each. If one lock is meant, give a function: () => '${key[0]?.text}'.`;
   }
 
-  /** The keys of a plain call. @throws LockKeyError */
+  /**
+   * The keys for a plain call of the method, in contrast to a request that Nest handles.
+   *
+   * @throws LockKeyError if an argument cannot be part of a key, or a placeholder names a part of a request
+   */
   keysOfCall(args: readonly unknown[]): Keys {
     const { key } = this.site;
     if (typeof key === 'function') return this.callKey(args);
     return key.flatMap((template) => template.render({ valueOf: (p) => this.valueInArguments(p, args) }));
   }
 
-  /** The keys of a call that Nest is about to make. @throws LockKeyError, or the error of a pipe */
+  /**
+   * The keys for a request, made before Nest calls the handler.
+   *
+   * @throws LockKeyError if a value cannot be part of a key, or the error of a pipe
+   */
   keysOfRequest(context: ExecutionContext, values: HandlerValues): MaybePromise<Keys> {
     const { key } = this.site;
     if (typeof key === 'function') {
@@ -96,7 +104,7 @@ export class KeyPlan {
     );
   }
 
-  /** The first `count` arguments that Nest is about to give to the handler. */
+  /** Reads the first `count` arguments that Nest will pass to the handler. */
   argumentsOf(
     count: number,
     context: ExecutionContext,
@@ -108,18 +116,18 @@ export class KeyPlan {
     return readAll(parameters, (it) => it && values.read(it, context));
   }
 
-  /** The parts of the request that the key of this call was made of. */
+  /** The values from which the keys of this request were made. */
   partsOf(context: ExecutionContext): RequestParts {
     return this.parts.get(context) ?? NO_PARTS;
   }
 
   /**
-   * Whether these arguments of the handler name the keys that are locked for its request. Calls a key function again, unless it
-   * certainly had the same arguments.
+   * Returns whether these arguments of the handler make the keys that its request has locked. Calls a key function again, unless
+   * it has certainly had the same arguments.
    *
-   * @throws LockConfigurationError for a message whose arguments name another key: the handler would run under another lock than
-   * its own. That happens through global pipes which Nest does not reveal: those of a microservice, and those that an application
-   * adds after it has connected one.
+   * @throws LockConfigurationError for a message whose arguments make another key, because the handler would run under the wrong
+   * lock. That happens with global pipes that Nest does not reveal: those of a microservice, and those that an application adds
+   * after it has connected one.
    */
   covers(args: readonly unknown[], { keys }: Lock, parts: RequestParts): boolean {
     const isMessage = this.shape.kind === 'rpc';
@@ -137,8 +145,8 @@ export class KeyPlan {
   }
 
   /**
-   * Whether `when` says that a call with these arguments needs no lock. True if `when` answers by a promise, which cannot be
-   * awaited here.
+   * Returns whether `when` says that a call with these arguments needs no lock. Returns true if `when` returns a promise: it
+   * cannot be awaited here.
    */
   isFree(args: readonly unknown[]): boolean {
     const { when } = this.options;
@@ -147,8 +155,8 @@ export class KeyPlan {
   }
 
   /**
-   * Whether the error is about a value that no client sends, such as `<user.tenant>`. A key function may read every argument that
-   * it gets, so its error counts only if no client sends any of them.
+   * Returns whether the error is about a value that no client sends, such as `<user.tenant>`, so that the server is at fault. A
+   * key function may use each argument that it gets, so this is only true if clients send none of them.
    */
   isServerMistake({ key: rendered, part }: LockError & { readonly part?: string }): boolean {
     const { key } = this.site;
@@ -162,8 +170,8 @@ export class KeyPlan {
   private keysByArguments(args: readonly unknown[], parts: RequestParts): readonly string[] {
     const { key } = this.site;
     if (typeof key !== 'function') {
-      // A placeholder that is neither in `parts` nor in the arguments names a part of the request that no pipe changes, so its
-      // template need not be compared.
+      // Skip a template with a placeholder that is neither in `parts` nor in the arguments: it names a part of the request that
+      // pipes cannot change.
       const isKnown = (p: Placeholder) => parts.has(p) || this.sources.get(p)?.inArguments;
       return key
         .filter(({ placeholders }) => placeholders.every(isKnown))
@@ -172,7 +180,7 @@ export class KeyPlan {
         );
     }
     const ownArgs = args.slice(0, key.length);
-    // An object may have changed since the key function had it.
+    // Compare primitives only. The same object may have changed since the key function read it.
     const isSame = ownArgs.every((it, i) => Object(it) !== it && parts.has(i) && parts.get(i) === it);
     return isSame ? [] : [this.callKey(ownArgs)].flat();
   }
@@ -184,7 +192,7 @@ export class KeyPlan {
     throw new LockKeyError(message, undefined);
   }
 
-  /** Calls the key function, which may be plain JavaScript, and checks its result. */
+  /** Calls the key function, and checks that it returns a string or a list, because it may be plain JavaScript. */
   private callKey(args: readonly unknown[]): Keys {
     const keys: unknown = Reflect.apply(this.site.key as () => Keys, undefined, args);
     if (typeof keys === 'string' || Array.isArray(keys)) return keys as Keys;
@@ -195,5 +203,8 @@ export class KeyPlan {
   }
 }
 
-/** The values of those placeholders that no argument of the handler has. For a key function: its arguments by position. */
+/**
+ * The values of those placeholders that the handler's arguments do not contain. For a key function: the arguments that it got, by
+ * position.
+ */
 export type RequestParts = ReadonlyMap<Placeholder | number, unknown>;

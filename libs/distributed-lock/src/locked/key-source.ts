@@ -1,4 +1,4 @@
-// Runs at boot only: what a locked method declares, and where the values of its key come from.
+// Runs at boot only: finds out what a locked method declares, and from where each placeholder of its key gets its value.
 import type { ExecutionContext } from '@nestjs/common';
 import { andThen, type MaybePromise } from '../common/promises.js';
 import {
@@ -17,7 +17,7 @@ import { type HandlerValues, isReadable, readSource } from './handler-values.js'
 import { EACH, valueAtPath, type KeyTemplate, type Placeholder } from './key-template.js';
 import type { LockedOptions, LockedSite } from './locked.options.js';
 
-/** What one locked method of one concrete class declares. */
+/** What one locked method of one concrete class declares in its decorators and its source. */
 export interface MethodShape {
   /** `GoodsController.purchase`, for messages. */
   readonly where: string;
@@ -25,23 +25,32 @@ export interface MethodShape {
   readonly kind: HandlerKind | undefined;
   /** The parameters that Nest fills in; empty for a method that is no handler. */
   readonly decorated: readonly HandlerParameter[];
-  /** The parameters in its source text. */
+  /** The names of the parameters in its source text. */
   readonly signature: Signature;
-  /** True for a handler that sends its answer itself, perhaps after it has returned. */
+  /** True for a handler that sends its response itself, perhaps after it has returned. */
   readonly answersItself: boolean;
 }
 
-/** Reads the value of one placeholder. */
+/** Where the value of one placeholder comes from. */
 export interface ValueSource {
-  /** Reads it from the arguments of the method; `undefined` for a part of the request that no argument has. */
+  /**
+   * Reads the value from the method's arguments. `undefined` if the placeholder names a part of the request that no argument
+   * contains.
+   */
   readonly inArguments?: (args: readonly unknown[]) => unknown;
-  /** Reads it from a request, before Nest calls the handler. */
+  /** Reads the value from a request, before Nest calls the handler. */
   readonly inRequest: (context: ExecutionContext, values: HandlerValues) => MaybePromise<unknown>;
-  /** The name that clients have for the value: `header x-tenant`, `body.sku`. `undefined` for a value that no client sends. */
+  /**
+   * How clients know the value, for error messages: `header x-tenant`, `body.sku`. `undefined` for a value that clients do not
+   * send.
+   */
   readonly part: string | undefined;
 }
 
-/** For each kind of handler: the sources that a placeholder can name, with Nest's number of the decorator that reads the same source. */
+/**
+ * The source names that placeholders may use in each kind of handler, as in `<body.sku>`. The number is Nest's, of the decorator
+ * that reads the same source.
+ */
 const SOURCES: Readonly<Record<HandlerKind, Readonly<Record<string, number | undefined>>>> = {
   http: { params: ROUTE_PARAMETER, query: 4, body: 3, headers: 6, user: undefined },
   rpc: { data: 3 },
@@ -64,7 +73,11 @@ export function shapeOf(cls: AnyClass, { method, isStatic, signature }: LockedSi
   };
 }
 
-/** @throws LockConfigurationError for a name that the method does not have, with the names that it has */
+/**
+ * Finds where a placeholder gets its value.
+ *
+ * @throws LockConfigurationError for a name that the method does not have. The message lists the names that it has.
+ */
 export function sourceOf(p: Placeholder, template: KeyTemplate, shape: MethodShape): ValueSource {
   const source = shape.kind ? inHandler(p, shape, shape.kind) : inMethod(p, shape);
   if (typeof source === 'object') return source;
@@ -88,12 +101,17 @@ function inMethod(
   };
 }
 
-/** Finds the source of a placeholder in a handler. @returns a text that says why there is no single one, if several parameters fit */
+/**
+ * Finds the source of a placeholder in a handler.
+ *
+ * @returns the source, `undefined` if nothing matches, or the reason as text if several parameters match
+ */
 function inHandler(p: Placeholder, shape: MethodShape, kind: HandlerKind): ValueSource | string | undefined {
   const { decorated } = shape;
   const [name = '', field, ...deeper] = p.path;
   if (field !== undefined && Object.hasOwn(SOURCES[kind], name)) {
-    // If the handler declares this field as a parameter, its value goes through the pipes of that parameter.
+    // If the handler declares this field as a parameter, read it through the pipes of that parameter, so that key and handler get
+    // the same value.
     const type = SOURCES[kind][name];
     const declared = decorated.find((it) => type !== undefined && it.type === type && it.data === field);
     if (declared) return ofParameter(declared, kind, deeper);
@@ -125,7 +143,7 @@ function ofParameter(declared: HandlerParameter, kind: HandlerKind, rest: readon
   };
 }
 
-/** The source that a decorated parameter reads; `undefined` for a decorator of the application. */
+/** The name of the source that a decorated parameter reads; `undefined` for a custom decorator of the application. */
 function decoratorSource({ type }: HandlerParameter, kind: HandlerKind): string | undefined {
   return Object.entries(SOURCES[kind]).find(([, number]) => number !== undefined && number === type)?.[0];
 }
@@ -154,7 +172,11 @@ function shapeError({ where }: MethodShape, text: string): LockConfigurationErro
   return new LockConfigurationError(`@Locked on ${where}: ${text}`);
 }
 
-/** @throws LockConfigurationError for what a plain method can have and a handler cannot */
+/**
+ * Checks what only handlers cannot do.
+ *
+ * @throws LockConfigurationError for options that work on a plain method but not on a handler
+ */
 export function checkHandler(shape: MethodShape, site: LockedSite, { onBusy, when }: LockedOptions): void {
   if (site.inner) {
     throw shapeError(
@@ -180,7 +202,9 @@ function bothKeys(site: LockedSite): string {
   return keys.includes(undefined) ? 'a key function that returns a list' : `@Locked([${keys.join(', ')}])`;
 }
 
-/** Checks that `fn` declares all arguments that it uses, because the library reads no other ones for it. */
+/**
+ * Checks that the source of `fn` shows which arguments it takes, and that each of them can be read before Nest calls the handler.
+ */
 function checkArguments(shape: MethodShape, role: 'key' | 'onBusy' | 'when', fn: AnyFunction): void {
   const { decorated, kind } = shape;
   const { parameters, gap } = signatureOf(fn);
@@ -196,7 +220,7 @@ function checkArguments(shape: MethodShape, role: 'key' | 'onBusy' | 'when', fn:
       `it cannot be read which arguments the ${role} function takes, as it is bound, wrapped, or has a "/" between its parentheses. Write a plain function around it that names each of them.`,
     );
   }
-  // `onBusy` gets the error first.
+  // The first argument of `onBusy` is the error, which is not read from the request.
   const count = role === 'onBusy' ? fn.length - 1 : fn.length;
   const missing = decorated.find((it) => it.index < count && kind && !isReadable(it, kind));
   if (!missing) return;

@@ -3,9 +3,12 @@ import { describeGiven } from '../port/option-checks.js';
 
 const INTEGER = /^([+-]?)(\d+)$/;
 
-/** The filters of placeholders, for values that no pipe has changed: `<query.id|int>`. Several are applied from left to right. */
+/**
+ * The filters that a placeholder may apply to a value, for values that no pipe has changed: `<query.id|int>`. Applied from left
+ * to right.
+ */
 export const KEY_FILTERS: Readonly<Record<string, KeyFilter>> = {
-  /** `'042'`, `'+42'` and `42` become `42`. Works on text, because a long BigInt takes long to make. */
+  /** Makes `'042'`, `'+42'` and `42` all `42`. Works on the text, because parsing a long number as a BigInt is slow. */
   int: (value) => {
     if (typeof value === 'bigint' || Number.isSafeInteger(value)) return value;
     const [, sign, digits] = (typeof value === 'string' && INTEGER.exec(value)) || [];
@@ -16,13 +19,16 @@ export const KEY_FILTERS: Readonly<Record<string, KeyFilter>> = {
   trim: (value) => (typeof value === 'string' ? value.trim() : value),
 };
 
-/** Normalises a value, so that all of its spellings make the same key; `undefined` for a value that it cannot normalise. */
+/** Maps all spellings of a value to one, so that they make the same key; `undefined` for a value that it cannot normalise. */
 type KeyFilter = (value: unknown) => unknown;
 
-/** The step of a path that means each element of a list. */
+/** In the path of a placeholder: every element of this list. */
 export const EACH = '[]';
 
-/** A character that no escaped value contains. Without one in between, `1-2`, `3` and `1`, `2-3` would make the same key. */
+/**
+ * A character that an escaped value never contains. Two placeholders need one between them. Otherwise the values `1-2`, `3` and
+ * `1`, `2-3` would make the same key.
+ */
 const SEPARATOR = /[^\w%.~-]/;
 
 const PATH = /^[\w$-]+(\[\])?(\.[\w$-]+(\[\])?)*$/;
@@ -73,9 +79,9 @@ export class KeyTemplate {
   }
 
   /**
-   * The keys for these values: one, or one for each element of the list.
+   * Renders the keys for these values: one key, or one for each element if the template contains a list.
    *
-   * @throws LockKeyError that names the placeholder, and the kind of its value but not the value
+   * @throws LockKeyError that names the placeholder and the type of its value, but not the value
    */
   render(values: PlaceholderValues): readonly string[] {
     const list = this.placeholders.find((p) => p.isList);
@@ -112,7 +118,7 @@ export class KeyTemplate {
 
 /** One `<…>` of a template. */
 export interface Placeholder {
-  /** The placeholder with its brackets. */
+  /** The placeholder as written, with its brackets. */
   readonly text: string;
   /** The index of its `<` in the template. */
   readonly position: number;
@@ -121,18 +127,18 @@ export interface Placeholder {
   readonly isList: boolean;
   /** Names of `KEY_FILTERS`. */
   readonly filters: readonly string[];
-  /** The text up to the next placeholder, or to the end. */
+  /** The constant text between this placeholder and the next one, or the end. */
   readonly textAfter: string;
 }
 
 interface PlaceholderValues {
-  /** The value of a placeholder; an array for the placeholder with the list. */
+  /** Returns the value of a placeholder; an array for a placeholder whose path goes through a list. */
   readonly valueOf: (p: Placeholder) => unknown;
-  /** The name that clients have for the value of a placeholder, for `LockKeyError.part`. */
+  /** Returns how clients know the value of a placeholder, as in `body.sku`, for `LockKeyError.part`. */
   readonly partOf?: (p: Placeholder) => string | undefined;
 }
 
-/** The value at `path` in `root`. An array, if the path goes through a list. */
+/** Reads the value at `path` in `root`. Returns an array if the path goes through a list. */
 export function valueAtPath(root: unknown, path: readonly string[]): unknown {
   const [step, ...rest] = path;
   if (step === undefined) return root;
@@ -141,7 +147,7 @@ export function valueAtPath(root: unknown, path: readonly string[]): unknown {
   return valueAtPath((root as Readonly<Record<string, unknown>>)[step], rest);
 }
 
-/** @param part the template from behind a `<` to the next one */
+/** @param part the template from behind one `<` up to the next */
 function placeholderOf(template: string, part: string, position: number): Placeholder {
   const close = part.indexOf('>');
   if (close < 0) throw templateError(template, `has an unclosed "<" at position ${position}`);
@@ -165,7 +171,10 @@ function templateError(template: string, what: string): LockConfigurationError {
 }
 
 const NAME = String.raw`[A-Za-z_$][\w$]*(?:\[\d*\])?(?:\.[\w$]+(?:\[\d*\])?)*`;
-/** Matches where no letter, digit or mark stands before. After one, `:id`, `#id` and `$id` are parts of a word. */
+/**
+ * Matches only at the start of a word: behind a letter, a digit or one of these signs, `:id`, `#id` and `$id` are just a part of
+ * the text.
+ */
 const ALONE = String.raw`(?<![\p{L}\p{M}\p{N}\p{Extended_Pictographic}_>)}\]%~.!-])`;
 
 /**
@@ -181,20 +190,20 @@ const FOREIGN = [
 ];
 const ANY = new RegExp(FOREIGN.join('|'), 'gu');
 
-/** A part of a template that reads as a placeholder and is plain text. */
+/** A part of a template that looks like a placeholder of another tool, but is plain text here. */
 interface ForeignPlaceholder {
   readonly text: string;
   readonly position: number;
-  /** The whole template, written with `<…>`. */
+  /** The whole template, rewritten with `<…>`, for the message. */
   readonly instead: string;
 }
 
 /**
- * The first part of a template that reads as a placeholder of another tool. As plain text it would be the same for all
- * values, which would share one lock.
+ * Finds the first part of a template that looks like a placeholder of another tool. It would be constant text, so all values
+ * would share one lock.
  */
 export function foreignPlaceholder(template: string): ForeignPlaceholder | undefined {
-  // The same length, so that positions stay.
+  // Blank out the real placeholders with as many characters, so that positions stay the same.
   const plain = template.replace(/<[^<>]*>/g, (placeholder) => '>'.repeat(placeholder.length));
   const matches = [...plain.matchAll(ANY)];
   const [first] = matches;
@@ -210,10 +219,10 @@ export function foreignPlaceholder(template: string): ForeignPlaceholder | undef
 }
 
 const LONE_SURROGATE = /\p{Surrogate}/u;
-/** The common case: an id, of which nothing has to be escaped. */
+/** The common case: a value in which nothing has to be escaped. */
 const UNRESERVED = /^[\w.~-]+$/;
 
-/** A value in a key. Strings must not be empty, numbers must be finite. */
+/** A value that can be part of a key. Strings must not be empty, numbers must be finite. */
 export type KeyValue = string | number | bigint | boolean;
 
 /**

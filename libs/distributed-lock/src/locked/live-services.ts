@@ -4,8 +4,8 @@ import type { LockService } from '../lock/lock.service.js';
 import { importOf } from '../distributed-lock.tokens.js';
 
 /**
- * The registrations of all applications of the process, also of another build of this package. By `WeakRef`, because
- * Nest calls no hook of an application whose boot has failed.
+ * All registrations of all applications in this process, shared with another copy of this package. Held by `WeakRef`, because
+ * Nest calls no hook of an application whose boot has failed, so nothing would remove it.
  */
 const SHARED = Symbol.for('nestjs-distributed-lock/registrations');
 const shared = globalThis as { [SHARED]?: Set<WeakRef<Registration>> };
@@ -23,7 +23,7 @@ export class Registration {
     registrationRefs.add(new WeakRef(this));
   }
 
-  /** True for every provider of its application, values and results of factories included. */
+  /** True if the object is a provider of this application, be it an instance, a value or the result of a factory. */
   owns(object: unknown): boolean {
     if (typeof object !== 'object' || object === null) return false;
     const instances: unknown[] = this.discovery.getProviders().map(({ instance }) => instance as unknown);
@@ -32,10 +32,10 @@ export class Registration {
 }
 
 /**
- * The service for an object into which Nest has injected none: that of the application that it is a provider of, or
- * else that of the only running application.
+ * Finds the service for an object into which Nest has injected none: that of the application to which the object belongs, or else
+ * that of the only running application.
  *
- * @throws LockConfigurationError unless there is exactly one: a locked method never runs unlocked
+ * @throws LockConfigurationError if there is no such application or more than one, because a locked method never runs unlocked
  */
 export function serviceOf(object: unknown, name: string, where: string): LockService {
   const registrations = all().filter(({ service }) => service.name === name);
@@ -95,7 +95,7 @@ function has(object: unknown, mark: symbol): boolean {
   try {
     return Object.hasOwn(object, mark);
   } catch {
-    // Some Proxies throw outside of a request.
+    // Some Proxies throw here, such as those that only work during a request.
     return false;
   }
 }

@@ -34,7 +34,7 @@ const STATUS: OptionRule = [
 const RULES: OptionRules<LockHttpOptions> = { busy: STATUS, storeDown: STATUS, lost: STATUS, badKey: STATUS };
 const DEFAULTS: LockHttpStatus = { busy: 423, storeDown: 503, lost: 503, badKey: 400 };
 
-/** Numbers of https://grpc.io/docs/guides/status-codes/. */
+/** Status codes of gRPC: https://grpc.io/docs/guides/status-codes/. */
 export const GRPC = {
   cancelled: 1,
   unknown: 2,
@@ -48,13 +48,16 @@ interface ClientAnswer {
   readonly http: keyof LockHttpStatus;
   readonly grpc: number;
   /**
-   * Names no key, no holder and no number, which could tell of tenants and machines. The message of `LOCK_KEY` also names the part of
-   * the request that is wrong, as its client knows it, without the value.
+   * What the client may read. It names no key, holder or number, which could reveal tenants and machines. The message of
+   * `LOCK_KEY` also names the part of the request that is wrong, as its client knows it, without the value.
    */
   readonly message: string;
 }
 
-/** What clients are answered. A code that is missing here is a mistake of the program. */
+/**
+ * The answer to clients for each lock error. An error code that is missing here is a mistake in the program, and clients get
+ * Nest's own 500.
+ */
 const ANSWERS: Partial<Record<LockErrorCode, ClientAnswer>> = {
   LOCK_WAIT_TIMEOUT: {
     http: 'busy',
@@ -73,7 +76,7 @@ const ANSWERS: Partial<Record<LockErrorCode, ClientAnswer>> = {
   },
   LOCK_LOST: {
     http: 'lost',
-    // Clients repeat a call with `aborted` or `unavailable` by themselves. The work of this call may have been done.
+    // Clients retry `aborted` and `unavailable` automatically, but the work of this call may have been done already.
     grpc: GRPC.unknown,
     message: 'The lock was lost while the request was handled. Its outcome is not certain.',
   },
@@ -84,7 +87,11 @@ const ANSWERS: Partial<Record<LockErrorCode, ClientAnswer>> = {
   },
 };
 
-/** @throws LockConfigurationError for a status below 400 or above 599 */
+/**
+ * Fills in and checks the statuses.
+ *
+ * @throws LockConfigurationError for a status below 400 or above 599
+ */
 export function resolveLockHttp(
   options: LockHttpOptions = {},
   base: LockHttpStatus = DEFAULTS,
@@ -93,7 +100,10 @@ export function resolveLockHttp(
   return overlay(base, options);
 }
 
-/** The answer to a client for a lock error, with its code; `undefined` for a mistake of the program, and for other errors. */
+/**
+ * Returns the answer and its code for a lock error that the client may know of; `undefined` for a mistake in the program and for
+ * any other error.
+ */
 export function clientAnswer(error: unknown): (ClientAnswer & { readonly code: LockErrorCode }) | undefined {
   if (!isLockError(error)) return undefined;
   const { code, part } = error as typeof error & { readonly part?: string };
@@ -105,10 +115,10 @@ export function clientAnswer(error: unknown): (ClientAnswer & { readonly code: L
 }
 
 /**
- * The `HttpException` for the client of a lock error, with the error as its `cause`.
+ * Makes the `HttpException` that answers a client for a lock error, with that error as its `cause`.
  *
- * Other errors are returned as they are. So are lock errors that are mistakes of the program, such as
- * `LockConfigurationError`: Nest logs them and answers 500.
+ * Returns all other errors as they are, and also lock errors that are mistakes in the program, such as `LockConfigurationError`:
+ * Nest logs those and answers 500.
  */
 export function toHttpException(error: unknown, options?: LockHttpOptions): unknown {
   const answer = clientAnswer(error);
@@ -120,8 +130,9 @@ export function toHttpException(error: unknown, options?: LockHttpOptions): unkn
 }
 
 /**
- * Seconds for `Retry-After`; `undefined` where a client must not repeat by itself, because the work may have been done, and where
- * the store will refuse again. The holder's remaining lease counts only for fixed leases, because a watchdog renews the others.
+ * The seconds for the header `Retry-After`. `undefined` where a client must not retry automatically, because the work may have
+ * been done, and where the store would refuse again. The holder's remaining lease counts only if it is fixed; a watchdog renews
+ * the others.
  */
 export function retryAfterSeconds(error: unknown, leaseMs?: number): number | undefined {
   if (!isLockError(error)) return undefined;
@@ -139,7 +150,7 @@ export function retryAfterSeconds(error: unknown, leaseMs?: number): number | un
   }
 }
 
-/** The reason for which a call leaves the queue when its client has gone. No client sees it. */
+/** The reason with which a call leaves the queue when its client has disconnected. Nobody receives this error. */
 export class ClientLeftError extends HttpException {
   constructor() {
     super('Client Closed Request', 499);

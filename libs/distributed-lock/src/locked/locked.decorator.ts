@@ -28,12 +28,12 @@ type LockableMethod = (
 type LockedKey = string | readonly string[] | KeyFunction;
 
 /**
- * Written as a method, because the compiler then accepts a function of any arguments. `LockedDecorator` compares these with the
- * method's.
+ * Declared as a method, because the compiler compares parameters of methods less strictly, so any function fits.
+ * `LockedDecorator` then compares its arguments with the method's.
  */
 type KeyFunction = { call(...args: unknown[]): Keys }['call'];
 
-/** The options of `LockedOptions` that the compiler compares with the decorated method. */
+/** Those of the `LockedOptions` that the compiler checks against the decorated method. */
 interface CheckedOptions<B extends OnBusy, W extends LockPredicate> {
   readonly onBusy?: B;
   readonly when?: W;
@@ -94,7 +94,7 @@ type WrongPart<S extends string, M extends LockableMethod> = S extends `${string
     : `"${S}" has an unclosed "<"`
   : never;
 
-/** The compiler knows positions only. Names are checked at boot. */
+/** Checks positions, as in `<0.sku>`. The compiler does not know the names of parameters, so those are checked at boot. */
 type WrongPath<Path extends string, M extends LockableMethod> =
   HeadOf<Path> extends `${number}` ? Check<Path, AtPath<Parameters<M>, Path>> : never;
 
@@ -230,7 +230,8 @@ export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecor
     putSite(wrapped, site);
     descriptor.value = wrapped;
     if (isStatic) return;
-    // First in the list is outermost. @UseInterceptors appends, above or below @Locked, and so stays inside.
+    // Put the lock first, which is outermost. @UseInterceptors appends to this list, whether above or below @Locked, so its
+    // interceptors run inside.
     putFirst(INTERCEPTORS, LockedInterceptor, wrapped);
     injectLockService(target, options.name);
   };

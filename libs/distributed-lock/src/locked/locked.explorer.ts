@@ -30,8 +30,8 @@ import { LockErrorGatewayFilter } from './transport-error.js';
 const MESSAGES: readonly unknown[] = ['rpc', 'ws'];
 
 /**
- * Goes through the classes of the application once. It puts the lock around class interceptors, lets gateways answer with lock
- * errors, installs the guard that marks messages to which global pipes apply, and checks every `@Locked`.
+ * Prepares the locked methods of an application once at boot. Binds the lock outside of class interceptors, makes gateways answer
+ * with lock errors, installs `MessageGuard`, and checks every `@Locked`.
  */
 @Injectable()
 export class LockedExplorer implements OnModuleInit {
@@ -43,7 +43,7 @@ export class LockedExplorer implements OnModuleInit {
     @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
   ) {
     let hasMessages = false;
-    // In the constructor, because Nest has registered the routes before onModuleInit.
+    // Bind interceptors in the constructor. In `onModuleInit` it would be too late: Nest has registered the routes by then.
     for (const cls of this.classes()) {
       const locked = methodsOf(cls).filter(([, fn]) => siteOf(fn));
       hasMessages ||= locked.some(([name, fn]) =>
@@ -53,10 +53,11 @@ export class LockedExplorer implements OnModuleInit {
       if (locked.length > 0 && hasOwn) putFirst(INTERCEPTORS, LockedInterceptor, cls);
       for (const fn of locked.map(([, it]) => it as AnyFunction)) {
         if (hasOwn || enhancersOf(INTERCEPTORS, fn).length > 1) putLast(INTERCEPTORS, lastInterceptor, fn);
-        // A guard can still answer with a status. Before interceptors run, Nest has sent the headers of the events.
+        // For server-sent events bind the lock as a guard, too. Nest sends the headers before it runs interceptors, so only a
+        // guard can still set a status.
         if (isSse(fn)) putLast(GUARDS, LockedInterceptor, fn);
       }
-      // Nest asks the first filter last, so that filters of the application come before it.
+      // Nest tries filters from the last to the first. As the first, this one is tried after those of the application.
       if (Reflect.hasMetadata(GATEWAY, cls)) putFirst(FILTERS, LockErrorGatewayFilter.instance, cls);
     }
     if (hasMessages) config.useGlobalGuards(new MessageGuard());
@@ -64,7 +65,7 @@ export class LockedExplorer implements OnModuleInit {
 
   /** @throws LockConfigurationError that names the first method whose `@Locked` cannot work */
   onModuleInit(): void {
-    // An application context without HTTP has no adapter. Nest creates the server after it has made this class, and listens later.
+    // An application context without HTTP has no adapter. The HTTP server exists by now, and does not listen yet.
     beginFlows(this.adapterHost.httpAdapter?.getHttpServer());
     this.plans = [...this.classes()].flatMap((cls) => [
       ...methodsOf(cls).flatMap((method) => planOf(cls, cls.prototype as object, method)),
@@ -80,7 +81,7 @@ export class LockedExplorer implements OnModuleInit {
     }
   }
 
-  /** The warnings for the log of a registration. */
+  /** The warnings that this registration logs about its locked methods. */
   warningsOf(registration: string): readonly string[] {
     return this.plans.flatMap(({ options: { name = 'default' }, warning }) =>
       name === registration && warning ? warning : [],

@@ -33,9 +33,9 @@ import { answerCall, prepareTransport, toTransportError } from './transport-erro
 @Injectable()
 export class LockedInterceptor implements NestInterceptor, CanActivate {
   private readonly values: HandlerValues;
-  /** The services by registration. They are kept, because Nest walks over all modules to find one. */
+  /** The service of each registration. Cached, because Nest walks over all modules to find a provider. */
   private readonly services = new Map<string | undefined, LockService>();
-  /** Plans whose key once lacked a value that the server itself has to supply. The log warns once for each of them. */
+  /** Methods for which the log has warned already that a key lacked a value that the server must supply. One warning each. */
   private readonly warned = new Set<KeyPlan>();
   private readonly logger = new Logger('DistributedLock');
 
@@ -47,33 +47,39 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     this.values = new HandlerValues(moduleRef, config);
   }
 
-  /** Not `async`: Nest could not unsubscribe, and so leave the queue, before the promise has settled. */
+  /**
+   * Not `async`: Nest could then unsubscribe only after the promise has settled, so a call could not leave the queue while it
+   * waits.
+   */
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const site = siteOf(context.getHandler());
     if (!site) return next.handle();
-    // 1. If an outer binding of this interceptor has acquired, go on to the next interceptor, or to the handler if this is the last one.
+    // 1. If an outer binding of this interceptor has acquired already, only pass the call on: to the next interceptor, or to the
+    //    handler.
     const passing = LockedHandlerRun.passing(context, site);
     if (passing) return this.isLast(context) ? toHandler(passing, next) : next.handle();
     const call = { site, plan: KeyPlan.of(context.getClass(), site), context };
     const results = whenAcquired<unknown>(
-      // 2. On subscription make the keys of the request and wait for the lock, unless the guard has done so.
+      // 2. When Nest subscribes, make the keys and wait for the lock, unless the guard has acquired it.
       (cancellation) => takeAcquired(context) ?? this.acquire(call, cancellation),
-      // 3. Run the inner interceptors and the handler under the lock. It goes back when all of them have ended.
+      // 3. Run the inner interceptors and the handler under the lock. Release it when all of them have ended.
       (lock, out) => this.run({ ...call, next }, lock, out),
-      // 4. A lock error becomes what the client of this transport understands.
+      // 4. Translate a lock error into one that the client of this transport understands.
       (error) => this.errorFor(error, call),
     );
     const grpcCall = call.plan.shape.answersItself ? grpcCallOf(context.getArgs()) : undefined;
     const answered = grpcCall
       ? results.pipe(catchError((error: unknown) => of(answerCall(grpcCall, error))))
       : results;
-    // 5. All of this happens without the locks of another caller in whose async context Nest calls the handler.
+    // 5. If Nest calls the handler in the async context of another caller, do all of this without that caller's locks.
     return isInOwnFlow(context)
       ? answered
       : new Observable((out) => this.inOwnFlow(call, () => answered.subscribe(out)));
   }
 
-  /** Acquires before Nest sends the headers of server-sent events, so that an error can have its own status. */
+  /**
+   * As a guard, acquires the lock before Nest sends the headers of server-sent events, so that an error can still set the status.
+   */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const site = siteOf(context.getHandler());
     if (!site) return true;
@@ -104,7 +110,10 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     return runInOwnFlow(context, work);
   }
 
-  /** Whether only the handler follows. After a global binding of this interceptor the binding of the method follows. */
+  /**
+   * Returns whether the handler comes next. False for a global binding of this interceptor, which is followed by the binding of
+   * the method.
+   */
   private isLast(context: ExecutionContext): boolean {
     if (enhancersOf(INTERCEPTORS, context.getHandler()).at(-1) === lastInterceptor) return false;
     if (LockedHandlerRun.of(context) || !hasAppConfig(context)) return true;
@@ -112,7 +121,8 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   }
 
   private acquire({ plan, context }: HandlerRequest, cancellation: WaitCancellation): MaybePromise<Acquired> {
-    // The call leaves the queue when its client has gone. Where there is no answer to watch, as in gateways, Nest unsubscribes by itself.
+    // If the client disconnects while the call waits, leave the queue. Gateways have no response to watch; there Nest
+    // unsubscribes by itself.
     const answer = answerTo(context);
     if (answer) {
       cancellation.whenOver(
@@ -140,7 +150,8 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   ): TeardownLogic {
     const { plan, context, next } = call;
     const isLast = this.isLast(context);
-    // Nest keeps the async context of handle() for the handler, and that of subscribe() for the handler's Observable.
+    // Nest runs the handler in the async context of `handle()`, and the handler's Observable in that of `subscribe()`. So run
+    // both under the lock.
     const inside = (handlerRun: LockedHandlerRun): Observable<unknown> =>
       isLast ? toHandler(handlerRun, next) : next.handle();
     if (!lock) {
@@ -157,7 +168,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
       lossFor: (error) => this.errorFor(error, call),
       streams: { where: plan.where, readBy: type === 'rpc' || type === 'ws' ? 'nobody' : 'nest' },
       answer: answerTo(context),
-      // Also if Nest does not know that the handler answers by itself, as after `hijack()` or `response.write()`.
+      // A handler also sends the response itself if Nest does not know it: after `hijack()` or `response.write()`.
       sendsItself: (answer) =>
         plan.shape.answersItself || (answer.isBegun() && type === 'http' && !isSse(context.getHandler())),
     });
@@ -166,7 +177,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     return () => underLock.leave();
   }
 
-  /** The error for the client. Called for errors of the lock itself, not for errors of the handler. */
+  /** Makes the error for the client from an error of the lock. Errors of the handler do not come here. */
   private errorFor(error: unknown, { plan, context }: HandlerRequest): unknown {
     const { name, http, leaseMs } = plan.options;
     const type = context.getType<string>();
@@ -181,7 +192,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     return toHttpException(error, resolveLockHttp(http, status));
   }
 
-  /** Logs the class, the method and the template, which the client is not told. The message contains no value of the request. */
+  /** Logs the class, the method and the template, which the client does not get. The message contains no value of the request. */
   private logKeyError(error: LockError, plan: KeyPlan, context: ExecutionContext): void {
     const text = `@Locked on ${plan.where}: ${error.message}`;
     if (!plan.isServerMistake(error)) {

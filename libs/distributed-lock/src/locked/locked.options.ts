@@ -38,7 +38,7 @@ export interface LockedOptions extends Omit<WithLockOptions, 'onBusy'> {
    * A lock error that the method itself throws passes through unchanged.
    */
   readonly onBusy?: 'throw' | 'skip' | 'takeover' | BusyFallback;
-  /** Called with the arguments of the method before anything is acquired. If it returns `false`, the method runs without the lock. */
+  /** Called with the method's arguments before anything is acquired. If it returns `false`, the method runs without the lock. */
   readonly when?: LockPredicate;
   /**
    * For methods that return an Observable and are called by other code. The call returns an Observable that acquires on
@@ -58,7 +58,7 @@ export interface LockedOptions extends Omit<WithLockOptions, 'onBusy'> {
  */
 export type BusyFallback = (busy: LockWaitTimeoutError, ...args: never[]) => unknown;
 
-/** Decides from the method's arguments whether this call needs the lock at all. */
+/** Decides from the method's arguments whether a call needs the lock. */
 export type LockPredicate = (...args: never[]) => boolean | Promise<boolean>;
 
 export const LOCKED_RULES: OptionRules<LockedOptions> = {
@@ -96,8 +96,10 @@ export function optionsOf(cls: object, own: LockedOptions): LockedOptions {
 }
 
 /**
+ * Checks the options of a `@Locked`.
+ *
  * @param where the decorator and what it stands on: `@Locked on Orders.pay`
- * @throws LockConfigurationError which begins with `where`
+ * @throws LockConfigurationError whose message begins with `where`
  */
 export function checkLockedOptions(where: string, options: LockedOptions): void {
   checkOptions(where, options, LOCKED_RULES);
@@ -112,9 +114,9 @@ export function checkLockedOptions(where: string, options: LockedOptions): void 
 }
 
 /**
- * Picks the options that the service takes. Leaves out those that are not given, so that the defaults of the service apply.
+ * Picks the options that the service takes. Leaves out the undefined ones, so that the defaults of the service apply.
  *
- * @param where `GoodsController.purchase`, which is the site unless the options name another one
+ * @param where `GoodsController.purchase`, the `site` unless the options name another one
  */
 export function callOptions(options: LockedOptions, where: string): CallOptions {
   const given = Object.entries({ ...options, onBusy: busyOfCall(options.onBusy) }).filter(
@@ -123,12 +125,15 @@ export function callOptions(options: LockedOptions, where: string): CallOptions 
   return { site: where.slice(0, MAX_TEXT), ...Object.fromEntries(given) };
 }
 
-/** The `onBusy` for `LockService`. For `'skip'` and for a function `@Locked` itself answers its `LockWaitTimeoutError`. */
+/**
+ * The `onBusy` to pass to the service. For `'skip'` and for a function the service gets `'throw'`, and `@Locked` handles its
+ * error.
+ */
 function busyOfCall(onBusy: LockedOptions['onBusy']): CallOptions['onBusy'] {
   return onBusy === undefined || onBusy === 'takeover' ? onBusy : 'throw';
 }
 
-/** One `@Locked` as it is written in the source. Frozen, and compared by identity: each decorated method has its own. */
+/** One `@Locked` as written in the source. Frozen. Compared by identity, because each decorated method has its own. */
 export interface LockedSite {
   readonly key: KeySource;
   /** The options of `@Locked` alone, without the defaults of the class. */
@@ -136,15 +141,18 @@ export interface LockedSite {
   readonly declaredIn: AnyClass;
   readonly method: string | symbol;
   readonly isStatic: boolean;
-  /** The `@Locked` below this one on the same method. */
+  /** The next `@Locked` below this one on the same method, if there are several. */
   readonly inner: LockedSite | undefined;
-  /** The parameters of the function below `@Locked`. Another decorator may have put that function in the place of the method. */
+  /**
+   * The parameters of the function that `@Locked` wraps. It need not be the method itself: a decorator below may have replaced
+   * that.
+   */
   readonly signature: Signature;
-  /** True for an `async *` method, whose call returns an async generator at once. */
+  /** True for an `async *` method. Its call returns an async generator at once. */
   readonly isGenerator: boolean;
 }
 
-/** Templates of keys, or a function of the method's arguments that gives them. */
+/** The compiled templates, or the function that makes the keys from the method's arguments. */
 type KeySource = readonly KeyTemplate[] | ((...args: never[]) => Keys);
 
 const SITE = Symbol.for('nestjs-distributed-lock/site');

@@ -14,7 +14,10 @@ import {
   toHttpException,
 } from './lock-http.js';
 
-/** Nest's packages of transports are optional. A call over a transport proves that its package is installed. */
+/**
+ * Loads the exception class of each transport. Nest's packages of transports are optional, but a call over a transport proves
+ * that its package is installed.
+ */
 const PACKAGES: Readonly<Record<string, () => Promise<Type<Error>>>> = {
   rpc: async () => (await import('@nestjs/microservices')).RpcException,
   ws: async () => (await import('@nestjs/websockets')).WsException,
@@ -25,7 +28,7 @@ const translated = new WeakSet<object>();
 const logger = new Logger('DistributedLock');
 const INTERNAL = 'Internal server error';
 
-/** A lock error for a client of GraphQL, with the code where GraphQL's own errors have it. */
+/** A lock error for a GraphQL client, with the code in `extensions.code`, where GraphQL's own errors have it. */
 class LockGraphqlError extends Error {
   readonly extensions: { readonly code: string };
 
@@ -37,24 +40,28 @@ class LockGraphqlError extends Error {
   }
 }
 
-/** Loads the exception of a transport for `toTransportError`. @returns a promise only for the first message of a transport */
+/**
+ * Loads the exception class of a transport, so that `toTransportError` can use it without waiting.
+ *
+ * @returns a promise for the first message of a transport, afterwards `undefined`
+ */
 export function prepareTransport(type: string): Promise<unknown> | undefined {
   const load = exceptions.has(type) ? undefined : PACKAGES[type];
   const note = (exception?: Type<Error>): unknown => exceptions.set(type, exception);
-  // Without the package the lock error is thrown as it is. The filters handle that, too.
+  // If the package cannot be loaded, the lock error is thrown untranslated. The filters below handle that, too.
   return load && detached(load).then(note, () => note());
 }
 
 /**
- * The exception of the transport for a lock error, with the error as its `cause`: `RpcException`, `WsException`, an error
- * with `extensions.code` for GraphQL. Other errors, and errors on an unknown transport, are returned as they are.
+ * Makes the transport's exception for a lock error, with that error as its `cause`: `RpcException`, `WsException`, or for GraphQL
+ * an error with `extensions.code`. Returns other errors as they are, and all errors of an unknown transport.
  *
- * @param args the arguments that Nest has for the handler; a call of gRPC among them gets a status of gRPC
+ * @param args the handler's arguments; if there is a gRPC call among them, the exception has a gRPC status
  */
 export function toTransportError(error: unknown, type: string, args: readonly unknown[]): unknown {
   const Exception = exceptions.get(type);
   if (Exception && error instanceof ClientLeftError && grpcCallOf(args))
-    // The client has left, so nobody receives this exception.
+    // The client has disconnected. This exception reaches nobody.
     return translate(
       error,
       new Exception({ status: 'error', code: GRPC.cancelled, message: 'The client has left.' }),
@@ -69,7 +76,7 @@ function translate(cause: unknown, exception: Error): Error {
   return Object.assign(exception, { cause });
 }
 
-/** For filters: matches the exceptions that `toTransportError` has made for messages and gateways. */
+/** For `@Catch` of the filters: matches those exceptions of messages and gateways that `toTransportError` has made. */
 class TranslatedLockError {
   declare readonly cause: LockError;
 
@@ -78,26 +85,26 @@ class TranslatedLockError {
   }
 }
 
-/** The error that a client of a message or of a gateway gets; for a call of gRPC among `args`, a status of gRPC. */
+/** What a client of messages or of a gateway receives. For a gRPC call among `args` it is a gRPC status. */
 function payloadOf(error: LockError, args: readonly unknown[]): object {
   const call = grpcCallOf(args);
   if (!call) return transportPayload(error);
   const { code, grpc = GRPC.internal, message = INTERNAL } = answerOrLog(error) ?? {};
   if (code === undefined) return { status: 'error', code: grpc, message };
-  // The class comes from the call, because the server may use another copy of the package.
+  // Take the Metadata class from the call, because the server may use another copy of the gRPC package.
   const Metadata = call.metadata.constructor as new () => { set(name: string, value: string): void };
   const metadata = new Metadata();
   metadata.set('lock-code', code);
   return { status: 'error', code: grpc, message, metadata };
 }
 
-/** Nest's own shape of an error, with a code unless it is a mistake of the program. */
+/** Nest's own format of an error, with the code of the lock error. An error by a mistake in the program has no code. */
 function transportPayload(error: LockError) {
   const { code, message = INTERNAL } = answerOrLog(error) ?? {};
   return { status: 'error', message, ...(code && { code }) };
 }
 
-/** Logs an error that is a mistake of the program, because the client is not told of it. */
+/** Returns the answer for the client. If the error is a mistake in the program, there is none, so logs it. */
 function answerOrLog(error: LockError): ReturnType<typeof clientAnswer> {
   const answer = clientAnswer(error);
   if (!answer) logger.error(error);
@@ -105,10 +112,10 @@ function answerOrLog(error: LockError): ReturnType<typeof clientAnswer> {
 }
 
 /**
- * Answers a call of `@GrpcStreamCall()` for an error of its lock. Nest would leave the call open and let a promise reject
- * that nothing handles, which ends the process.
+ * Ends a call of `@GrpcStreamCall()` with its lock error. Nest itself would leave the call open, and let a promise reject that
+ * nobody handles, which ends the process.
  *
- * @throws another error as it is
+ * @throws any error that is not a lock error
  */
 export function answerCall(call: GrpcCall, error: unknown): void {
   if (error instanceof TranslatedLockError) breakOffCall(call, error);
@@ -117,8 +124,8 @@ export function answerCall(call: GrpcCall, error: unknown): void {
 }
 
 /**
- * Sends lock errors to the clients of gateways. It is bound to each gateway, because Nest's global filters do not reach
- * gateways. Nest 11 sends no exception at all to clients of `ws`.
+ * Sends lock errors to the clients of gateways. Bound to each gateway, because Nest's global filters do not apply to gateways.
+ * And Nest 11 sends no exceptions at all to clients of `ws`.
  */
 @Catch(LockError, TranslatedLockError)
 export class LockErrorGatewayFilter implements ExceptionFilter<LockError | TranslatedLockError> {
@@ -144,10 +151,10 @@ interface Socket {
 }
 
 /**
- * Answers clients for lock errors that a handler lets through, as from `LockService` or a locked provider.
+ * Answers the client for a lock error that the handler did not catch, from `LockService` or from a locked provider.
  *
- * The module registers it for the whole application, gateways included. A filter of the application that catches
- * everything and is bound later, or nearer to the handler, comes first. Let it call `toHttpException`.
+ * The module registers it for the whole application. A filter of the application that catches everything and is registered later,
+ * or nearer to the handler, takes precedence; let that filter call `toHttpException`.
  */
 @Catch(LockError, LockGraphqlError)
 export class LockErrorFilter
@@ -172,7 +179,7 @@ export class LockErrorFilter
       case 'graphql':
         throw error instanceof LockGraphqlError ? error : new LockGraphqlError(error);
       default:
-        // Thrown, because a caller would take a returned error for a result.
+        // Throw it: if the filter returned the error, the caller would take it for a result.
         throw error;
     }
   }
@@ -184,7 +191,7 @@ export class LockErrorFilter
     if (seconds !== undefined && !httpAdapter.isHeadersSent(response)) {
       httpAdapter.setHeader(response, 'Retry-After', String(seconds));
     }
-    // The statuses of the registration without a name, if there is one.
+    // Use the statuses of the registration without a name, if the application has one.
     const status = findProvider<LockHttpStatus>(this.moduleRef, getLockHttpToken());
     // oxlint-disable-next-line promise/valid-params -- this is no promise
     super.catch(toHttpException(error, status), host);
