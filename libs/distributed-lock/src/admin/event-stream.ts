@@ -6,33 +6,36 @@ import type { LockEvent } from '../lock/events/lock.events.js';
 import type { LockService } from '../lock/lock.service.js';
 import { type AdminReply, type AdminRequest, rawOf } from './request.js';
 
-/** Events that wait for a slow client. Later ones are counted and left out. */
+/** At most this many events are queued for a slow client. Further ones are dropped, and the client gets their number. */
 const MAX_WAITING = 500;
-/** Events are sent together, because a key that many want makes thousands of them in a second. */
+/** Events are collected for this long and sent together, because a busy key makes thousands of them per second. */
 const FLUSH_MS = 100;
-/** Often enough for proxies, which cut a connection that is silent for a minute. */
+/** A comment, which browsers ignore, is sent this often. Proxies close a connection on which nothing is sent for a minute. */
 const BEAT_MS = 15_000;
-/** The stream ends after this time. The client then asks again, and so the guard is asked again. */
+/** The stream ends after this time. The browser connects again, so the guard checks the operator again. */
 const MAX_STREAM_MS = 10 * 60_000;
 
-/** The stream ends when its client has read nothing for this long, because what is written waits in memory. */
+/** The stream ends if its client has read nothing for this long, because everything that is written meanwhile stays in memory. */
 const MAX_UNREAD_MS = 30_000;
-/** The last bytes have this long to get out. A client that does not read would keep the server of a closing application open. */
+/**
+ * How long the end of a stream may take to reach the client. A client that does not read would keep the server of a closing
+ * application open.
+ */
 const MAX_ENDING_MS = 1000;
 
 /**
- * Sends the events of one service to one client, as server-sent events, until either of them ends.
+ * Sends the events of one service to one client as server-sent events, until the service or the client closes.
  *
- * Whether the client keeps up is known from what `write` returns and from `drain`. The response of Node's HTTP/2 has no
- * `writableNeedDrain`.
+ * It learns from the result of `write` and from the event `drain` whether the client keeps up. It does not use
+ * `writableNeedDrain`, which the HTTP/2 response of Node lacks.
  */
 export class EventStream {
   private waiting: string[] = [];
   private missed = 0;
   private cancelFlush: (() => void) | undefined;
-  /** Set while the client does not keep up: nothing is written until it has read what is under way. */
+  /** Set while the client reads too slowly. Nothing is written until it has caught up; if it takes too long, the stream ends. */
   private cancelPatience: (() => void) | undefined;
-  /** Closed when the stream has ended. What is added to it then stops at once. */
+  /** Timers and subscriptions to stop when the stream ends. Closed from then on: what is added later stops at once. */
   private readonly stops = new Subscription();
 
   constructor(
@@ -51,7 +54,7 @@ export class EventStream {
     this.write('retry: 2000\n\n');
     stops.add(clock.interval(BEAT_MS).subscribe(() => this.write(':\n\n')));
     stops.add(clock.after(MAX_STREAM_MS, end));
-    // Subscribe last, because a service that is closed completes at once and so ends the stream.
+    // Subscribe last: the event stream of a closed service completes at once, which ends this stream.
     const next = (event: LockEvent) => this.add(eventView(event, timeOfDay(clock)));
     stops.add(locks.events$.subscribe({ next, complete: end }));
   }
@@ -112,7 +115,7 @@ function messageOf(view: object): string {
   return `data: ${JSON.stringify(view)}\n\n`;
 }
 
-/** Which events are sent. Left out are those of every call, of which an application has thousands in a second, and those of the boot. */
+/** Which types of events are sent. Not those that every call causes, thousands per second, and not those of the boot. */
 const IS_SHOWN: Readonly<Record<LockEvent['type'], boolean>> = {
   asked: false,
   acquired: false,
@@ -134,7 +137,7 @@ const IS_SHOWN: Readonly<Record<LockEvent['type'], boolean>> = {
 };
 
 /**
- * An event as the stream sends it in JSON; `undefined` for one that is left out.
+ * Converts an event into the JSON object to send; `undefined` for a type that is not sent.
  *
  * @param now the time of day in ms
  */
@@ -151,7 +154,7 @@ function eventView(event: LockEvent, now: number): object | undefined {
   return { at, ...rest, message: error instanceof Error ? error.message : 'not an Error' };
 }
 
-/** The open streams of events. They end with the application, which would wait for its open connections. */
+/** Keeps all open event streams, and ends them at shutdown, because the HTTP server waits for open connections. */
 @Injectable()
 export class EventStreams implements OnModuleDestroy {
   private readonly open = new Set<EventStream>();
@@ -162,11 +165,11 @@ export class EventStreams implements OnModuleDestroy {
     const isOver = method === 'HEAD' || this.isClosing;
     response.writeHead(this.isClosing ? 503 : 200, {
       'Content-Type': 'text/event-stream; charset=utf-8',
-      // A proxy that compresses or buffers would keep events back.
+      // Without this, a proxy may compress or buffer the stream, and events arrive late.
       'Cache-Control': 'no-store, no-transform',
       'X-Accel-Buffering': 'no',
       'X-Content-Type-Options': 'nosniff',
-      // A kept-alive connection of a stream that has ended would keep the server of a closing application open.
+      // Let the connection end with the stream. If it were kept alive, it would keep the server of a closing application open.
       ...(response.req.httpVersionMajor === 1 && { Connection: 'close' }),
       ...(this.isClosing && { 'Retry-After': '1' }),
     });

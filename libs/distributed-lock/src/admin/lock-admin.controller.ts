@@ -35,26 +35,30 @@ import { type AdminReply, type AdminRequest, checkOrigin, queryOf, Refusal } fro
 /** Options of `LockAdminModule.forRoot`. */
 export interface LockAdminOptions {
   /**
-   * Decides who gets in: a guard of Nest, as a class or an object. It is asked at each request, for the page and for each route.
-   * There is no default.
+   * The guard of Nest that decides who may use the page, as a class or an object. Called for each request, of the page and of the
+   * API. Required.
    */
   readonly guard: Type<CanActivate> | CanActivate;
-  /** The modules whose providers a `guard` class injects; global modules need not be named. */
+  /** The modules whose providers the `guard` class injects. Global modules need not be listed. */
   readonly imports?: NonNullable<ModuleMetadata['imports']>;
-  /** Where the page is, after the global prefix of the application; default `'locks'`. */
+  /** The path of the page, below the application's global prefix; default `'locks'`. */
   readonly path?: string;
-  /** Offers to take a lock from its holder; default `false`: operators only read. */
+  /** Whether operators may take a lock from its holder; default `false`: they can only look. */
   readonly canRelease?: boolean;
   /**
-   * Names the operator who sends a request, for the event and the log of a release, and for the holder that loses its lock. Gets
-   * the request of Express or Fastify, which the guard has passed. Default: `'an operator'`. If it throws, nothing is released.
+   * Returns the name of the operator who sends a request, for the event and the log of a release, and for the holder that loses
+   * its lock. Called with the request of Express or Fastify, after the guard. Default: `'an operator'`. If it throws, nothing is
+   * released.
    */
   readonly actor?: (request: any) => string | undefined | Promise<string | undefined>;
   /** The registration of `DistributedLockModule` to show; default: the one without a name. */
   readonly name?: string;
 }
 
-/** By `Symbol.for`, so that another copy of this package sees the paths of these modules. */
+/**
+ * Made by `Symbol.for`, so that the module of another copy of this package finds these options, and notices when both have the
+ * same path.
+ */
 export const ADMIN_OPTIONS = Symbol.for('nestjs-distributed-lock/admin-options');
 
 const RULES: OptionRules<LockAdminOptions> = {
@@ -66,18 +70,26 @@ const RULES: OptionRules<LockAdminOptions> = {
   name: REGISTRATION_NAME,
 };
 
-/** @throws LockConfigurationError without a guard, and for options that are unknown or of another type */
+/**
+ * Checks the options.
+ *
+ * @throws LockConfigurationError without a guard, and for options that are unknown or of the wrong type
+ */
 export function checkAdmin(options: LockAdminOptions): void {
   checkOptions('LockAdminModule.forRoot', options, RULES);
   if (!mayBeGuard(options.guard)) throw guardError(options.guard);
 }
 
-/** @throws LockConfigurationError when there is no such registration */
+/**
+ * Finds the service of the registration to show.
+ *
+ * @throws LockConfigurationError when there is no such registration
+ */
 export function adminLocks(moduleRef: ModuleRef, { name }: LockAdminOptions): LockService {
   return findLockService(moduleRef, name, { where: 'LockAdminModule.forRoot' });
 }
 
-/** A class may make `canActivate` in its constructor, as a field does: its instance is looked at when the application boots. */
+/** Returns true for any class: it may assign `canActivate` in its constructor, so its instance is checked at boot. */
 function mayBeGuard(guard: unknown): boolean {
   return typeof guard === 'function' ? guard.prototype !== undefined : isGuard(guard);
 }
@@ -98,15 +110,15 @@ const HEADERS = {
   'X-Content-Type-Options': 'nosniff',
 };
 
-/** How many keys one request may name. */
+/** One request may list at most this many keys. */
 const MAX_KEYS = 200;
 
 const WHAT_TO_SEND =
   'Send as JSON the key and the owner that you have seen, or a list of owners: { "key": "goods:42", "owner": "…" }. Without an owner, whoever holds the key loses it.';
 
 /**
- * Answers the requests of operators that the guard has let in. The routes read the request and write the reply themselves, so that
- * pipes and interceptors of the application, which may wrap every answer, change nothing here.
+ * Answers the requests of operators that the guard has let in. The routes read the request and write the response themselves, so
+ * that the application's pipes and interceptors, which may wrap every response, have no effect here.
  */
 class AdminRoutes {
   constructor(
@@ -121,7 +133,7 @@ class AdminRoutes {
     this.send(reply, { status: 200, headers, text: ADMIN_PAGE });
   }
 
-  /** The facts that the page shows above the list, and whether it offers to release. */
+  /** Returns what the page shows above the list, and whether operators may release. */
   @Get('api/about')
   about(@Res() reply: AdminReply): Promise<void> {
     return this.answer(reply, () => {
@@ -131,10 +143,7 @@ class AdminRoutes {
     });
   }
 
-  /**
-   * Answers with a page of the list, or with the keys that the query names. The page for operators often reads the keys again that
-   * it shows.
-   */
+  /** Returns one page of the list, or the keys in the query. The browser uses the latter to refresh the keys that it shows. */
   @Get('api/locks')
   list(@Req() request: AdminRequest, @Res() reply: AdminReply): Promise<void> {
     return this.answer(reply, async () => {
@@ -156,7 +165,7 @@ class AdminRoutes {
     });
   }
 
-  /** The key is a parameter and no part of the path, because it may have slashes and dots. */
+  /** Returns one key. The key is a query parameter, because it may contain slashes and dots, which a path would not preserve. */
   @Get('api/lock')
   inspect(@Req() request: AdminRequest, @Res() reply: AdminReply): Promise<void> {
     return this.answer(reply, async () => {
@@ -168,7 +177,7 @@ class AdminRoutes {
     });
   }
 
-  /** The locks that this process holds, for stores that cannot list. */
+  /** Returns the locks that this process holds, for stores that cannot list keys. */
   @Get('api/held')
   held(@Res() reply: AdminReply): Promise<void> {
     return this.answer(reply, () => ({ client: this.locks.client, holds: this.locks.held() }));
@@ -179,7 +188,10 @@ class AdminRoutes {
     this.streams.add(request, reply, this.locks);
   }
 
-  /** Takes the lock from the holders that the operator was shown. Without an `owner`, from whoever holds it. */
+  /**
+   * Takes the lock from the owners in the request, which are those that the operator saw. Without an `owner`, from whoever holds
+   * it.
+   */
   @Post('api/release')
   release(@Req() request: AdminRequest, @Res() reply: AdminReply): Promise<void> {
     return this.answer(reply, async () => {
@@ -191,7 +203,7 @@ class AdminRoutes {
       }
       checkOrigin(request);
       const { key, ...options } = (request.body ?? {}) as Readonly<Record<string, unknown>>;
-      // A misspelt `owner` must not free everybody.
+      // Refuse unknown parameters: with a misspelt `owner`, every holder would lose the lock.
       const isKnown = Object.keys(options).every((name) => name === 'owner');
       if (typeof key !== 'string' || key === '' || !isKnown) throw new Refusal(400, WHAT_TO_SEND);
       const by = `${await this.actorOf(request)}, over HTTP`;
@@ -209,8 +221,8 @@ class AdminRoutes {
   }
 
   /**
-   * Looked up at each use: with a request-scoped guard Nest makes a new object of these routes for each request, and calls no hook
-   * of it.
+   * Looked up at each use and not at boot: with a request-scoped guard Nest creates this controller for each request, and calls
+   * no hooks of it.
    */
   private get locks(): LockService {
     return adminLocks(this.moduleRef, this.options);
@@ -220,7 +232,7 @@ class AdminRoutes {
     return lockView(lock, timeOfDay(this.locks.options.clock));
   }
 
-  /** Sends what `work` gives, or its lock error. Rejects with other errors, which Nest answers. */
+  /** Sends the result of `work`, or its lock error. Rejects with any other error, which Nest then answers. */
   private async answer(reply: AdminReply, work: () => object | Promise<object>): Promise<void> {
     const [status, body] = await promiseOf(work).then((result) => [200, result] as const, failure);
     const headers = {
@@ -253,8 +265,10 @@ const STATUS: Partial<Record<LockErrorCode, number>> = {
 };
 
 /**
- * The status and the body for an error. Operators read the message as it is. 501: the store cannot do that. @throws an error that
- * is neither a refusal nor of a lock
+ * The HTTP status and the JSON body for an error. The page shows the message as it is. 501: the store does not support the
+ * request.
+ *
+ * @throws the error itself, if it is neither a `Refusal` nor a lock error
  */
 function failure(error: unknown): readonly [status: number, body: object] {
   if (error instanceof Refusal) {
@@ -267,7 +281,7 @@ function failure(error: unknown): readonly [status: number, body: object] {
   return [status, { error: { status, code, message } }];
 }
 
-/** A class for each import of the module, because Nest keeps path and guards at the class. */
+/** Creates a controller class for each import of the module, because Nest stores path and guards on the class. */
 export function adminController(path: string, guard: Type<CanActivate> | CanActivate): Type {
   @Controller({ path, version: VERSION_NEUTRAL })
   @UseGuards(guard)
@@ -277,10 +291,13 @@ export function adminController(path: string, guard: Type<CanActivate> | CanActi
 
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-/** The page, with its style and its script. Everybody gets the same text, and the script asks the JSON API for the rest. */
+/** The HTML page with its style and script. It is the same for everybody: the script gets the data from the JSON API. */
 const ADMIN_PAGE = `${pageHead}<style>${pageStyle}</style>${pageBody}<script type="module">${pageScript}</script>${pageTail}`;
 
-/** The browser loads nothing from other servers, and runs no script but the one of the page, even if an attacker injects one. */
+/**
+ * With this policy the browser loads nothing from other servers, and runs only the page's own script, even if an attacker injects
+ * another one.
+ */
 const ADMIN_PAGE_HEADERS = {
   'Content-Security-Policy': [
     "default-src 'none'",

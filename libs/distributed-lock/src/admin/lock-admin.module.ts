@@ -13,9 +13,9 @@ import {
 } from './lock-admin.controller.js';
 
 /**
- * Serves a page and a JSON API, for operators who look for a lock that does not come free. Works on Express and on Fastify.
+ * Serves a page and a JSON API for operators who investigate a lock that does not become free. Works with Express and Fastify.
  *
- * Import it once for each registration of `DistributedLockModule`, each with a `path` of its own.
+ * Import it one time for each registration of `DistributedLockModule`, each with a `path` of its own.
  *
  * @example
  * ```ts
@@ -59,7 +59,10 @@ export class LockAdminModule implements OnModuleInit {
     );
   }
 
-  /** Nest makes a guard of request scope at each request, and answers 500 for one that is none. */
+  /**
+   * Checks at boot that the guard has `canActivate`. If it is request-scoped, Nest creates it only for a request, and would
+   * answer 500 without it.
+   */
   private checkGuard(): void {
     const { guard } = this.options;
     if (typeof guard !== 'function') return;

@@ -2,7 +2,7 @@ import type { LockInspection } from '../lock/lock.js';
 import type { LockHolder } from '../port/lock-store.js';
 
 /**
- * A key as the JSON API describes it.
+ * The JSON object for a key.
  *
  * @param now the time of day in ms
  */
@@ -22,9 +22,9 @@ export function lockView(lock: LockInspection, now: number): object {
 }
 
 /**
- * The order in which operators look for a stuck lock: the longest held first, to the second, as ages of two machines are no more exact.
- * Behind these are those of unknown age, which are held for less than a second or by another library. Equal ages are in the order of
- * their tokens, which is that of their grants.
+ * Sorts locks by how long they are held, the longest first, because an operator looks for a stuck lock. Compares whole seconds,
+ * because the clocks of two machines agree no better. Locks of unknown age come last: they are held for less than a second, or by
+ * another library. Locks of equal age are sorted by their tokens, which is the order of their grants.
  */
 export function oldestFirst(a: LockInspection, b: LockInspection): number {
   const tokenOf = ({ fencingToken = 0 }: LockInspection): number => fencingToken;

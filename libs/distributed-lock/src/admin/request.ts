@@ -5,29 +5,29 @@ export interface AdminRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
-  /** As the framework reads it, behind a proxy that it trusts. */
+  /** The host name as the framework determines it, if need be from the header of a trusted proxy. */
   readonly host?: string;
   readonly body?: unknown;
 }
 
-/** A reply of Express, which is the response of Node, or of Fastify, which contains that response. */
+/** The reply of Express is Node's own response. The reply of Fastify contains it. */
 export type AdminReply =
   | ServerResponse
   | { readonly raw: ServerResponse<IncomingMessage>; hijack(): unknown };
 
-/** Reads the query from the address, because each application may have another parser. */
+/** Parses the query from the URL. The framework's own result depends on the parser that the application has chosen. */
 export function queryOf({ url }: AdminRequest): URLSearchParams {
   return new URL(url, 'http://localhost').searchParams;
 }
 
-/** The response of Node. Fastify then leaves it alone. */
+/** Returns Node's own response, and tells Fastify not to send anything itself. */
 export function rawOf(reply: AdminReply): ServerResponse {
   if (!('raw' in reply)) return reply;
   reply.hijack();
   return reply.raw;
 }
 
-/** The answer to a request that is refused. */
+/** The response to a request that is refused: status and message. */
 export class Refusal extends Error {
   constructor(
     readonly status: number,
@@ -38,8 +38,8 @@ export class Refusal extends Error {
 }
 
 /**
- * Refuses a request that another site may have sent with the cookies of an operator. A browser sends a preflight request before JSON
- * to another site, and says in `Sec-Fetch-Site` where a request comes from.
+ * Refuses a request that another site has sent from an operator's browser, with the operator's cookies. Browsers send a preflight
+ * request before they send JSON to another site, and state the origin of a request in `Sec-Fetch-Site`.
  *
  * @throws Refusal
  */
@@ -51,8 +51,8 @@ export function checkOrigin(request: AdminRequest): void {
 }
 
 /**
- * Browsers send no `Sec-Fetch-Site` to a page over plain HTTP. Then `Origin` must name the host that was asked: the one of the
- * request, or the one that Express and Fastify read behind a proxy which they were told to trust.
+ * Over plain HTTP browsers send no `Sec-Fetch-Site`. Then the host in `Origin` must be that of the request: the one in its
+ * header, or behind a trusted proxy the one that Express or Fastify reports.
  */
 function isFromAnotherSite({ headers, host }: AdminRequest): boolean {
   const site = headers['sec-fetch-site'];

@@ -32,7 +32,7 @@ export type CommandName = 'ls' | 'inspect' | 'watch' | 'release';
 
 export interface Command {
   readonly name: CommandName;
-  /** The key; for `ls` and `watch` the text with which keys begin. */
+  /** The key. For `ls` and `watch`: the prefix of the keys to show. */
   readonly key: string;
   readonly store: string;
   readonly prefix: string;
@@ -40,13 +40,13 @@ export interface Command {
   readonly root: string | undefined;
   readonly json: boolean;
   readonly yes: boolean;
-  /** The only owners that may lose the lock; `undefined`: those that are found. */
+  /** `release` takes the lock from these owners only. `undefined`: from those that hold it when the command looks. */
   readonly owners: readonly string[] | undefined;
   readonly by: string | undefined;
   readonly timeoutMs: number;
 }
 
-/** The command line names what does not exist, or leaves out what is needed. */
+/** The command line contains an unknown command or option, or lacks something that is required. */
 export class WrongUse extends Error {}
 
 const NAMES: readonly CommandName[] = ['ls', 'inspect', 'watch', 'release'];
@@ -66,7 +66,11 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
-/** @throws WrongUse with what to write instead */
+/**
+ * Parses the command line.
+ *
+ * @throws WrongUse with a hint what to write instead
+ */
 export function readCommandLine(
   words: readonly string[],
   env: Readonly<Record<string, string | undefined>>,

@@ -13,7 +13,7 @@ import type { Terminal } from './run.js';
 const [FOUND, NOTHING, REFUSED] = [0, 1, 3];
 const PAGE = 1000;
 const WATCH_EVERY_MS = 1000;
-/** How many keys `watch` reads again in one turn. */
+/** `watch` reads at most this many of the known keys again per second. */
 const MAX_READ_AGAIN = 200;
 const NAMELESS = 'the command line';
 
@@ -24,7 +24,7 @@ const ls: Run = async (locks, command, terminal) => {
     terminal.write(`${tableOf([TABLE_HEAD, ...found.map(tableRow)], terminal.width).join('\n')}\n`);
   } else if (unreadable.size === 0 && !failure) terminal.complain('No key is held or waited for.');
   for (const [key, message] of unreadable) terminal.complain(unreadableText(key, message));
-  // Show the locks that were found before the failure, too.
+  // Report the failure last, after the locks that were found before it.
   if (failure) throw failure;
   if (unreadable.size > 0) return REFUSED;
   return found.length > 0 ? FOUND : NOTHING;
@@ -48,11 +48,11 @@ const inspect: Run = async (locks, command, terminal) => {
 };
 
 /**
- * One line for each change of holders or queue of a key that begins with the text. Ends by Ctrl-C only, also where the store
- * answers late or is away for a while.
+ * Prints one line for each change of holders or queue, for all keys with the given prefix. Ends by Ctrl-C only, even if the store
+ * is slow or cannot be reached for a while.
  *
- * A key that is known is read again each second, the longest unread ones first. For new ones the store is looked through once at
- * the start, and then by one page a second, so that a large store costs no more than a small one.
+ * Each second it reads the known keys again, those first that were not read for the longest time. To find new keys it lists the
+ * whole store at the start, and from then on one page per second, so that a large store is loaded no more than a small one.
  */
 const watch: Run = async (locks, command, terminal) => {
   const shown = new Map<string, string>();
@@ -65,7 +65,7 @@ const watch: Run = async (locks, command, terminal) => {
   const show = (key: string, lock: LockInspection | undefined): void => {
     const before = shown.get(key);
     const state = lock && JSON.stringify([lock.holders, lock.pending.length, lock.mode]);
-    // Moves the key to the end, behind those that were read longer ago.
+    // Move the key to the end of the map. Its order is the order in which keys are read again.
     shown.delete(key);
     if (state !== undefined) shown.set(key, state);
     if (state !== before) terminal.write(changeText(command, key, lock));
@@ -73,7 +73,7 @@ const watch: Run = async (locks, command, terminal) => {
   const lookOn = async (): Promise<ReadonlySet<string>> => {
     const limit = isKnown ? MAX_READ_AGAIN : PAGE;
     const request = { prefix: command.key, cursor, limit };
-    // If this page fails, the next turn begins at the first page.
+    // Until the page has come there is no cursor. If listing fails, the next turn starts again at the first page.
     cursor = undefined;
     const page = await terminal.unlessInterrupted(locks.list(request));
     hasAnswered = true;
@@ -104,8 +104,8 @@ const watch: Run = async (locks, command, terminal) => {
 };
 
 /**
- * Whether the store may answer the next time although it has failed like this. A store that was never reached probably has another
- * address.
+ * Returns whether the store may answer the next time, so that `watch` goes on. If it cannot be reached and never was, the address
+ * is probably wrong.
  */
 function isPassing(error: unknown, hasAnswered: boolean): error is LockStoreError {
   if (!(error instanceof LockStoreError)) return false;
@@ -118,7 +118,7 @@ const release: Run = async (locks, command, terminal) => {
   const { key, yes, json, by = systemUser() } = command;
   const found = await findOne(locks, command, terminal);
   if (!found) return NOTHING;
-  // Only from the holders that the question shows: others may hold the key by the time of the answer.
+  // Take the lock only from the holders that the question shows. While the operator thinks, others may acquire it.
   const { owners = found.holders } = command;
   const losing = found.heldBy.filter(({ owner }) => owners.includes(owner));
   if (!yes && (losing.length > 0 || command.owners === undefined)) {
@@ -138,22 +138,22 @@ function systemUser(): string {
   try {
     return userInfo().username || NAMELESS;
   } catch {
-    // The user of a container may have no name.
+    // In a container the user id may have no name, and `userInfo` then throws.
     return NAMELESS;
   }
 }
 
 export const COMMANDS: Readonly<Record<CommandName, Run>> = { ls, inspect, watch, release };
 
-/** @returns the exit code */
+/** Runs one command, and returns the exit code of the process. */
 type Run = (locks: LockService, command: Command, terminal: Terminal) => Promise<number>;
 
 interface Found {
-  /** The oldest first. */
+  /** Sorted by how long the locks are held, the longest first. */
   readonly found: readonly LockInspection[];
-  /** Why each of these keys cannot be read. */
+  /** For each key that cannot be read, the reason. */
   readonly unreadable: ReadonlyMap<string, string>;
-  /** Why the list is not whole. */
+  /** The error that ended the listing before its last page, if there was one. */
   readonly failure: LockStoreError | undefined;
 }
 
@@ -169,7 +169,7 @@ async function findAll(locks: LockService, command: Command, terminal: Terminal)
       failure = error;
       return NO_PAGE;
     });
-    // On Redis a key may be in two pages.
+    // A page of Redis may repeat keys of an earlier page.
     for (const entry of page.entries) found.set(entry.key, entry);
     for (const { key, message } of page.unreadable) unreadable.set(key, message);
     ({ cursor } = page);
@@ -179,7 +179,7 @@ async function findAll(locks: LockService, command: Command, terminal: Terminal)
 
 const NO_PAGE: LockPage = { entries: [], unreadable: [], cursor: undefined };
 
-/** Says so when nobody holds the key or waits for it. */
+/** Reads the key of the command. If nobody holds it or waits for it, prints that and returns `undefined`. */
 async function findOne(
   locks: LockService,
   command: Command,
@@ -206,10 +206,9 @@ function changeText({ json }: Command, key: string, lock: LockInspection | undef
 }
 
 const GAP = '  ';
-/** A column is not made narrower than this. */
 const MIN_WIDTH = 6;
 
-/** Rows as lines with columns one below the other. The widest columns are cut until a line fits. */
+/** Formats rows as a table. If a line would be wider than `width`, cuts the widest columns, but none below `MIN_WIDTH`. */
 export function tableOf(rows: readonly (readonly string[])[], width: number): string[] {
   const widths = (rows[0] ?? []).map((_, column) => maxOf(rows.map((row) => row[column]?.length ?? 0)));
   let over = widths.reduce((sum, it) => sum + it + GAP.length, -GAP.length) - width;
@@ -238,7 +237,7 @@ function durationText(ms: number): string {
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
 }
 
-/** As in `shop on pod-7, process 4711 (GoodsController.purchase)`. */
+/** A holder as text: `shop on pod-7, process 4711 (GoodsController.purchase)`. */
 function holderText({ owner, client, site }: LockHolder): string {
   const who = client
     ? `${client.application} on ${client.host}, process ${client.process}`
@@ -246,7 +245,7 @@ function holderText({ owner, client, site }: LockHolder): string {
   return escapeUnprintable(site === undefined ? who : `${who} (${site})`);
 }
 
-/** One line that says how a key is held. */
+/** Who holds a key, how many wait, and the rest of the lease, in one line. */
 function stateText({ heldBy, pending, remainingMs }: LockInspection): string {
   const waiting = `${pending.length} waiting`;
   if (heldBy.length === 0) return `held by nobody, ${waiting}`;

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// npx nestjs-distributed-lock: finds and frees locks from a terminal. What it says and does: docs/recipes/stuck-lock.md
+// npx nestjs-distributed-lock: finds and frees locks from a terminal. For its commands and output see docs/recipes/stuck-lock.md
 import { systemClock } from '../../common/clock.js';
 import { INTERRUPTED, Interrupted, OutputFailed, processTerminal, run } from './run.js';
 
-/** The process ends this many ms after the command, even if a client of the store keeps a connection open. */
+/** The process exits this many ms after the command has ended, even if the client of a store still keeps a connection open. */
 const PATIENCE_MS = 1000;
 const NOT_WRITTEN = 4;
 
@@ -11,7 +11,7 @@ const stopping = new AbortController();
 const terminal = processTerminal(stopping.signal);
 
 process.on('SIGINT', () => {
-  // The second Ctrl-C does not wait for the locks to be closed.
+  // At the second Ctrl-C exit at once. The first one closes the store before.
   if (stopping.signal.aborted) process.exit(INTERRUPTED);
   stopping.abort(new Interrupted());
 });
@@ -31,5 +31,5 @@ async function codeOf(words: readonly string[]): Promise<number> {
 
 process.exitCode = await codeOf(process.argv.slice(2));
 process.stdin.unref?.();
-// Start the timer after all earlier output has left, so that a slow reader gets all complaints.
+// Start the timer when all earlier error output was written, so that a slow reader gets all of it before the process exits.
 process.stderr.write('', () => systemClock.after(PATIENCE_MS, () => process.exit()));

@@ -4,7 +4,7 @@ import { STORES, importPathOf } from '../../stores.js';
 import { WrongUse, type Command } from './command-line.js';
 
 /**
- * Loads the store that a URL names, and no other.
+ * Imports the store for the URL of `--store`, and no other store, so that only its client package must be installed.
  *
  * @throws WrongUse for a URL of no store, and when the package of its client is not installed
  */
@@ -26,7 +26,7 @@ async function storeOf(command: Command): Promise<LockStoreFactory> {
   }
   const access = command.name === 'release' ? 'write' : 'read';
   const { target, options } = TARGETS[found.name]?.({ scheme, ...address }) ?? { target: url, options: {} };
-  // By the name of the package, so that it is the copy that the application would load.
+  // Import it by the name of the package, so that Node loads the same copy as for the application.
   const factories = (await import(importPathOf(found))) as Readonly<Record<string, StoreMaker>>;
   return factories[found.factory]!(target, {
     commandTimeoutMs: timeoutMs,
@@ -63,7 +63,7 @@ interface Target {
   readonly options: object;
 }
 
-/** Turns the URL of `--store` into what the factory takes, for the factories that do not take such a URL themselves. */
+/** For stores whose factory does not take the URL of `--store` as it is: converts the URL into the factory's argument. */
 const TARGETS: Readonly<Record<string, (address: Address) => Target>> = {
   sqlite({ url }) {
     const file = url.replace(/^(sqlite|file):(\/\/)?/i, '');
@@ -73,7 +73,7 @@ const TARGETS: Readonly<Record<string, (address: Address) => Target>> = {
         `--store cannot follow the parameter "${parameter}": a file has none. Leave it out.`,
       );
     }
-    // The store would make an empty file.
+    // Check this first. The store would create the file.
     if (!existsSync(file)) throw new WrongUse(`There is no file "${file}".`);
     return { target: file, options: {} };
   },

@@ -9,10 +9,14 @@ import { COMMANDS } from './commands.js';
 import { openStore } from './open-store.js';
 
 export const INTERRUPTED = 130;
-/** The default of the module. Stores refuse less than three times the timeout of a command. */
+/** The module's default of `watchdogTimeoutMs`. Stores require at least three times `commandTimeoutMs`. */
 const WATCHDOG_MS = 30_000;
 
-/** Runs one command. Never prints a password. @returns the exit code */
+/**
+ * Runs one command, and prints errors without passwords.
+ *
+ * @returns the exit code
+ */
 export async function run(
   words: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -56,7 +60,7 @@ function exitCodeOf(error: unknown): number | undefined {
   return error.code === 'LOCK_STORE' ? 3 : 2;
 }
 
-/** Removes the password of a URL from a text, in every form in which a client may repeat it. */
+/** Removes the password of a URL from a text, in each form in which a client's error may repeat it. */
 export function withoutSecrets(text: string, url: string): string {
   const [, inUser] = /^[a-z]+:\/\/[^:@/]*:(.*)@/is.exec(url) ?? [];
   const inQuery = [...url.matchAll(/[?&][^=&]*(?:pass|auth|key)[^=&]*=([^&]+)/gi)].map(([, value]) => value);
@@ -73,56 +77,68 @@ function decoded(text: string): string {
   }
 }
 
-/** Ctrl-C was pressed, or nobody reads any more. */
+/** The command ends early: somebody pressed Ctrl-C, or the reader of the output has left. */
 export class Interrupted extends Error {}
 
-/** The output could not be written, as on a full disk. */
+/** Writing the output failed, for instance because the disk is full. */
 export class OutputFailed extends Error {}
 
-/** The terminal as commands use it. Only the program itself waits for the output, by `flush`. */
+/** What commands may do with the terminal. Only `run` itself waits for the output by `flush`. */
 export type Terminal = Omit<ReturnType<typeof processTerminal>, 'flush'>;
 
-/** The terminal of this process. @param signal aborts with `Interrupted` when the command is to end */
+/**
+ * The terminal of this process.
+ *
+ * @param signal aborts with `Interrupted` when the command has to end
+ */
 export function processTerminal(
   signal: AbortSignal,
   { stdin, stdout, stderr }: Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr'> = process,
 ) {
-  /** @throws Interrupted as soon as the command is to end, also while `work` goes on */
+  /**
+   * Waits for `work`, but no longer than until the command has to end.
+   *
+   * @throws Interrupted as soon as it has to
+   */
   const unlessInterrupted = <T>(work: Promise<T>): Promise<T> => unlessAborted(signal, work);
   let output: Promise<unknown> = Promise.resolve();
-  // Ignored here, because the callback of each write gets the error, too.
+  // Ignore the event here: the callback of each `write` gets the error as well.
   for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
   /**
-   * Resolves as soon as a reader, or the system, has all that was written.
+   * Waits until everything that was written has reached its reader, or the operating system.
    *
-   * @throws Interrupted when a reader such as `head` has left
-   * @throws OutputFailed
+   * @throws Interrupted when the reader has left, as `head` does
+   * @throws OutputFailed when writing failed
    */
   const flush = async (): Promise<unknown> => unlessInterrupted(output);
   return {
     unlessInterrupted,
     flush,
-    /** How wide a line may be; `Infinity` where no terminal shows it. */
+    /** The width of the terminal; `Infinity` if the output goes elsewhere. */
     width: stdout.isTTY ? stdout.columns : Infinity,
-    /** Whether a person can answer. */
+    /** True if somebody can answer a question. */
     canAsk: stdin.isTTY,
     write(text: string): void {
       output = Promise.all([output, written(stdout, text)]);
       inBackground(output, () => undefined);
     },
-    /** Writes to the error output. */
+    /** Writes a message to stderr. */
     complain(message: string): void {
       stderr.write(`${message}\n`);
     },
-    /** @returns whether the answer is yes */
+    /** Asks a yes-or-no question, and returns true for yes. */
     async ask(question: string): Promise<boolean> {
       const lines = createInterface({ input: stdin, output: stderr });
-      // The interface catches Ctrl-C, and the process would not get the signal.
+      // readline catches Ctrl-C while it asks. Pass it on to the process.
       lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
       const answer = unlessInterrupted(lines.question(`${question} [y/N] `));
       return /^y(es)?$/i.test((await answer.finally(() => lines.close())).trim());
     },
-    /** Waits until all that was written has left, and then for `ms`. @throws as `flush` does */
+    /**
+     * Waits until everything was written, and then for `ms`.
+     *
+     * @throws as `flush` does
+     */
     async pause(ms: number): Promise<void> {
       await flush();
       let cancel = (): void => undefined;
