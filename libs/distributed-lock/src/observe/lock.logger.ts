@@ -10,25 +10,26 @@ import type { LockService } from '../lock/lock.service.js';
 import { minOf } from '../common/collections.js';
 
 const LEVELS: readonly LockLogLevel[] = ['error', 'warn', 'log', 'debug'];
-/** One line names at most this many keys. */
+/** A line lists at most this many keys, and the number of the others. */
 const NAMED = 3;
-/** After a line about locks that were in use, further events of their kinds are gathered for this long. */
+/** After a line about losses, errors, suspended or resumed locks, further events of these types are collected for this long. */
 const GATHERED_FOR_MS = 1000;
 
 /**
  * Writes the events of one service to Nest's own logger, until the service closes.
  *
- * An outage suspends and ends all locks, each at its own moment, and fails their releases. So events of one kind and cause make one
- * line together: those of one turn of the event loop, and then those of each second. In an outage the first call without an answer makes
- * a line, and so does the first answer after it. What was gathered is written before any other line.
+ * An outage of the store suspends and ends all locks, each at its own moment, and makes their releases fail. So that this does
+ * not make one line per lock, events of one type and cause are collected into one line: first those of one turn of the event
+ * loop, then those of each second. Of calls without an answer from the store only the first one makes a line, and so does the
+ * first answer after it. Collected events are written before any other line.
  */
 export class LockLogger implements EventLog {
   private readonly logger: Logger;
-  /** What is not written yet, by kind and cause. Empty while no flush is scheduled. */
+  /** The events to write with the next flush, by type and cause. Empty while no flush is scheduled. */
   private readonly gathered = new Map<string, Gathered[]>();
   private isFlushDue = false;
   private cancelFlush: (() => void) | undefined;
-  /** The number of calls in a row without an answer of the store. */
+  /** How many calls in a row have failed without an answer from the store. */
   private unanswered = 0;
   private readonly isDebug: boolean;
 
@@ -62,7 +63,7 @@ export class LockLogger implements EventLog {
     }
   }
 
-  /** Leaves the async context of the call that causes the event: the event may be about another call. */
+  /** Writes the event outside of the async context of the call that caused it, because the event may be about another call. */
   write(event: LockEvent): void {
     detached(() => this.onEvent(event));
   }
@@ -119,7 +120,10 @@ export class LockLogger implements EventLog {
     }
   }
 
-  /** Warns of the first call in a row without an answer. Warns of every refusal, which is about one key or one command. */
+  /**
+   * Only the first of several calls without an answer is a warning. Each refusal is one, because it is about one key or one
+   * command.
+   */
   private levelOf(error: unknown): LockLogLevel {
     if (!isStoreError(error)) return 'debug';
     if (error.reason === 'refused') return 'warn';
@@ -166,7 +170,7 @@ export class LockLogger implements EventLog {
     queueMicrotask(() => this.flush());
   }
 
-  /** Writes what was gathered, and then gathers for a while, as long as there is something to gather. */
+  /** Writes the collected events. If there were any, collects for another second; otherwise stops. */
   private flush(): void {
     const isEmpty = this.gathered.size === 0;
     this.writeGathered();
@@ -193,21 +197,21 @@ export class LockLogger implements EventLog {
     try {
       this.logger[level](escapeUnprintable(text()));
     } catch {
-      // An error of the logger has nowhere to go. Thrown from a microtask it would end the process.
+      // Ignore an error of the logger: there is nobody to report it to, and thrown in a microtask it would end the process.
     }
   }
 }
 
-/** From the fewest lines to the most. `debug` adds lines for every call. */
+/** From the fewest lines to the most. `debug` adds lines for each call. */
 export type LockLogLevel = 'error' | 'warn' | 'log' | 'debug';
 
-/** `true` is `'log'`, which writes nothing for a lock that is acquired and released. */
+/** `true` is `'log'`, which writes nothing when a lock is acquired or released. */
 export type LockLoggerOption = boolean | LockLogLevel;
 
 type Opened = Extract<LockEvent, { readonly type: 'opened' }>;
 type StoreChanged = Extract<LockEvent, { readonly type: 'store' }>;
 type Failed = Extract<LockEvent, { readonly type: 'error' }>;
-/** Events of which an outage may cause one for each lock. */
+/** The events that an outage may cause for every single lock, so they are collected. */
 type Gathered = Extract<LockEvent, { readonly type: 'lost' | 'error' | 'suspended' | 'resumed' }>;
 
 export function isLockLoggerOption(option: unknown): option is LockLoggerOption {
@@ -215,18 +219,18 @@ export function isLockLoggerOption(option: unknown): option is LockLoggerOption 
 }
 
 function levelOfGathered(event: Gathered): LockLogLevel {
-  // At shutdown the application takes the lock from its holder, after the grace that it has chosen.
+  // At shutdown the application itself takes the lock from its holder, after `shutdownGraceMs`. That is no error.
   if (event.type === 'lost') return event.error.reason === 'shutdown' ? 'warn' : 'error';
   return event.type === 'resumed' ? 'log' : 'warn';
 }
 
-/** A text that is the same for all events that one line can report together. */
+/** Returns the same text for all events that one line can report together. */
 function kindOf(event: Gathered): string {
   if (event.type === 'lost') return `lost ${event.error.reason}`;
   return event.type === 'error' ? `error ${event.during} ${causeOf(event)}` : event.type;
 }
 
-/** What tells the causes of errors apart. All requests of an outage fail for one reason. For any other error it is the text. */
+/** Tells causes of errors apart. All requests that fail in one outage have the same reason; other errors differ by their text. */
 function causeOf({ key, error }: Failed): string {
   if (isStoreError(error) && error.reason !== 'refused') return error.reason;
   return key === undefined ? textOf(error) : textOf(error).replaceAll(`"${key}"`, '');
@@ -237,7 +241,7 @@ function forcedText({ key, holder, by }: Extract<LockEvent, { readonly type: 'fo
   return `"${key}" was released by force, by ${by}${holder === undefined ? '' : `; held by ${holder}`}`;
 }
 
-/** @param events of the kind of `first`, which is one of them */
+/** The text of the line for several events of the same kind, of which `first` is one. */
 function gatheredText(first: Gathered, events: readonly Gathered[]): string {
   switch (first.type) {
     case 'lost': {
@@ -259,7 +263,7 @@ function gatheredText(first: Gathered, events: readonly Gathered[]): string {
   }
 }
 
-/** @param except a key that the line names elsewhere */
+/** Lists the keys of the events, without `except`, which the line mentions elsewhere. */
 function keysOf(events: readonly Gathered[], except?: string): string {
   const keys = new Set(events.map(({ key }) => key));
   keys.delete(except);
@@ -269,7 +273,7 @@ function keysOf(events: readonly Gathered[], except?: string): string {
   return more > 0 ? `${names.join(', ')} and ${more} more` : names.join(', ');
 }
 
-/** Compares the code, because an application may load both builds of this package. */
+/** Checks the code and not the class, because an application may load both builds of this package. */
 function isStoreError(error: unknown): error is LockStoreError {
   return isLockError(error) && error.code === 'LOCK_STORE';
 }

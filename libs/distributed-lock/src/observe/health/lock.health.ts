@@ -5,22 +5,27 @@ import { getLockServiceToken } from '../../distributed-lock.tokens.js';
 import type { LockEvent } from '../../lock/events/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
 
-/** A key that is inspected and never locked. */
+/** The key that the health check reads. It is never locked. */
 const PROBE = 'nestjs-distributed-lock:probe';
 
 /**
- * For Terminus: down while the store does not answer, and while a lock that is held here is not renewed.
+ * A health indicator for Terminus. Reports "down" while the store does not answer, and while renewals of a held lock get no
+ * reply.
  *
- * For readiness, not for liveness: a restart would give up locks that survive the outage of the store. Names no keys and
- * no holders, and names servers and clients only with `details`. In a cluster it asks the one node with the probe's slot.
+ * Use it for readiness, not for liveness: a restart would give up locks that would survive the outage of the store. The result
+ * contains no keys and no holders, and only with `details` servers and clients. In a cluster it reads one key, so it checks the
+ * one node that has the key's slot.
  *
  * For a registration with a name: `new LockHealthIndicator(locks)` in a `useFactory`.
  */
 @Injectable()
 export class LockHealthIndicator {
-  /** For held locks whose last renewal got no answer, by owner and key: the end of their validity. */
+  /** The held locks whose last renewal got no reply: owner and key → when the lock stops being valid. */
   private readonly suspended = new Map<string, number>();
-  /** The number of holds by owner and key, because readers of one process share a lease. */
+  /**
+   * How many calls hold each lock, by owner and key. Several readers of one process share one lease, and the entry goes with the
+   * last of them.
+   */
   private readonly holders = new Map<string, number>();
 
   private readonly leaders = new KnownLeaders();
@@ -30,11 +35,12 @@ export class LockHealthIndicator {
   }
 
   /**
-   * Never rejects, and takes no longer than the timeout of one command.
+   * Checks the store and the held locks. Never rejects, and takes no longer than the timeout of one command.
    *
    * @param name the name in the result of Terminus
-   * @param options `details` adds the error of the store, with hosts, ports and clients, and `leaders`: for each name for which this
-   * instance stands, whether it leads, since when, or which other owner does. For a page that is not public
+   * @param options `details` adds the error of the store, with hosts, ports and clients. It also adds `leaders`: for each
+   * election in which this instance takes part, whether it leads and since when, or which owner does. Only for a page that is not
+   * public.
    */
   async check<const Name extends string = 'locks'>(
     name = 'locks' as Name,
@@ -109,7 +115,7 @@ export class LockHealthIndicator {
   }
 
   private renewalProblem(): string | undefined {
-    // A lease without a hold expires without an event.
+    // A suspended lock may expire while no call holds it, and then no event says so. Remove it here.
     for (const [id, until] of this.suspended) if (until <= this.now) this.suspended.delete(id);
     const { size } = this.suspended;
     if (size === 0) return undefined;
@@ -126,7 +132,7 @@ function leaseOf({ owner, key }: { readonly owner: string; readonly key: string 
   return `${owner} ${key}`;
 }
 
-/** The leaders for which this instance stands, by name. */
+/** The elections in which this instance takes part, by name, and whether it leads. */
 class KnownLeaders {
   private readonly byName = new Map<string, { readonly key: string; readonly since: Date | undefined }>();
 
@@ -140,7 +146,7 @@ class KnownLeaders {
     this.byName.set(event.name, { key: event.key, since });
   }
 
-  /** Asks the store who leads where this instance does not. Never rejects. */
+  /** Returns the state of each election. Asks the store who leads those that this instance does not lead. Never rejects. */
   async describe(locks: LockService): Promise<Readonly<Record<string, LeaderState>>> {
     const states = [...this.byName].map(async ([name, { key, since }]): Promise<[string, LeaderState]> => {
       if (since) return [name, { isLeader: true, since }];
@@ -155,6 +161,6 @@ class KnownLeaders {
 interface LeaderState {
   readonly isLeader: boolean;
   readonly since?: Date;
-  /** The owner that leads, on another instance; left out if there is none, or the store does not answer. */
+  /** The owner that leads, if it is another instance. Left out if nobody leads or the store does not answer. */
   readonly holder?: string;
 }

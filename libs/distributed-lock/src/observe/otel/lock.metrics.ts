@@ -14,17 +14,17 @@ import { checkOptionNames, type OptionNames } from '../../port/option-checks.js'
 /** Options of `measureLocks` and of `LockMetricsModule`. */
 export interface LockMetricsOptions {
   /**
-   * Makes the attribute `distributed_lock.key` from a key: `(key) => key.split(':')[0]`. Without it there is no such
-   * attribute, because every value is a time series of its own. Must always return the same value for the same key.
+   * Makes the attribute `distributed_lock.key` from a key: `(key) => key.split(':')[0]`. Default: no such attribute, because each
+   * value of an attribute creates a time series. Must always return the same value for the same key.
    */
   readonly keyLabel?: (key: string) => string | undefined;
-  /** Default: the global one at the time of the call. */
+  /** Default: the global provider at the time when `measureLocks` is called. */
   readonly meterProvider?: MeterProvider;
 }
 
 /**
- * The limits of the buckets, in seconds. Acquiring a free lock and a hand-off take about 1 ms, the default wait is 10 s, the
- * default lease 30 s.
+ * The bounds of the histogram buckets, in seconds. Acquiring a free lock takes about 1 ms, and so does a hand-off. The default
+ * wait is 10 s, the default lease 30 s.
  */
 const BOUNDARIES = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
@@ -78,7 +78,10 @@ export function measureLocks(service: LockService, options: LockMetricsOptions =
 
 type Instruments = ReturnType<typeof instrumentsOf>;
 
-/** Names as https://opentelemetry.io/docs/specs/semconv/general/metrics/ asks: what is counted is a plural noun, its unit the singular. */
+/**
+ * Named after https://opentelemetry.io/docs/specs/semconv/general/metrics/: the name of a counter is a plural noun, its unit the
+ * singular.
+ */
 function instrumentsOf(meter: Meter) {
   const duration = (name: string, description: string) =>
     meter.createHistogram(`distributed_lock.${name}.duration`, {
@@ -113,7 +116,7 @@ function instrumentsOf(meter: Meter) {
 class Recorder {
   private readonly instruments: Instruments;
   private readonly unreachableNodes = new Set<number>();
-  /** The keys of leaders, which hold their locks for days. The age of the oldest lock leaves them out. */
+  /** The keys of leader elections. Leaders hold their locks for days, so the age of the oldest lock leaves them out. */
   private readonly keysOfLeaders = new Set<string>();
 
   constructor(
@@ -122,7 +125,7 @@ class Recorder {
     private readonly holds: OldestHolds,
   ) {
     this.instruments = instrumentsOf(meter);
-    // So that the time series exists before the first outage: an alert on a series that is absent says nothing.
+    // Create the time series before the first outage: an alert on a series that does not exist never fires.
     this.instruments.unreachable.add(0, attributesOf(undefined));
   }
 
@@ -190,7 +193,7 @@ class Recorder {
     this.instruments.holdDuration.record(heldMs / 1000, { ...common, 'distributed_lock.outcome': type });
   }
 
-  /** Counts changes only, because a store may report the same state again. */
+  /** Counts only changes, because a store may report the same state twice. */
   private onStore({ state: { isUp, node = 0 } }: EventOf<'store'>, common: Attributes): void {
     if (isUp === !this.unreachableNodes.has(node)) return;
     if (isUp) this.unreachableNodes.delete(node);
@@ -201,20 +204,29 @@ class Recorder {
 
 type EventOf<Type extends LockEvent['type']> = Extract<LockEvent, { readonly type: Type }>;
 
-/** The value of `error.type` for an abandoned wait: the code of the lock error, or `aborted` by the caller's signal. */
+/**
+ * The value of `error.type` for a call that gave up waiting: the code of the lock error, or `aborted` if the caller's signal
+ * ended the wait.
+ */
 export function errorType(error: unknown): string {
   return isLockError(error) ? error.code : 'aborted';
 }
 
-/** The attribute that the application makes of a key. */
+/** The attribute whose value the option `keyLabel` makes from a key. */
 const KEY_LABEL = 'distributed_lock.key';
 
-/** How long the oldest hold of each label is held. Finds it without looking at the others, because there may be 100 000. */
+/**
+ * Finds, for each value of the key's attribute, how long the oldest lock is held. Does so without visiting all locks, of which
+ * there may be 100 000.
+ */
 class OldestHolds {
-  /** By label, and never removed: the SDK repeats the last value of attributes that are not observed any more. */
+  /**
+   * By the value of the key's attribute. A group stays when it is empty and reports 0, because the SDK would go on exporting its
+   * last value.
+   */
   private readonly groups = new Map<unknown, Group>();
 
-  /** @param common attributes of a measurement that is there from the start, so that an alert has a time series */
+  /** @param common the attributes of a group that exists from the start, so that an alert has a time series */
   constructor(
     common: Attributes,
     private readonly now: () => number,
@@ -248,6 +260,6 @@ class OldestHolds {
 
 interface Group {
   readonly attributes: Attributes;
-  /** When each call acquired its lock, in this order. */
+  /** When each call acquired its lock, the oldest first. */
   readonly since: RebuiltMap<number, number>;
 }

@@ -18,11 +18,11 @@ import { errorType } from './lock.metrics.js';
 /** Options of `traceLocks` and of `LockTracingModule`. */
 export interface LockTracingOptions {
   /**
-   * Makes the attribute `distributed_lock.key` from a key; `undefined` leaves it out. Without this option it is the key
-   * itself, as in the log. With it spans have no messages of errors, because those name keys and holders.
+   * Makes the attribute `distributed_lock.key` from a key; `undefined` leaves the attribute out. Default: the key itself, as in
+   * the log. With this option spans contain no error messages, because those name keys and holders.
    */
   readonly keyLabel?: (key: string) => string | undefined;
-  /** Default: the global one at the time of the call. */
+  /** Default: the global provider at the time when `traceLocks` is called. */
   readonly tracerProvider?: TracerProvider;
 }
 
@@ -54,11 +54,11 @@ export function traceLocks(service: LockService, options: LockTracingOptions = {
   service.events$.subscribe((event) => tracing.onEvent(event));
 }
 
-/** One call, from its request to its end. */
+/** One call of a lock, from its request to its release. */
 interface TracedCall {
   readonly parent: Context;
   readonly common: Attributes;
-  /** The span of the wait; after the grant, that of the hold. */
+  /** The span of the wait. After the grant, the span of the hold. */
   span: Span;
 }
 
@@ -68,7 +68,9 @@ type Lease = { readonly owner: string; readonly key: string };
 
 class Tracing {
   private readonly calls = new Map<number, TracedCall>();
-  /** The spans of holds by owner and key, because renewals name no call, and readers of one process share a lease. */
+  /**
+   * The spans of holds by owner and key. An event of a renewal names no call, and several readers of one process share one lease.
+   */
   private readonly holds = new Map<string, Set<Span>>();
 
   constructor(
@@ -118,7 +120,7 @@ class Tracing {
     }
   }
 
-  /** Runs in the async context of the call, where the caller's span is active. */
+  /** Called in the async context of the call, so the caller's active span becomes the parent. */
   onAsked(call: number, key: string): void {
     const parent = context.active();
     const { keyLabel } = this.options;
@@ -168,7 +170,7 @@ class Tracing {
   }
 
   private messageOf(error: unknown): { readonly message?: string } {
-    // The reason of a caller's signal may be any value.
+    // `error` may be anything: a caller may abort its signal with any value as the reason.
     const { message } = Object(error) as { readonly message?: unknown };
     return this.options.keyLabel || typeof message !== 'string' ? {} : { message };
   }
@@ -178,7 +180,7 @@ function nameOf({ owner, key }: Lease): string {
   return `${owner} ${key}`;
 }
 
-/** Who was in the way, as far as the error says. */
+/** Attributes that say who held the lock, as far as the error knows. */
 function holderIn({ holder, heldBy }: Partial<LockWaitTimeoutError>): Attributes {
   const { client, site } = heldBy ?? {};
   return {
@@ -191,7 +193,7 @@ function holderIn({ holder, heldBy }: Partial<LockWaitTimeoutError>): Attributes
   };
 }
 
-/** Compares the code, because an application may load both builds of this package. */
+/** Checks the code and not the class, because an application may load both builds of this package. */
 function timeoutOf(error: unknown): Partial<LockWaitTimeoutError> {
   const isTimeout = isLockError(error) && error.code === 'LOCK_WAIT_TIMEOUT';
   return isTimeout ? (error as LockWaitTimeoutError) : {};

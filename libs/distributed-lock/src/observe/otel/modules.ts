@@ -6,7 +6,7 @@ import { checkOptionNames } from '../../port/option-checks.js';
 import { type LockMetricsOptions, measureLocks, METRICS_NAMES } from './lock.metrics.js';
 import { type LockTracingOptions, traceLocks, TRACING_NAMES } from './lock.tracing.js';
 
-/** Measures the locks of a registration of `DistributedLockModule`, from the start of the application. */
+/** Exports metrics of the locks of a registration of `DistributedLockModule`, from the start of the application. */
 @Module({})
 export class LockMetricsModule {
   /** Measures the locks of one registration. Import it beside `DistributedLockModule`, once for each registration. */
@@ -26,8 +26,8 @@ const OPTIONS = Symbol('observingModule.options');
 const OBSERVER = Symbol('observingModule.observer');
 
 /**
- * The dynamic module that hands the service of a registration to `observe` when the modules of the application start. It does
- * not do so earlier, so that the program can set its global providers of OpenTelemetry before.
+ * Makes the dynamic module that passes the service of a registration to `observe` when the application starts. Not earlier, so
+ * that the program can set its global OpenTelemetry providers first.
  */
 function observingModule<Options extends { readonly name?: string }>(
   module: Type,
@@ -38,7 +38,8 @@ function observingModule<Options extends { readonly name?: string }>(
     onModuleInit: () =>
       observe(findLockService(moduleRef, name, { where: `${module.name}.forRoot` }), others),
   });
-  // With `moduleIdGeneratorAlgorithm: 'deep-hash'` Nest takes imports with equal providers for one: this value tells them apart.
+  // Nest takes two dynamic modules with equal providers for one if `moduleIdGeneratorAlgorithm` is `'deep-hash'`. This value
+  // makes them differ.
   const providers = [
     { provide: OPTIONS, useValue: options },
     { provide: OBSERVER, useFactory, inject: [ModuleRef, OPTIONS] },
