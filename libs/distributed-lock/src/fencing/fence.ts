@@ -7,29 +7,33 @@ export interface Fence {
   readonly key: string;
   /** The token of the grant, 1 or more. */
   readonly fencingToken: number;
-  /** As in `Lock`. Needed for `nested: 'refuse'`. */
+  /** As in `Lock`. Required with `nested: 'refuse'`. */
   readonly depth?: number;
-  /** As in `Lock`. Needed for `nested: 'refuse'`. */
+  /** As in `Lock`. Required with `nested: 'refuse'`. */
   readonly calls?: number;
 }
 
 /**
- * Whether calls that share a lock may write. Nested calls have the fencing token of the call around them, so tokens cannot tell
- * them apart. `'refuse'`: only a call that has the lock alone may write.
+ * Whether a call that shares its lock with another call may write. A nested call has the same fencing token as the call around
+ * it, so tokens cannot order their writes. `'refuse'`: only a call that has the lock to itself may write.
  */
 export type NestedWrites = 'allow' | 'refuse';
 
 /**
- * Remembers the largest token that was seen of each key.
+ * Remembers the largest fencing token that was seen for each key.
  *
- * A class, so that it can be a provider of Nest: `{ provide: FenceMemory, useValue: fencedRedis(client) }`.
+ * An abstract class, so that it can be a token of Nest: `{ provide: FenceMemory, useValue: fencedRedis(client) }`.
  */
 export abstract class FenceMemory {
-  /** Remembers `token`, if it is the largest so far. @returns the largest seen, `token` included */
+  /**
+   * Remembers `token` if it is the largest so far.
+   *
+   * @returns the largest token seen, `token` included
+   */
   abstract raise(key: string, token: number): number | Promise<number>;
 }
 
-/** @throws LockConfigurationError for a token that no lock has given, such as `undefined` in JavaScript */
+/** @throws LockConfigurationError for a value that cannot be a lock's token, such as `undefined` in JavaScript */
 export function assertToken(token: unknown): void {
   if (Number.isSafeInteger(token) && (token as number) >= 1) return;
   throw new LockConfigurationError(
@@ -40,8 +44,10 @@ export function assertToken(token: unknown): void {
 export const NESTED_WRITES = oneOf('allow', 'refuse');
 
 /**
- * @throws LockNotHeldError when the call shares its lock with another call, if `nested` is `'refuse'`; LockConfigurationError for
- * a fence that does not say so
+ * With `nested: 'refuse'`, checks that no other call shares the lock.
+ *
+ * @throws LockNotHeldError when another call shares it
+ * @throws LockConfigurationError for a fence without `depth` and `calls`
  */
 export function assertAlone(
   { key, depth, calls }: Pick<Fence, 'key' | 'depth' | 'calls'>,
@@ -62,17 +68,17 @@ export function assertAlone(
   );
 }
 
-/** @throws StaleTokenError when `seen` is larger than the token of `fence` */
+/** @throws StaleTokenError when `seen` is larger than the token of the fence */
 export function assertFresh(fence: Fence, seen: number): void {
   if (seen > fence.fencingToken) throw new StaleTokenError(fence.key, fence.fencingToken, seen);
 }
 
 /**
- * The guarded resource has seen a larger fencing token: the holder with this token has lost its lock, and may not know it yet.
- * Nothing was written.
+ * The write was refused, because the resource has seen a larger fencing token. The holder with this token has lost its lock, and
+ * may not know it yet. Nothing was written.
  *
- * Its code is `LOCK_LOST`, so that filters and callers treat it as any other loss. `tokenSeen` distinguishes it from those, even
- * between two builds of this package.
+ * Its code is `LOCK_LOST`, so that filters and callers treat it like any other lost lock. Only this error has `tokenSeen`, by
+ * which it can be recognised even between two builds of this package.
  */
 export class StaleTokenError extends LockError {
   readonly code = 'LOCK_LOST';
@@ -81,7 +87,7 @@ export class StaleTokenError extends LockError {
     key: string,
     /** The token of the refused write. */
     readonly tokenOffered: number,
-    /** The larger one, which the resource has seen. */
+    /** The larger token that the resource has seen. */
     readonly tokenSeen: number,
   ) {
     super(

@@ -12,13 +12,13 @@ import {
 
 /** Options of `fencedRedis`. */
 export interface FencedRedisOptions {
-  /** How long a token is remembered after it was last raised, in ms; default seven days, `Infinity` for ever. */
+  /** How long Redis keeps the token of a key after the last write, in ms; default seven days, `Infinity` for ever. */
   readonly keepMs?: number;
-  /** Whether calls that share one lock, and so one token, may write; default `'allow'`. */
+  /** Whether calls that share one lock, and so one fencing token, may write; default `'allow'`. */
   readonly nested?: NestedWrites;
 }
 
-/** A word of a command after its key. */
+/** An argument of a Redis command behind its key. */
 export type RedisWord = string | number | Buffer;
 
 const RULES: OptionRules<FencedRedisOptions> = {
@@ -27,12 +27,21 @@ const RULES: OptionRules<FencedRedisOptions> = {
 };
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 
-/** Lua passes no more than about 8000 words to a command, so a longer `HSET` is sent in parts. An even number. */
+/**
+ * In a script, Lua passes at most about 8000 arguments to a command, so a longer `HSET` is split. Even, because fields and values
+ * come in pairs.
+ */
 const MAX_WORDS = 7000;
-/** JavaScript passes no more than about 100 000 words to a function, and node-redis passes them on through several. */
+/**
+ * The limit of one call of the client. JavaScript passes at most about 100 000 arguments to a function, and node-redis passes
+ * them on several times.
+ */
 const MAX_WORDS_IN_PARTS = 20_000;
 
-/** Raises the fence of a key, then runs the command on the key, if one is given. */
+/**
+ * Script: refuses a token smaller than the fence of the key (KEYS[2]), otherwise stores it there and runs the command, if there
+ * is one.
+ */
 const FENCED = `
 local seen = tonumber(redis.call('GET', KEYS[2]) or 0)
 if tonumber(ARGV[1]) < seen then return { 0, string.format('%.0f', seen) } end
@@ -47,10 +56,10 @@ end
 return { 1, added }`;
 
 /**
- * Writes to Redis that refuse a smaller fencing token than their key has seen.
+ * Writes to Redis, and refuses a write whose fencing token is smaller than one that its key has seen.
  *
- * Each key has its fence beside it, in the same slot of a cluster: `nest_lock_fence:{key}`. One script compares, raises
- * the fence and writes. When Redis loses a fence, the next token starts a new one.
+ * The largest token of a key is stored beside it under `nest_lock_fence:{key}`, in the same slot of a cluster. One script
+ * compares the token, stores it and writes. If Redis loses that entry, the next token is stored as the first one.
  */
 export class FencedRedis extends FenceMemory {
   private readonly keep: string;
@@ -74,12 +83,21 @@ export class FencedRedis extends FenceMemory {
     this.keep = keepMs === Infinity ? '' : String(Math.ceil(keepMs));
   }
 
-  /** @throws StaleTokenError when the key has seen a larger token; nothing is written then */
+  /**
+   * `SET key value`.
+   *
+   * @throws StaleTokenError when the key has seen a larger token; nothing is written then
+   */
   async set(key: string, value: RedisWord, fence: Fence): Promise<void> {
     await this.call('SET', key, [value], fence);
   }
 
-  /** @returns how many fields are new @throws StaleTokenError when the key has seen a larger token */
+  /**
+   * `HSET key` with all fields.
+   *
+   * @returns how many fields are new
+   * @throws StaleTokenError when the key has seen a larger token; nothing is written then
+   */
   async hset(key: string, fields: Readonly<Record<string, RedisWord>>, fence: Fence): Promise<number> {
     const words = Object.entries(fields).flat();
     return (await this.write(['HSET', ...words], key, fence)) as number;
@@ -113,13 +131,17 @@ export class FencedRedis extends FenceMemory {
     return reply;
   }
 
-  /** For reading under a lock: from now on `key` refuses all earlier holders. @throws StaleTokenError */
+  /**
+   * For a read under a lock: from now on `key` refuses writes of all earlier holders.
+   *
+   * @throws StaleTokenError when the key has seen a larger token
+   */
   async check(key: string, fence: Fence): Promise<void> {
     assertAlone(fence, this.nested);
     assertFresh(fence, await this.raise(key, fence.fencingToken));
   }
 
-  /** Remembers `token` as `FenceMemory` does, in Redis. */
+  /** Stores `token` in Redis if it is the largest so far, as `FenceMemory` demands. */
   async raise(key: string, token: number): Promise<number> {
     const [isFresh, seen] = await this.run(key, token);
     return isFresh ? token : Number(seen);
@@ -134,13 +156,13 @@ export class FencedRedis extends FenceMemory {
     const keys = [key, redisFenceKey(key, this.prefix)];
     const reply = await this.evaluate(FENCED, keys, [token, this.keep, ...command]);
     const [isFresh, answer] = reply as unknown[];
-    // A client may give numbers as text.
+    // Some clients return numbers as strings.
     return [Number(isFresh) === 1, answer];
   }
 }
 
 /**
- * Makes a `FencedRedis`, whose writes refuse a smaller fencing token than their key has seen.
+ * Makes a `FencedRedis`. Its writes are refused if their fencing token is smaller than one that the key has seen.
  *
  * @throws LockConfigurationError for a client that is neither of ioredis nor of node-redis, and for wrong options
  */
@@ -151,17 +173,17 @@ export function fencedRedis(
   return new FencedRedis(client, options);
 }
 
-/** The part of a client that says what it puts before the keys of a command. */
+/** The members of a client from which its key prefix can be read. */
 interface PrefixingClient {
-  /** Only clients of ioredis have it. */
+  /** Only clients of ioredis have this property. */
   readonly isCluster?: boolean;
   readonly options?: { readonly keyPrefix?: string | Buffer };
-  /** Only cluster clients of node-redis have it. */
+  /** Only cluster clients of node-redis have this property. */
   readonly nodeByAddress?: unknown;
   readonly _keyPrefix?: string | Buffer;
 }
 
-/** The text that a client of a cluster puts before each key. It is part of what the cluster hashes. '' for any other client. */
+/** The prefix that a cluster client puts before each key. The cluster hashes it along with the key. '' for any other client. */
 function clusterPrefixOf(client: object): string {
   const { isCluster, options, nodeByAddress, _keyPrefix } = client as PrefixingClient;
   if (nodeByAddress) return String(_keyPrefix ?? '');
@@ -169,9 +191,10 @@ function clusterPrefixOf(client: object): string {
 }
 
 /**
- * The name of the fence of `key`. After the client has put `prefix` before both names, they are in the same slot.
+ * The name under which the largest token of `key` is stored. With `prefix` before both, both names are in the same slot of a
+ * cluster.
  *
- * @throws LockKeyError for a key whose slot no other name can have
+ * @throws LockKeyError for a key with whose slot no other name can be built
  */
 function redisFenceKey(key: string, prefix: string): string {
   const hashed = hashedPart(key);
@@ -187,22 +210,22 @@ function redisFenceKey(key: string, prefix: string): string {
   throw new LockKeyError(`"${key}" ${why}: no fence can lie in its slot.`, key);
 }
 
-/** A cluster hashes the text in the first braces; if there is none, the whole name. */
+/** The part of a name from which a cluster computes the slot: the text in the first braces, or `undefined` for the whole name. */
 function hashedPart(name: string): string | undefined {
   const open = name.indexOf('{');
   const close = name.indexOf('}', open + 1);
   return open >= 0 && close > open + 1 ? name.slice(open + 1, close) : undefined;
 }
 
-/** The part of a client of ioredis that is used: of a `Redis` or a `Cluster`. You close it. */
+/** What this needs of an ioredis client, a `Redis` or a `Cluster`. The application closes it. */
 export interface ScriptingClient {
   /** Runs a Lua script. */
   eval(script: string, numberOfKeys: number, ...args: (string | number | Buffer)[]): Promise<unknown>;
 }
 
-/** The part of a client of node-redis that is used: of one server, of Sentinels, of a cluster or of a pool. You close it. */
+/** What this needs of a node-redis client: of one server, of Sentinel, of a cluster, or a pool. The application closes it. */
 export interface NodeRedisScriptingClient {
-  /** Whether it has connected. All clients of node-redis have it, and those of ioredis do not. */
+  /** Whether the client is connected. All node-redis clients have this property, and ioredis clients do not. */
   readonly isOpen: boolean;
   /** Runs a Lua script. */
   eval(script: string, given: { keys: string[]; arguments: (string | Buffer)[] }): Promise<unknown>;
@@ -214,7 +237,7 @@ type Evaluate = (
   args: readonly (string | number | Buffer)[],
 ) => Promise<unknown>;
 
-/** How `client` runs a script. */
+/** Returns a function that runs a script by this client. */
 function evaluateBy(client: ScriptingClient | NodeRedisScriptingClient): Evaluate {
   if (!('isOpen' in client))
     return (script, keys, args) => client.eval(script, keys.length, ...keys, ...args);

@@ -16,16 +16,16 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 import { checkOptions, describeGiven } from '../port/option-checks.js';
 import { assertAlone, type Fence, FenceMemory, NESTED_WRITES, type NestedWrites } from './fence.js';
 
-/** Two lists of HTTP in the same order: the keys, percent-encoded, and their tokens. */
+/** Two HTTP headers with lists in the same order: this one has the keys, percent-encoded, the other one their tokens. */
 const FENCING_KEY = 'fencing-key';
 const FENCING_TOKEN = 'fencing-token';
 
-/** Tokens that are ahead of our clock by more than a day are refused. Tokens are µs of a clock, or smaller. */
+/** A token that is more than a day ahead of our clock is refused as forged. Real tokens are the µs of a clock, or smaller. */
 const MAX_LEAD_US = 24 * 3600 * 1e6;
 const MAX_KEYS = 100;
 
 /**
- * The headers that pass the keys and tokens of a lock on to another service, which refuses stale ones by `@Fenced`.
+ * Makes the headers that pass the keys and tokens of a lock to another service. That service refuses stale tokens by `@Fenced`.
  *
  * `fetch(url, { headers: fencingHeaders(lock) })`
  */
@@ -48,10 +48,10 @@ export interface FencingHeadersOptions {
 }
 
 /**
- * The fences in the headers of a request.
+ * Parses the fences in the headers of a request.
  *
- * @returns an empty list when there are none; `undefined` when they cannot be read, or when a token is more than a day
- * ahead of the clock. Such a token, once remembered, would refuse all real ones.
+ * @returns an empty list when there are none; `undefined` when they cannot be parsed, or when a token is more than a day ahead of
+ * the clock. If such a token were remembered, all real ones would be refused.
  */
 function readFences(
   headers: Readonly<Record<string, string | readonly string[] | undefined>>,
@@ -86,15 +86,15 @@ function decoded(text: string): string | undefined {
 }
 
 /**
- * Tokens seen by this process, for a service of one instance and for tests.
+ * Remembers tokens in this process, for a service with one instance and for tests.
  *
- * Several instances must share a memory, such as `fencedRedis(client)`, because each sees only a part of the requests.
- * When it is full, it forgets the key that was raised longest ago.
+ * If a service has several instances, each sees only a part of the requests, so they must share a memory, such as
+ * `fencedRedis(client)`. When this memory is full, it forgets the key whose token was raised longest ago.
  */
 export class ProcessFences extends FenceMemory {
   private readonly seen = new Map<string, number>();
 
-  /** @param most how many keys it remembers; default 100 000 */
+  /** @param most how many keys to remember; default 100 000 */
   constructor(private readonly most = 100_000) {
     super();
     if (!Number.isInteger(most) || most < 1) {
@@ -104,10 +104,10 @@ export class ProcessFences extends FenceMemory {
     }
   }
 
-  /** Remembers `token` as `FenceMemory` does, in this process. */
+  /** Stores `token` in this process if it is the largest so far, as `FenceMemory` demands. */
   raise(key: string, token: number): number {
     const largest = Math.max(token, this.seen.get(key) ?? 0);
-    // Deleted first, so that the map stays in the order of raising.
+    // Delete before setting, so that the key moves to the end of the map. Its first key is then the one raised longest ago.
     this.seen.delete(key);
     this.seen.set(key, largest);
     if (this.seen.size > this.most) this.seen.delete(this.seen.keys().next().value as string);
@@ -124,14 +124,14 @@ const REFUSALS = {
   412: ['LOCK_FENCE_STALE', 'A larger fencing token has been seen: the lock was lost. Nothing was done.'],
 } as const;
 
-/** For all modules that provide no `FenceMemory`. */
+/** Used by all modules that provide no `FenceMemory`. */
 const processFences = new ProcessFences();
 
 /**
- * Refuses requests whose fencing token is smaller than one that was seen of the same key: 412. A request without the
+ * Refuses a request with 412 if its fencing token is smaller than one that was seen for the same key. A request without the
  * headers of `fencingHeaders(lock)` gets 428, and one with unreadable headers 400.
  *
- * The `FenceMemory` that the module provides remembers the tokens, by default in this process.
+ * The tokens are remembered by the `FenceMemory` that the module provides, by default in this process.
  */
 @Injectable()
 export class FencedGuard implements CanActivate {
@@ -165,10 +165,13 @@ export class FencedGuard implements CanActivate {
   }
 }
 
-/** The keys that a request must hold. The resource that the handler writes to decides, not the caller. */
+/**
+ * Returns the keys that a request must hold. They depend on the resource that the handler writes to, not on what the caller
+ * sends.
+ */
 export type FencedKeys = (request: FencedRequest) => string | readonly string[];
 
-/** `keysOf` of `@Fenced` gets these parts of the request, which name a resource. */
+/** The parts of a request that identify a resource, for `keysOf` of `@Fenced`. */
 export interface FencedRequest {
   readonly params: Readonly<Record<string, string>>;
   readonly body: unknown;
@@ -198,7 +201,10 @@ export function Fenced(keysOf?: FencedKeys): ClassDecorator & MethodDecorator {
   return applyDecorators(SetMetadata(KEYS, keysOf), UseGuards(FencedGuard));
 }
 
-/** The key and token that the request holds: a `Fence`, to be passed on. The first of several keys, or the named one. */
+/**
+ * Injects the key and token of the request as a `Fence`, to be passed on to the resource. If the request has several: the first
+ * one, or the one of the named key.
+ */
 export const CurrentFence = createParamDecorator(
   (key: string | undefined, context: ExecutionContext): Fence => {
     const fences = context.switchToHttp().getRequest<CheckedRequest>()[FENCES] ?? [];

@@ -43,7 +43,7 @@ export async function heldUntilCommit(
   for (const key of lock.keys.toSorted(byBytes)) await rows.hold({ key, fencingToken: lock.tokenOf(key) });
 }
 
-/** Options of `heldUntilCommit`: where the store has its locks. */
+/** Options of `heldUntilCommit`: in which table the store has its locks, and under which names. */
 export interface HeldUntilCommitOptions {
   /** Default `postgres`. */
   readonly dialect?: SqlDialect;
@@ -55,7 +55,7 @@ export interface HeldUntilCommitOptions {
   readonly nested?: NestedWrites;
 }
 
-/** The rows of locks, seen on the connection of one transaction. */
+/** Checks and locks the rows of locks, on the connection of one transaction. */
 class HeldRows {
   constructor(
     private readonly query: SqlQuery,
@@ -87,7 +87,10 @@ class HeldRows {
     return `its lease ended ${Math.round(-leftOf(holder.until, now))} ms ago by the clock of the server`;
   }
 
-  /** Refuses a call outside of a transaction, where the database unlocks the row at once. */
+  /**
+   * Refuses a call outside of a transaction. There the database unlocks the row right after the statement, so the lock could be
+   * granted to another owner before the commit.
+   */
   private async assertInside(row: SqlRow | undefined): Promise<void> {
     const isInside = (answer: SqlRow | undefined) => Number(answer?.['inside'] ?? 1) === 1;
     if (isInside(row)) return;
@@ -108,7 +111,7 @@ class HeldRows {
   }
 }
 
-/** The codes of a missing table: of PostgreSQL, and of MySQL by its client and by an ORM. */
+/** Error codes for a missing table: of PostgreSQL, and of MySQL as its client and ORMs report them. */
 const NO_SUCH_TABLE: readonly unknown[] = ['42P01', 'ER_NO_SUCH_TABLE', 1146, '1146'];
 
 function isMissingTable(error: unknown): boolean {
@@ -146,9 +149,9 @@ function byBytes(one: string, other: string): number {
 }
 
 /**
- * The row of the lock does not say that this grant holds, so the transaction must be rolled back.
+ * The transaction must be rolled back: by the row of the lock, this grant does not hold it any more.
  *
- * Its code is `LOCK_LOST`, so that filters and callers treat it as any other loss.
+ * Its code is `LOCK_LOST`, so that filters and callers treat it like any other lost lock.
  */
 export class CommitRefusedError extends LockError {
   readonly code = 'LOCK_LOST';
@@ -173,26 +176,30 @@ interface SqlStatement {
 
 const QUOTES = { postgres: '"', mysql: '`' } as const;
 
-/** The row of a lock as `readingOf` of the SQL stores reads it, and whether the statement is inside of a transaction. */
+/**
+ * The columns of a lock's row as `readingOf` of the SQL stores expects them, and `inside`: whether the statement runs in a
+ * transaction.
+ */
 const COLUMNS: Readonly<Record<SqlDialect, string>> = {
   postgres: `version, state, last, at, '' AS notes, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint) AS now,
     CASE WHEN (SELECT pg_current_xact_id_if_assigned()) IS NULL THEN 0 ELSE 1 END AS inside`,
-  // MariaDB executes the text between `/*M!` and `*/`. MySQL, which has no such variable, skips it as a comment.
+  // MariaDB executes what stands in `/*M! … */`. For MySQL, which lacks this variable, it is a comment.
   mysql: `version, state, last, at, '' AS notes, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS now
     /*M! , @@in_transaction AS inside */`,
 };
 
-/** Reads the newest state of a lock's row, and locks the row against writers until the transaction ends. */
+/** The statement that reads the newest state of a lock's row, and locks the row against writers until the transaction ends. */
 function lockedRow(dialect: SqlDialect, table: string, name: string): SqlStatement {
   const select = `SELECT ${COLUMNS[dialect]} FROM ${quoted(table, QUOTES[dialect])} WHERE name =`;
   if (dialect === 'postgres') return { sql: `${select} $1 FOR SHARE`, parameters: [name] };
-  // The column has the bytes of UTF-8, whatever the character set of the connection.
+  // Convert the name to utf8mb4, because the column has UTF-8 bytes, whatever the character set of the connection.
   return { sql: `${select} CONVERT(? USING utf8mb4) LOCK IN SHARE MODE`, parameters: [name] };
 }
 
 /**
- * A second statement, which shows whether the transaction goes on. Postgres gives a transaction an id when it first writes or locks
- * a row, so `inside` of the first statement is 0. In the second one it is 1 if that is in the same transaction.
+ * A second statement, which finds out whether the transaction goes on. Postgres gives a transaction an id when it first writes or
+ * locks a row. The first statement does that, so its own `inside` is still 0. In this one `inside` is 1 if both run in the same
+ * transaction.
  */
 const INSIDE_POSTGRES: SqlStatement = {
   sql: 'SELECT CASE WHEN pg_current_xact_id_if_assigned() IS NULL THEN 0 ELSE 1 END AS inside',
@@ -200,20 +207,20 @@ const INSIDE_POSTGRES: SqlStatement = {
 };
 
 /**
- * Runs one statement on the connection of a transaction, and returns its rows. docs/recipes/sql.md#held-until-the-commit has
- * it for pg and mysql2, docs/recipes/orms.md for each ORM.
+ * Runs one statement on the connection of a transaction, and returns its rows. For pg and mysql2 see
+ * docs/recipes/sql.md#held-until-the-commit, for each ORM docs/recipes/orms.md.
  *
- * @param sql with `$1`, `$2`, … in the order of `parameters`, each once; `?` for MySQL
+ * @param sql with `$1`, `$2`, … in the order of `parameters`, each used one time; with `?` for MySQL
  */
 export type SqlQuery = (sql: string, parameters: unknown[]) => Promise<SqlAnswer>;
 
 /** The database of the transaction: PostgreSQL, or MySQL and MariaDB. */
 export type SqlDialect = 'postgres' | 'mysql';
 
-/** Values by the names of their columns. */
+/** One row: column name → value. */
 export type SqlRow = Readonly<Record<string, unknown>>;
 
-/** The result of a query function: the rows as objects, alone or under `rows`, as most drivers give them. */
+/** What a query function returns: the rows as objects, as a list or under `rows`, as most drivers do. */
 export type SqlAnswer = readonly SqlRow[] | { readonly rows: readonly SqlRow[] };
 
 /** @throws LockConfigurationError for a result that is no list of rows */
