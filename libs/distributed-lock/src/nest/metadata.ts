@@ -1,40 +1,43 @@
 import type { DiscoveryService } from '@nestjs/core';
 import { LockConfigurationError } from '../port/lock.errors.js';
 
-/** Metadata keys of Nest that are the same in all supported versions. Nest does not export them from its root. */
+/**
+ * Names under which Nest stores metadata of decorators, the same in all supported versions. Nest does not export them from its
+ * root.
+ */
 export const INTERCEPTORS = '__interceptors__';
 export const PIPES = '__pipes__';
 export const GUARDS = '__guards__';
 export const FILTERS = '__exceptionFilters__';
-/** `@WebSocketGateway()` sets it on the class. */
+/** Metadata that `@WebSocketGateway()` sets on a class. */
 export const GATEWAY = 'websockets:is_gateway';
 const ROUTE_ARGUMENTS = '__routeArguments__';
 const CUSTOM_ARGUMENT = '__customRouteArgs__';
 const PARAMETER_TYPES = 'design:paramtypes';
-/** Set beside the parameters by `@Res({ passthrough: true })`. */
+/** Metadata that `@Res({ passthrough: true })` sets beside the parameters. */
 const PASSTHROUGH = '__responsePassthrough__';
 
-/** Set on the function by the decorators of routes, of messages, and by `@SubscribeMessage()`. */
+/** Metadata that decorators set on a method: of HTTP routes, of messages, and `@SubscribeMessage()`. */
 const HTTP_MARK = 'path';
 const RPC_PATTERN = 'microservices:pattern';
 const RPC_MARKS = ['microservices:handler_type', RPC_PATTERN];
 const WS_MARK = 'websockets:message_mapping';
-/** Set on the function by `@Query()`, `@Mutation()` and `@Subscription()`: the name of the decorator. */
+/** Metadata that `@Query()`, `@Mutation()` and `@Subscription()` set on a resolver: the name of the decorator. */
 const RESOLVER_TYPE = 'graphql:resolver_type';
 
-/** Nest's number of `@Param()`. */
+/** The number by which Nest's metadata mean `@Param()`. */
 export const ROUTE_PARAMETER = 5;
-/** Nest's numbers of `@Res()` and `@Next()`. */
+/** The numbers by which Nest's metadata mean `@Res()` and `@Next()`. */
 const ANSWERING_PARAMETERS: readonly unknown[] = [1, 2];
 
 export type HandlerKind = 'http' | 'rpc' | 'ws' | 'other';
 
-/** One decorated parameter of a handler, as Nest keeps it. */
+/** One decorated parameter of a handler, read from Nest's metadata. */
 export interface HandlerParameter {
   readonly index: number;
-  /** Nest's number of the source, such as 3 for the body; `undefined` for a custom decorator. */
+  /** Nest's number of the source of the value, such as 3 for the body; `undefined` for a custom decorator. */
   readonly type: number | undefined;
-  /** The argument of its decorator: `id` of `@Param('id')`. */
+  /** The argument of the decorator: `id` in `@Param('id')`. */
   readonly data: unknown;
   readonly pipes: readonly unknown[];
   readonly factory: ((data: unknown, context: unknown) => unknown) | undefined;
@@ -42,7 +45,10 @@ export interface HandlerParameter {
   readonly metatype: unknown;
 }
 
-/** The decorated parameters of a method of this very class, by index. A subclass may override them. */
+/**
+ * The decorated parameters of a method, by index, as this class declares them. A subclass that overrides the method declares its
+ * own.
+ */
 export function handlerParameters(cls: AnyClass, method: string | symbol): readonly HandlerParameter[] {
   const entries = (Reflect.getMetadata(ROUTE_ARGUMENTS, cls, method) ?? {}) as Record<
     string,
@@ -70,7 +76,7 @@ export function handlerKind(
   return isOther || handlerParameters(cls, method).length > 0 ? 'other' : undefined;
 }
 
-/** True for a resolver of a subscription, whose events GraphQL reads after the resolver has returned. */
+/** True for the resolver of a GraphQL subscription. GraphQL reads its events after the resolver has returned. */
 export function isSubscription(fn: object): boolean {
   return Reflect.getMetadata(RESOLVER_TYPE, fn) === 'Subscription';
 }
@@ -80,8 +86,8 @@ export function isSse(fn: object): boolean {
 }
 
 /**
- * True for a handler whose answer Nest leaves to the handler itself: it injects the response or `next` without
- * `passthrough`, or has the call of gRPC by `@GrpcStreamCall()`.
+ * True if Nest lets the handler send the response itself: it injects the response or `next` without `passthrough`, or gets the
+ * gRPC call by `@GrpcStreamCall()`.
  */
 export function answersItself(cls: AnyClass, method: string | symbol, fn: AnyFunction): boolean {
   const patterns = (Reflect.getMetadata(RPC_PATTERN, fn) ?? []) as readonly unknown[];
@@ -91,7 +97,7 @@ export function answersItself(cls: AnyClass, method: string | symbol, fn: AnyFun
   return isInjected && Reflect.getMetadata(PASSTHROUGH, cls, method) !== true;
 }
 
-/** The enhancers that are bound to a class or a method, outermost first. */
+/** The enhancers (guards, interceptors, pipes or filters) bound to a class or a method, outermost first. */
 export function enhancersOf(list: string, target: object): readonly unknown[] {
   return (Reflect.getMetadata(list, target) ?? []) as readonly unknown[];
 }
@@ -110,11 +116,11 @@ export type AnyClass = abstract new (...args: never[]) => unknown;
 export type AnyFunction = (...args: never[]) => unknown;
 
 /**
- * Refuses a decorator that is called as the standard decorators of JavaScript are, with a value and a context. Nest reads
- * metadata that only legacy decorators set.
+ * Refuses the use as a standard decorator of JavaScript, which is called with a value and a context. Nest reads metadata that
+ * only legacy decorators set.
  *
- * @param context the second argument; of a legacy decorator the name of the member, or nothing
- * @throws LockConfigurationError
+ * @param context the second argument: for a legacy decorator the name of the member, or nothing
+ * @throws LockConfigurationError for the context object of a standard decorator
  */
 export function refuseStandard(decorator: string, context: unknown): void {
   if (typeof context !== 'object' || context === null || !('kind' in context)) return;
@@ -125,8 +131,8 @@ export function refuseStandard(decorator: string, context: unknown): void {
 }
 
 /**
- * Makes a method that calls `call` in place of `original`. It has the name, the length and the metadata of `original`, which
- * Swagger, timers and others read. Decorators above it find what decorators below have written.
+ * Wraps a method: each call of the wrapper calls `call`. The wrapper has the name, the length and the metadata of `original`,
+ * which Swagger, schedulers and others read, so that decorators above it find what decorators below have set.
  */
 export function wrapMethod(
   original: AnyFunction,
@@ -144,7 +150,7 @@ export function wrapMethod(
 export function discoveredClasses(discovery: DiscoveryService): readonly DiscoveredClass[] {
   const wrappers = [...discovery.getControllers(), ...discovery.getProviders()];
   return wrappers.flatMap((wrapper) => {
-    // Not by the instance of a class, because the instances of request-scoped classes are empty shells.
+    // Take the class from the wrapper. The instance of a request-scoped class is an empty shell.
     const instance = wrapper.instance as object | null | undefined;
     const cls: unknown = wrapper.isNotMetatype ? instance?.constructor : wrapper.metatype;
     if (typeof cls !== 'function' || typeof cls.prototype !== 'object') return [];
@@ -162,7 +168,7 @@ interface DiscoveredClass {
 
 type Methods = readonly (readonly [name: string | symbol, fn: unknown])[];
 
-/** The methods of the objects of a class, inherited ones and those with a symbol for a name included. Calls no getter. */
+/** The methods of a class's instances, with inherited ones and those named by a symbol. Calls no getter. */
 export function methodsOf(cls: AnyClass): Methods {
   const methods = new Map<string | symbol, unknown>();
   for (
@@ -176,7 +182,10 @@ export function methodsOf(cls: AnyClass): Methods {
   return [...methods];
 }
 
-/** The static methods of this very class, or the methods that an object itself has. Calls no getter. */
+/**
+ * The functions that are own properties of an object: the static methods of a class, or the methods of a prototype. Calls no
+ * getter.
+ */
 export function functionsOf(owner: object): Methods {
   return Reflect.ownKeys(owner).flatMap((name) => {
     const value: unknown = Object.getOwnPropertyDescriptor(owner, name)?.value;

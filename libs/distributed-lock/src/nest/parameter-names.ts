@@ -1,18 +1,21 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { type AnyClass, type AnyFunction, refuseStandard } from './metadata.js';
 
-/** The parameters of a function, as far as its source text can be read for certain. */
+/** The parameters of a function, as far as they can be read from its source text with certainty. */
 export interface Signature {
   readonly parameters: readonly Parameter[];
-  /** Why there may be more parameters than these, and what to write. `undefined` if these are all. */
+  /** Why there may be further parameters, and what to write instead, as text for a message. `undefined` if these are all. */
   readonly gap: string | undefined;
 }
 
 /** One parameter of a function as written in its source. */
 interface Parameter {
-  /** `undefined` for a destructured one, and for a rest parameter. */
+  /** `undefined` for a destructured parameter and for a rest parameter. */
   readonly name: string | undefined;
-  /** `open`: a rest parameter, or one with a default. `Function.length` counts the parameters before the first of them. */
+  /**
+   * `open` for a rest parameter and for one with a default. `Function.length` counts only the parameters before the first of
+   * those.
+   */
   readonly kind: 'plain' | 'open';
 }
 
@@ -26,17 +29,17 @@ const NUMBER = String.raw`\.?\d(?:[eE][+-]|[\w.])*`;
 const TEXT = String.raw`'(?:\\[^]|[^\\'])*'|"(?:\\[^]|[^\\"])*"`;
 const BLANK = String.raw`\s+|\/\/[^\n\r\u2028\u2029]*|\/\*[^]*?\*\/`;
 const TOKEN = new RegExp(`(${BLANK})|${TEXT}|${WORD}|${NUMBER}|\\.{3}|=>|={2,3}|<!--|-->|[^]`, 'uy');
-/** The text of a template up to its end, or to the next expression in it. */
+/** The text inside a template literal, up to its end or to the next `${`. */
 const TEMPLATE = /(?:\\[^]|\$(?!\{)|[^\\`$])*(?:`|\$\{)/uy;
 const OPENING: readonly string[] = ['(', '[', '{', '${'];
 const CLOSING: readonly string[] = [')', ']', '}'];
 /**
- * Tokens that mean different things in different code. A `/` divides, or begins a regular expression, which depends on all of the
- * code before it. `<!--` and `-->` begin comments in scripts, and are operators in modules.
+ * Tokens whose meaning depends on the code around them, so reading stops there. A `/` divides or begins a regular expression.
+ * `<!--` and `-->` begin comments in scripts, and are operators in modules.
  */
 const AMBIGUOUS: readonly string[] = ['/', '<!--', '-->'];
 
-/** What may stand before the list of parameters. A method may itself be called `async` or `function`. */
+/** Matches the source before the list of parameters. `async` and `function` may also be the name of a method. */
 const HEAD = new RegExp(`^(?:async ?)?(?:function ?)?(?:\\* ?)?(?:${WORD}|${NUMBER}|${TEXT}|\\[ \\])?$`, 'u');
 const BARE_ARROW = new RegExp(`^(?:async )?(${WORD})$`, 'u');
 const PARAMETER = new RegExp(
@@ -45,15 +48,16 @@ const PARAMETER = new RegExp(
 );
 
 /**
- * Reads the parameters of a function from its source text. It finds names, commas and brackets, and understands no expression. It
- * stops at the first token that it cannot interpret: parameters behind that count as unknown, and none gets the position of another
- * one.
+ * Reads the parameters of a function from its source text. It recognises names, commas and brackets, but no expressions. At the
+ * first token that it cannot interpret it stops, and reports the parameters behind as unknown, so that none gets the wrong
+ * position.
  */
 export function signatureOf(fn: AnyFunction): Signature {
   const source = Function.prototype.toString.call(fn);
   const isNative = source.endsWith('{ [native code] }');
   const signature = isNative ? undefined : readSignature(tokensOf(source));
-  // If the source does not fit `length`, the function is a wrapper that took over the length of the method and has other parameters.
+  // If the source does not fit `length`, a decorator has replaced the method by a wrapper, with other parameters and the method's
+  // `length`.
   return signature && fitsLength(signature, fn.length) ? signature : { parameters: [], gap: GONE };
 }
 
@@ -71,10 +75,10 @@ function readSignature(tokens: Tokens): Signature {
   if (head.end !== '(' || !HEAD.test(head.text)) return { parameters, gap: UNREADABLE };
   for (;;) {
     const { text, end } = readUpTo(tokens, [',', ')']);
-    // The list is empty, or ends with a comma.
+    // The list has no parameter, or ends with a comma.
     if (text === '' && end === ')') break;
     const parts = PARAMETER.exec(text)?.groups;
-    // If the text stops within this parameter, its name is certain only if its default value has begun.
+    // If reading stopped inside this parameter, its name is certain only if its default value had begun.
     if (!parts || (end === undefined && parts['initial'] === undefined))
       return { parameters, gap: UNREADABLE };
     const { rest, name, initial } = parts;
@@ -89,7 +93,7 @@ function readSignature(tokens: Tokens): Signature {
   return { parameters, gap: body === '{' || body === '=>' ? undefined : UNREADABLE };
 }
 
-/** Reads up to the first of `ends` outside of brackets. Leaves out what is in brackets. */
+/** Reads tokens up to the first of `ends` outside of brackets. Returns what is outside of brackets. */
 function readUpTo(
   tokens: Tokens,
   ends: readonly string[],
@@ -108,7 +112,10 @@ function readUpTo(
 
 type Tokens = Iterator<string, undefined>;
 
-/** The tokens of JavaScript without blanks and comments, up to the first ambiguous one. A template is a backtick and its expressions. */
+/**
+ * Splits JavaScript into tokens, without blanks and comments, up to the first ambiguous one. Of a template literal it yields the
+ * backtick and the tokens of its expressions.
+ */
 function* tokensOf(source: string): Tokens & Generator<string, undefined> {
   const braces: string[] = [];
   let position = 0;
@@ -134,12 +141,19 @@ function* tokensOf(source: string): Tokens & Generator<string, undefined> {
   }
 }
 
-/** Parameters of a method that the decorator of the method fills in where the caller has left the argument out. */
+/**
+ * Parameters that are marked by a decorator, such as `@CurrentLock()`. The wrapper of the method fills them in if the caller
+ * leaves them out.
+ */
 export class ParameterSlots<T> {
-  /** @param key made by `Symbol.for`, so that both builds of this package find the slots */
+  /** @param key made by `Symbol.for`, so that both builds of this package find the marks */
   constructor(private readonly key: symbol) {}
 
-  /** @throws LockConfigurationError on a parameter of a constructor, when the class is loaded */
+  /**
+   * Makes the parameter decorator. `of` gets the argument from the value to fill in.
+   *
+   * @throws LockConfigurationError on a parameter of a constructor, when the class is loaded
+   */
   decorator(name: string, of: (value: T) => unknown): ParameterDecorator {
     return (target, method, index) => {
       refuseStandard(name, method);
@@ -153,7 +167,11 @@ export class ParameterSlots<T> {
     };
   }
 
-  /** @param target the prototype of the very class that has the method, or that class for a static method */
+  /**
+   * Returns whether a method has such parameters.
+   *
+   * @param target the prototype of the class that declares the method, or that class for a static method
+   */
   has(target: object, method: string | symbol): boolean {
     return this.slotsOf(target, method).length > 0;
   }
@@ -170,7 +188,7 @@ export class ParameterSlots<T> {
     return filled;
   }
 
-  /** The slots that this very class declares, because a method that overrides another one has slots of its own. */
+  /** The marked parameters of the method as this class declares it. A method that overrides another one has its own. */
   private slotsOf(target: object, method: string | symbol): readonly Slot<T>[] {
     return (Reflect.getOwnMetadata(this.key, target, method) as readonly Slot<T>[] | undefined) ?? [];
   }
@@ -181,7 +199,7 @@ interface Slot<T> {
   readonly of: (value: T) => unknown;
 }
 
-/** The class of a decorated method or parameter. */
+/** The class that declares a decorated method or parameter. */
 export function declaringClass(target: object): AnyClass {
   return (typeof target === 'function' ? target : target.constructor) as AnyClass;
 }
