@@ -39,29 +39,32 @@ import { checkOptionNames, checkOptions, type OptionNames, REGISTRATION_NAME } f
 
 /** Options of one registration of the module. */
 export interface DistributedLockModuleOptions extends Omit<LockServiceOptions, 'store'> {
-  /** Where the locks live: `memoryStore()` (default, this thread only), `redisStore(…)` or another store. */
+  /** The store of the locks: `memoryStore()` (default, for this thread only), `redisStore(…)` or another one. */
   readonly store?: LockServiceOptions['store'];
-  /** Statuses of lock errors for HTTP clients; default: 423 busy, 503 store down, 503 lost, 400 bad key. */
+  /**
+   * HTTP statuses of lock errors; default: 423 if the key is busy, 503 if the store is down or the lock was lost, 400 for a bad
+   * key.
+   */
   readonly http?: LockHttpOptions;
   /**
-   * Lines in Nest's logger. `true` (default): one line with the store and the client at the start, then lost locks and
-   * outages of the store. `'warn'` and `'error'` write less, `'debug'` writes lines for every call, `false` writes none.
+   * What to write to Nest's logger. `true` (default): one line with the store and the client at the start, then lost locks and
+   * outages of the store. `'warn'` and `'error'` write less, `'debug'` adds lines for each call, `false` writes nothing.
    */
   readonly logger?: LockLoggerOption;
 }
 
-/** Options that Nest needs before it calls `useFactory`. */
+/** Options that Nest needs before it calls `useFactory`, so they stand beside it. */
 export interface LockRegistration {
   /**
-   * For applications with several registrations, each with a store of its own; default: none. `@Locked(…, { name })` and
-   * `@InjectLockService(name)` use it. The registration without a name is injected as `LockService` by type.
+   * The name of this registration, for applications with several, each with a store of its own; default: none. `@Locked(…, { name
+   * })` and `@InjectLockService(name)` refer to it. The registration without a name is injected as `LockService` by type.
    */
   readonly name?: string;
-  /** Default `true`, so that one import is enough for the whole application. With `false` each module that uses locks imports it. */
+  /** Default `true`: one import is enough for the whole application. With `false`, each module that uses locks must import it. */
   readonly isGlobal?: boolean;
 }
 
-/** For `forRootAsync({ useClass })` and `useExisting`. */
+/** Implemented by a class for `forRootAsync({ useClass })` and `useExisting`. */
 export interface DistributedLockOptionsFactory {
   /** Returns the options of the module. Nest calls it once, at boot. */
   createLockOptions(): DistributedLockModuleOptions | Promise<DistributedLockModuleOptions>;
@@ -93,17 +96,17 @@ export const ASYNC_NAMES: OptionNames<typeof ASYNC_OPTIONS_TYPE> = {
   useFactory: true,
 };
 
-/** The service that a registration has made, even if a test overrides `LockService`. */
+/** The token of the service that `forRoot` has made. It finds that service even if a test overrides `LockService`. */
 const OWN_SERVICE = Symbol('DistributedLockModule.forRoot()');
 
-/** Nest runs the hooks of modules in descending order of their distance. The distance of the root is 1. */
+/** Nest calls the hooks of modules with a larger `distance` first; the root module has 1. With -1 a module comes last. */
 const LAST = -1;
 
 /**
- * Opens the services of an application after all other hooks of its boot.
+ * Opens the services of an application, after all other hooks of its boot.
  *
- * By default Nest runs the hooks of global modules first. If a later hook throws, Nest calls no hook that could close the services
- * again.
+ * By default Nest runs the hooks of global modules first. If a later hook throws, the boot fails and Nest calls no hook that
+ * could close the services again, so they would stay open.
  */
 @Injectable()
 class LockOpener implements OnApplicationBootstrap {
@@ -123,7 +126,8 @@ class LockOpener implements OnApplicationBootstrap {
     const [first] = services;
     if (!first) return;
     for (const [name, service] of new Map(services.map((it) => [it.name, it]))) {
-      // By token, because another copy of this package has an opener of its own.
+      // Count registrations of the same name by token. Do not count those of another copy of this package, which has an opener of
+      // its own.
       const count = providers.filter(({ token }) => token === getLockServiceToken(name)).length;
       if (count > 1) warn(service, twinsText(count, name));
     }
@@ -133,8 +137,8 @@ class LockOpener implements OnApplicationBootstrap {
   }
 
   /**
-   * Whether a test overrides the class of this module. That replaces nothing, because Nest compares with the imports by identity.
-   * The lazy loader has the list of overrides.
+   * Returns whether a test overrides the class `DistributedLockModule`. That has no effect, because Nest compares the class with
+   * the imports, which are what `forRoot()` returned. Nest's lazy loader has the list of overrides.
    */
   private isOverriddenInVain(module: unknown): boolean {
     const { moduleOverrides } = this.loader as unknown as {
@@ -150,7 +154,7 @@ const OVERRIDDEN_IN_VAIN =
 @Module({ imports: [DiscoveryModule], providers: [LockOpener] })
 class LockOpenerModule {}
 
-/** The parts that all registrations of an application share. */
+/** What all registrations of an application share. */
 @Module({
   imports: [DiscoveryModule],
   exports: [LockedExplorer],
@@ -159,10 +163,10 @@ class LockOpenerModule {}
 class LockedModule {}
 
 /**
- * Offers locks to an application: `LockService`, and `@Locked`.
+ * Provides locks in an application: `LockService` and `@Locked`.
  *
- * At shutdown it first refuses new locks, rejects waiting calls and gives holders `shutdownGraceMs` to finish, while the
- * servers still answer. Then it closes the store. Call `enableShutdownHooks()` or `app.close()`.
+ * At shutdown it first refuses new locks, rejects waiting calls and gives holders `shutdownGraceMs` to finish, while the servers
+ * of the application still answer. Then it closes the store. Call `enableShutdownHooks()` or `app.close()`.
  */
 @Module({
   imports: [DiscoveryModule, LockedModule, LockOpenerModule],
@@ -185,8 +189,8 @@ export class DistributedLockModule
   }
 
   /**
-   * Registers locks with the given options; without any, in the memory of this process. One import in the root module is
-   * enough for the whole application.
+   * Registers locks with these options; without options, in the memory of this process. One import in the root module is enough
+   * for the whole application.
    *
    * @throws LockConfigurationError at boot when options are wrong or contradict each other
    * @example
@@ -240,7 +244,11 @@ export class DistributedLockModule
   }
 }
 
-/** @throws LockConfigurationError for the class alone in `imports`. Under `forRoot` another provider replaces this one */
+/**
+ * Refuses `DistributedLockModule` itself in `imports`. With `forRoot` another provider replaces this one.
+ *
+ * @throws LockConfigurationError always
+ */
 function refuseClassAlone(): never {
   throw new LockConfigurationError(
     'imports have the class DistributedLockModule without options: write DistributedLockModule.forRoot(…).',

@@ -5,32 +5,32 @@ import { LockService } from './lock/lock.service.js';
 import { refuseStandard } from './nest/metadata.js';
 import { LockConfigurationError } from './port/lock.errors.js';
 
-/** By `Symbol.for`, so that both builds of this package have the same tokens. */
+/** Made by `Symbol.for`, so that both builds of this package have the same tokens. */
 const token = (kind: string, name: string): symbol => Symbol.for(`nestjs-distributed-lock/${kind}/${name}`);
 
 /**
- * The token of a registration's `LockService`, for `inject` of a factory and for `app.get(…)`. The class itself is a token of
- * the registration without a name.
+ * The injection token of a registration's `LockService`, for `inject` of a factory and for `app.get(…)`. For the registration
+ * without a name, the class is a token, too.
  */
 export function getLockServiceToken(name = 'default'): symbol {
   return token('service', name);
 }
 
-/** How a registration is imported, for messages. */
+/** The code that imports a registration, for messages. */
 export function importOf(name = 'default'): string {
   return name === 'default'
     ? 'DistributedLockModule.forRoot(…)'
     : `DistributedLockModule.forRoot({ name: '${name}', … })`;
 }
 
-/** That several registrations have one name, and what to do. */
+/** The message that several registrations have the same name, and what to do about it. */
 export function twinsText(count: number, name = 'default'): string {
   return `${count} DistributedLockModules have the name "${name}": each has a LockService and a store of its own. Import it once, in the root module, or give each a name of its own: forRoot({ name: 'jobs', … }).`;
 }
 
 /**
- * Injects the `LockService` of a named registration; without a name, that of the registration without one. Nest stops the boot
- * if there is no such registration.
+ * Injects the `LockService` of the registration with this name, or of the one without a name. The boot fails if there is no such
+ * registration.
  *
  * @example
  * ```ts
@@ -46,7 +46,7 @@ export function InjectLockService(name?: string): ParameterDecorator & PropertyD
 }
 
 /**
- * The service of a registration, whichever module asks.
+ * Finds the service of a registration, from any module.
  *
  * @throws LockConfigurationError if no registration has the name, or if a test has replaced its service with a mock
  */
@@ -57,10 +57,10 @@ export function findLockService(moduleRef: ModuleRef, name: string | undefined, 
   return service;
 }
 
-/** What asks for a service, for messages. */
+/** Who needs the service, for messages. */
 interface Asker {
   readonly where: string;
-  /** The option that names the registration; default `name`. */
+  /** The option in which it names the registration; default `name`. */
   readonly option?: string;
 }
 
@@ -75,7 +75,10 @@ export function noRegistrationError(
   );
 }
 
-/** The provider of a token, of any module of the application unless `strict`; `undefined` if there is none for all requests. */
+/**
+ * Finds the singleton provider of a token, in any module of the application, or with `strict` only in that of `moduleRef`;
+ * `undefined` if there is none.
+ */
 export function findProvider<T>(
   moduleRef: ModuleRef,
   token: symbol | Type<T>,
@@ -88,12 +91,12 @@ export function findProvider<T>(
   }
 }
 
-/** @throws LockConfigurationError for a mock, under which a method would run without the lock, or not at all */
+/** @throws LockConfigurationError for a mock of the service: a method would run without the lock, or not at all */
 export function assertGenuine(service: LockService, name: string | undefined, where: string): void {
   if (!isLockService(service)) throw mockError(name, where, 'is a mock');
 }
 
-/** @param what what is wrong with the service of the registration */
+/** @param what what is wrong with the service, as the end of a sentence: `is a mock` */
 export function mockError(name: string | undefined, where: string, what: string): LockConfigurationError {
   const [token, options] = name === undefined ? ['', ''] : [`'${name}'`, `{ name: '${name}' }`];
   return new LockConfigurationError(
@@ -111,34 +114,38 @@ export function injectedProperty(name = 'default'): symbol {
   return token('injected', name);
 }
 
-/** Makes Nest set that property on all objects of a class. Optional, because a registration may be missing. */
+/** Makes Nest set `injectedProperty` on all instances of a class. Optional, because the application may lack the registration. */
 export function injectLockService(prototype: object, name: string | undefined): void {
   Inject(getLockServiceToken(name))(prototype, injectedProperty(name));
   Optional()(prototype, injectedProperty(name));
 }
 
-/** The `LockService` of each copy of this package that the process has loaded, by the file that it comes from. */
+/** For each copy of this package that the process has loaded: the file of the copy → its class `LockService`. */
 const SHARED = Symbol.for('nestjs-distributed-lock/copies');
 const shared = globalThis as { [SHARED]?: Map<string, typeof LockService> };
 const copies = (shared[SHARED] ??= new Map<string, typeof LockService>());
-// A test runner that loads modules again and again has one copy.
+// Keyed by file, because a test runner may load the same copy again and again.
 copies.set(ownFile(), LockService);
 
 function ownFile(): string {
   try {
     return import.meta.url;
   } catch {
-    // In some bundles code has no file.
+    // `import.meta.url` may be missing in a bundle.
     return 'a bundle';
   }
 }
 
-/** The classes that other copies call `LockService`: a constructor that is compiled against one of them asks for that. */
+/**
+ * The `LockService` classes of other loaded copies. A constructor that was compiled against one of them asks Nest for that class.
+ */
 export function otherServices(): readonly (typeof LockService)[] {
   return [...copies.values()].filter((it) => it !== LockService);
 }
 
-/** That several copies are loaded, which they are, and what to do. `undefined` if there is one. */
+/**
+ * The warning that several copies of this package are loaded, with their places and what to do; `undefined` if there is only one.
+ */
 export function copiesText(): string | undefined {
   if (copies.size < 2) return undefined;
   const places = [...copies.keys()].map((file) =>

@@ -1,41 +1,43 @@
 // The list of stores. `nest add`, the terminal command, the README, the API pages, the manifest of the package and tests read it.
 // After a change: npm run generate
 
-/** How far we stand behind a store. All of them pass the same contract. */
+/** How well a store is supported. All of them pass the same contract tests. */
 type StoreMaturity = 'core' | 'supported' | 'for those who run it already';
 
 interface ListedStore {
-  /** What `nest add --store` calls it, and its path of the package. */
+  /** The name for `nest add --store`, and the path below the package name from which it is imported. */
   readonly name: string;
   readonly product: string;
   readonly maturity: StoreMaturity;
-  /** The function that makes the store. */
+  /** The name of the function that makes the store. */
   readonly factory: string;
-  /** Its `index.ts` without the ending, from the root of the sources on. The root of the package exports the one in memory. */
+  /**
+   * The path of its `index.ts` below the sources, without the ending. The memory store is exported from the root of the package.
+   */
   readonly module: string;
-  /** Client packages that the store cannot do without, with the range of the package. */
+  /** Required client packages, with the version range in package.json. */
   readonly peers?: Readonly<Record<string, string>>;
-  /** Client packages that it takes in place of those. */
+  /** Client packages that the store accepts instead. */
   readonly otherPeers?: Readonly<Record<string, string>>;
-  /** Its row in the README, in Markdown. */
+  /** The cells of its row in the README, as Markdown. */
   readonly readme: { readonly call: string; readonly holds: string };
-  /** How `nest add` sets it up. A quorum is made of stores, so that no command can. */
+  /** How `nest add` sets it up. Absent for a quorum, which consists of other stores, so a command cannot set it up. */
   readonly nestAdd?: StoreSetup;
-  /** How the terminal command finds it. */
+  /** How the terminal command recognises the store by its URL. */
   readonly command?: {
     readonly schemes: readonly string[];
     readonly usage: string;
-    /** Which option says where the locks are. */
+    /** The option that says in which table, or under which root, the locks are. */
     readonly place?: 'table' | 'root';
   };
 }
 
 export interface StoreSetup {
-  /** What the prompt says behind the name. */
+  /** The description behind the name in the prompt. */
   readonly label: string;
-  /** Code of the factory's argument. Without it the module is registered without a store. */
+  /** The argument of the factory as code. Absent: the module is registered without a store. */
   readonly argument?: string;
-  /** For the person who ran the command. */
+  /** What is left to do by hand, for the person who ran the command. */
   readonly leftByHand: string;
 }
 
@@ -175,7 +177,7 @@ export type OfferedStore = ListedStore & { readonly nestAdd: StoreSetup };
 
 export const OFFERED_STORES = STORES.filter((it): it is OfferedStore => it.nestAdd !== undefined);
 
-/** What one imports the store from. */
+/** The module specifier from which applications import the store. */
 export function importPathOf({ name, module }: ListedStore): string {
   return module === 'index' ? 'nestjs-distributed-lock' : `nestjs-distributed-lock/${name}`;
 }
