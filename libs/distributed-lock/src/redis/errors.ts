@@ -22,12 +22,15 @@ export function isDenied(error: unknown): boolean {
   return DENIED.some((words) => words.test(textOf(error)));
 }
 
-/** The server is not the master any more. */
+/** Whether the error says that the server is no longer the master. */
 export function isReadOnly(error: unknown): boolean {
   return error instanceof Error && READ_ONLY.test(error.message);
 }
 
-/** An error reply of the server. The client makes all other errors itself, about a connection. Errors of the system have a code. */
+/**
+ * Whether the error is a reply of the server. All others come from the client library and concern a connection; those of the operating
+ * system have a `code`.
+ */
 export function isAnswer(error: unknown): error is Error {
   return error instanceof Error && !('code' in error) && ANSWER.test(error.message);
 }

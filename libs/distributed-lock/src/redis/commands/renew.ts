@@ -73,8 +73,8 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
   }
 
   protected onAnswered(): void {
-    // If a connection to a node has closed meanwhile, ioredis may have sent the command twice by itself. Then nobody knows which copy was
-    // answered, so treat the copy as unanswered.
+    // If a connection to a node has closed meanwhile, ioredis may have sent the command twice by itself. Then the copy that was not
+    // answered may still be executed, so treat the request as one without a reply.
     this.settleCopies(this.context.connection.nodeCloses === this.closesBefore ? 'answered' : 'given up');
   }
 

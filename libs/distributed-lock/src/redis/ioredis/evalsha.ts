@@ -32,7 +32,8 @@ export function evalShaOf(Base: typeof Command): EvalShaClass {
     ) {
       super('evalsha', NONE, OPTIONS);
       const first = [sha, wireKeys.count];
-      // By `concat`: V8 allocates a literal in its old generation if it lives as long as a request (docs/decisions/0012).
+      // Build the array by `concat`. V8 allocates an array literal in its old generation if earlier ones lived as long as a request, and
+      // there it is collected late (docs/decisions/0012).
       this.args = first.concat(wireKeys.names, args.map(String));
     }
 
@@ -53,9 +54,9 @@ interface SentinelConnector {
 }
 
 /**
- * Handles the replies that ioredis itself drops: to `ASKING` before a command whose slot migrates, and to the `SUBSCRIBE`
- * of a Sentinel connection that it opens again. Node ends the process when one of them is an error, "Connection is
- * closed." for example. Connections to Sentinels print their errors as well, unless somebody listens.
+ * Handles replies for which ioredis itself does not wait: to `ASKING` before a command whose slot migrates, and to the `SUBSCRIBE` of a
+ * Sentinel connection that it opens again. If one of them is an error, "Connection is closed." for example, Node would end the process.
+ * Connections to Sentinels would also print their errors, so this listens to those.
  */
 export function catchUnawaitedReplies(client: Redis | Cluster): void {
   if (client.isCluster) {

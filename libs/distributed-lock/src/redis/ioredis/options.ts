@@ -6,7 +6,7 @@ import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { ClientSettings } from '../client.js';
 import { loadIoredis, optionsOfUrl } from './url.js';
 
-/** A new, unconnected client for `target`, with settings of its own where locks depend on them, and otherwise as the target is now. */
+/** Makes a new, unconnected client for `target`. It has the options that the target has now, except for those on which locks depend. */
 export function duplicateOf(target: IoredisTarget, settings: ClientSettings): Redis | Cluster {
   const { commandTimeoutMs, chance } = settings;
   const own = ownConnection(commandTimeoutMs, chance);

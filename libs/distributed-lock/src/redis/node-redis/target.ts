@@ -2,7 +2,7 @@
 export interface NodeRedisClient {
   /** Whether the client is subscribed to a channel. Only the clients of a single server have this property. */
   readonly isPubSubActive: boolean;
-  /** Creates a client with the same options. The store makes its own clients by it. */
+  /** Creates a client with the same options. The store calls it to make its own clients. */
   duplicate(): unknown;
   /** Ends a client that the store has made. */
   destroy(): void;
@@ -12,7 +12,7 @@ export interface NodeRedisClient {
 export interface NodeRedisSentinel {
   /** The master that the client is connected to. Only the clients for Sentinels have this method. */
   getMasterNode(): unknown;
-  /** The store learns by it with which options the client was made. */
+  /** The store calls it to learn the options with which the client was made. */
   duplicate(): unknown;
 }
 
@@ -20,7 +20,7 @@ export interface NodeRedisSentinel {
 export interface NodeRedisCluster {
   /** A node of the cluster. Only the clients for a cluster have this method. */
   getRandomNode(): unknown;
-  /** The store learns by it with which options the client was made. */
+  /** The store calls it to learn the options with which the client was made. */
   duplicate(): unknown;
 }
 

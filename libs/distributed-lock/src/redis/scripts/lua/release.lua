@@ -25,17 +25,18 @@ if kind == 'lock' then
   -- Delete the owner before any other write: a Redis that is out of memory allows HDEL, and lets a script that has written once go on
   -- writing.
   was_holder = redis.pcall('HDEL', KEYS[1], owner)
-  -- If the key is no hash any more, the owner holds nothing. Any other error is raised again by the second HDEL.
+  -- HDEL fails if the key is no hash any more: then the owner holds nothing. Repeat it after any other error, to raise that error.
   if type(was_holder) == 'table' then
     was_holder = redis.call('TYPE', KEYS[1]).ok == 'hash' and redis.call('HDEL', KEYS[1], owner) or 0
   end
-  -- If nobody waits and no grant is unconfirmed (a mark in KEYS[3]), only foreign clients need a notification. If an owner waits,
-  -- hand_off takes care of both below. The name of the queue of Redisson's fair lock follows from the name of the channel.
+  -- Does an owner of ours wait, or is a grant unconfirmed (a mark in KEYS[3]), or does a client wait for Redisson's fair lock? If not,
+  -- only subscribed foreign clients need a notification. Otherwise hand_off, below, takes care of all. The name of the fair lock's queue
+  -- follows from the name of the channel.
   local fair_queue = 'redisson_lock_queue' .. string.sub(KEYS[5], #'redisson_lock__channel' + 1)
   waiting_keys = redis.call('EXISTS', KEYS[2], KEYS[3], fair_queue)
   if (is_common or not options.hold) and waiting_keys == 0 then
     receivers = was_holder == 1 and redis.call(publish, KEYS[5], '0') or 0
-    -- PUBLISH also counts pattern subscribers, who do not wait for the lock.
+    -- PUBLISH also counts clients that are subscribed to a pattern and do not wait for the lock, so count again without these.
     if receivers > 0 and is_common then receivers = redis.call('PUBSUB', 'NUMSUB', KEYS[5])[2] end
     if is_common and receivers == 0 then return was_holder end
   end

@@ -17,7 +17,8 @@ local function notify(owner, message)
   return redis.call('PUBLISH', notification_channel(owner), message)
 end
 
--- PUBLISH also counts subscribers to patterns, such as a monitoring tool. Only the owner's own client subscribes to the channel by name.
+-- Whether the owner's client is subscribed to its notification channel. The reply of PUBLISH does not tell: it also counts subscribers to
+-- patterns, such as a monitoring tool.
 local function is_subscribed(owner)
   return redis.call('PUBSUB', 'NUMSUB', notification_channel(owner))[2] > 0
 end
@@ -53,13 +54,14 @@ local function grant(asker, lease, held_alone)
     if not owner then return count, false, asker_first, asker_last end
     local waiter = waiter_of(owner)
     if not waiter then
-      -- 2. It has not rechecked in time: it has crashed, or its caller has left. Drop it.
+      -- 2. Drop a waiter that has not rechecked in time: its process has crashed, or its caller has left.
       leave_queue(owner)
     elseif not (held_alone and is_alone(waiter.kind)) and not may_enter(waiter.kind, waiter.weight, waiter.permits) then
-      -- 3. There is no room for it. Nobody behind it is granted either, so that it is not overtaken for ever.
+      -- 3. If there is no room for this waiter, stop. Nobody behind it is granted either, or later owners could overtake it for ever.
       return count, true, asker_first, asker_last
     else
-      -- 4. Reserve its tokens. Its process may have seen larger ones than the process that frees the lock.
+      -- 4. Reserve the waiter's tokens, above the largest token that its process has seen: that process may know of larger ones than the
+      --    process that frees the lock.
       min_token = math.max(min_token, tonumber(waiter.min_token))
       local longest = math.max(lease, waiter.initial_lease)
       local first, last = take_tokens(waiter.tokens, longest)
@@ -67,16 +69,16 @@ local function grant(asker, lease, held_alone)
       if not reached then
         local waiting = redis.call('ZCARD', KEYS[2]) - 1
         local message = { 'granted', owner, text(first), text(last), text(now), waiter.initial_lease, waiting, waiter.nonce }
-        -- 5. Notify it, unless it is the asker, which gets the reply. If it has subscribed before and is not subscribed now, it reconnects
-        --    or has crashed: skip it, and let it keep its ticket. If it has never subscribed, nobody can know whether it is there. Grant
-        --    to it nevertheless, because its next recheck finds the grant.
+        -- 5. Notify the waiter, unless it is the asker, which gets the reply. If its client was subscribed when it joined the queue and
+        --    is not now, the client reconnects or has crashed: skip the waiter, and let it keep its ticket. If its client was not
+        --    subscribed, grant nevertheless, because the next recheck finds the grant.
         local receivers = notify(owner, table.concat(message, ' '))
         reached = not waiter.subscribed or cluster or receivers > 0 and is_subscribed(owner)
       end
       if reached then
-        -- 6. Make it a holder. A waiter that was notified holds for its initial lease until it confirms the grant; the asker knows of its
-        --    grant and gets its whole lease. The mark "granted" is written before the waiter leaves the queue: leaving may delete the last
-        --    entry of the hash, and with the hash its expiry, and a mark written after that would stay for ever.
+        -- 6. Make the waiter a holder. If it was notified, it holds for its initial lease until it confirms the grant; the asker knows of
+        --    its grant and gets its whole lease. The mark "granted" is written before the waiter leaves the queue: leaving may delete the
+        --    last entry of the hash, and with the hash its expiry, and a mark written after that would stay for ever.
         if owner ~= asker and is_alone(waiter.kind) then redis.call('HSET', KEYS[3], 'granted', owner) end
         leave_queue(owner)
         local own_lease = owner == asker and lease or waiter.initial_lease
@@ -86,7 +88,7 @@ local function grant(asker, lease, held_alone)
         -- 7. Go on with the next waiter, unless this one holds alone.
         if is_alone(waiter.kind) then return count, true, asker_first, asker_last end
       else
-        -- Take the tokens of step 4 back, because no client has seen them.
+        -- The waiter is skipped: take the tokens of step 4 back, because no client has seen them.
         count_up(first - 1, first - 1, longest, 1)
         index = index + 1
       end
@@ -105,7 +107,7 @@ end
 -- our queue. If no waiter was granted, foreign clients are woken. `held_alone`: as for grant.
 local function hand_off(kind, held_alone)
   local foreign_clients = listeners(KEYS[5])
-  -- One command deletes two marks: "granted", which only the holder that has just left can have, and "foreign_waiting_since" if no
+  -- Delete two marks by one command: "granted", which only the holder that has just left can have, and "foreign_waiting_since" if no
   -- foreign client is subscribed any more.
   if held_alone or foreign_clients == 0 then
     redis.call('HDEL', KEYS[3], held_alone and 'granted' or 'foreign_waiting_since', foreign_clients == 0 and 'foreign_waiting_since' or 'granted')

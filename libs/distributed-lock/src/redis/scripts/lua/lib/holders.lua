@@ -112,7 +112,8 @@ local function type_of_permits()
   return redis.call('TYPE', permits_key).ok
 end
 
--- The error to reply if key 1, or the sorted set of its permits, holds something else. nil for a lock, for permits and for a free key.
+-- Returns the error to reply if key 1, or the sorted set of its permits, holds data that are no lock; nil for a lock, for permits and for
+-- a free key.
 local function refusal(kind)
   local found = type_of_lock()
   local is_free_or_lock = found == 'none' or found == 'hash' and is_lock() or found == 'string' and is_number(KEYS[1])
@@ -125,7 +126,8 @@ local function refusal(kind)
 end
 
 local function holds(owner, kind)
-  -- A hash with a mode is no plain lock: the owner has downgraded to a reader, and this request is an old copy of its acquire.
+  -- If the hash has a mode, the owner holds no plain lock any more: it has downgraded to a reader, and this is an old copy of its
+  -- acquire.
   if kind == 'lock' then
     local fields = redis.call('HMGET', KEYS[1], owner, 'mode')
     return fields[1] and not fields[2]
@@ -198,9 +200,9 @@ local function at_least(key, ms)
   redis.call('PEXPIRE', key, text(math.max(redis.call('PTTL', key), ms)))
 end
 
--- Writes to key 1 how many permits are left, for foreign clients. A counter without an expiry is theirs: its value changes, and it
--- never expires. Its limit is theirs, too, while no owner of ours holds permits. Any other counter expires with the longest lease
--- of a permit.
+-- Writes to key 1 how many permits are left, because foreign clients read it there. If the counter never expires, a foreign client made
+-- it: it stays so, and while no owner of ours holds permits, its limit counts. A counter of ours expires with the longest lease of a
+-- permit.
 local function count_permits(left)
   if redis.call('PTTL', KEYS[1]) == -1 then
     redis.call('SET', KEYS[1], text(left))

@@ -26,8 +26,8 @@ local function raise_foreign_count(lock, last)
   raised_to = last
 end
 
--- The next token. It is larger than every token before it even if the server has lost the counter: then the clock decides, or the
--- largest token that clients have seen.
+-- Returns a token that is larger than every token before it. If the server has lost the counter, the clock or the largest token that
+-- clients have seen ensures that.
 local function next_after(last)
   local seen = min_token > micros + FARTHEST_AHEAD and 0 or min_token
   return math.max(last, seen, micros - 1) + 1
