@@ -9,7 +9,7 @@ export interface QuorumContext {
   readonly majority: number;
   readonly clock: Clock;
   readonly chance: Chance;
-  /** The longest time in ms that the slowest node takes for one command. */
+  /** The largest `commandTimeoutMs` of the nodes' stores, in ms. */
   readonly nodeTimeoutMs: number;
   /** The largest fencing token that this process knows to be used. */
   minToken: number;
