@@ -75,7 +75,7 @@ class FaultyClient implements LockStore {
   private readonly acquires = new Map<string, number>();
   private executions = 0;
   private readonly cancels = new Set<() => void>();
-  /** Called when the store closes: each entry ends a call in flight, or the pause before a repetition. */
+  /** Called when the store closes. Each function ends a call in flight, or the pause before a release is sent again. */
   private readonly onClosed = new Set<() => void>();
   private isClosed = false;
 

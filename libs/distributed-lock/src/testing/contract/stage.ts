@@ -82,7 +82,7 @@ export class Stage {
     await new Promise<void>((resolve) => this.clock.after(ms, resolve));
   }
 
-  /** Lets time pass until the condition is true. Fails after `PATIENCE_MS`. */
+  /** Lets time pass until the condition is true. Fails the case if that takes longer than `PATIENCE_MS`. */
   async eventually(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
     const deadline = this.clock.now() + PATIENCE_MS * this.scale;
     while (!(await isSo())) {
