@@ -276,9 +276,9 @@ export interface ReleaseRequest {
   /** The last fencing token used, and the last one of the grant. The store takes back the tokens between them. Absent if there are none. */
   readonly used?: { readonly token: number; readonly lastToken: number } | undefined;
   /**
-   * End of the minimum hold, on the clock of the context. The store grants the key to no other owner before then. If the owner holds
-   * the lock, the store passes the rest of the lease to the owner id `placeholderOf(owner)`, under which it expires. So a late request
-   * of the owner does not find the lock. If the owner has lost the lock, the store keeps nothing.
+   * End of the minimum hold, on the clock of the context. Until then the store grants the key to no other owner. If the owner holds the
+   * lock, the store makes the owner id `placeholderOf(owner)` the holder until that time, so that a late request of the owner itself
+   * finds that it no longer holds. If the owner has lost the lock, the store ignores this field.
    */
   readonly holdUntil?: number | undefined;
   /**

@@ -54,7 +54,10 @@ export function recheckAfter(remainingMs: number, everyMs = RECHECK_MS): number 
   return Math.min(remainingMs + PAST_EXPIRY_MS, everyMs);
 }
 
-/** The optional abilities of a store: the methods that each needs, and the text of the error when a call needs one that the store lacks. */
+/**
+ * The optional abilities of a store. Each has the names of its methods, and the error text for a call that needs it from a store without
+ * these methods.
+ */
 export const CAPABILITIES = {
   force: {
     methods: ['forceRelease'],
