@@ -110,10 +110,10 @@ export class RedisConnection {
   }
 
   /**
-   * Fixes the database of all locks at the one that the target uses now, and selects it before the next command if the
-   * connection was opened earlier.
+   * Fixes the database of all locks at the one that the target uses now. If the connection was opened for another one, selects it before
+   * the next command.
    *
-   * @returns a promise where the target has to be asked for it first
+   * @returns a promise if the target must be asked first which database it uses
    * @throws LockConfigurationError if the target has gone to another database since
    */
   settleDatabase(): Promise<void> | undefined {

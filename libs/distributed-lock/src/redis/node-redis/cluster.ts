@@ -22,7 +22,10 @@ const MAX_REDIRECTIONS = 5;
 /** How many nodes are asked at once which master has which slots. */
 const ASKED_AT_ONCE = 3;
 
-/** A task on one node. It must write its commands before it awaits anything. */
+/**
+ * Sends a command to one node. It must write the command before it awaits anything, because an `ASKING` applies only to the command right
+ * behind it.
+ */
 type NodeTask = (node: ClusterNode) => Promise<unknown>;
 
 /**
@@ -55,7 +58,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
   private failures = 0;
 
   /**
-   * @param options reads them from the client of the application, for each connection anew
+   * @param options returns the options that the application's client has now; called for each new connection
    * @throws LockConfigurationError if node-redis is not found
    */
   constructor(
