@@ -3,7 +3,10 @@ import type { LockStoreContext } from '../port/lock-store.js';
 import { LockConfigurationError, LockKeyError } from '../port/lock.errors.js';
 import { describeMs, describeServer } from '../port/option-checks.js';
 
-/** @throws LockConfigurationError if `commandTimeoutMs` is more than a third of the lease: one slow reply could then lose the lock */
+/**
+ * @throws LockConfigurationError unless `commandTimeoutMs` is a whole number and at most a third of the lease: otherwise one slow
+ * reply could lose the lock
+ */
 export function checkCommandTimeout(commandTimeoutMs: number, { watchdogTimeoutMs }: LockStoreContext): void {
   if (!Number.isInteger(commandTimeoutMs) || commandTimeoutMs < 1) {
     throw new LockConfigurationError(

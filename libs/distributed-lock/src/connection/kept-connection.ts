@@ -231,7 +231,7 @@ export function strangeReply(first: Buffer, own: OwnProtocol): string | undefine
   return `no ${own.server} answers there, but ${name}${detail === undefined ? '' : ` (${detail})`}`;
 }
 
-/** @returns the message for a server that closed the connection before it sent a byte, as it does when only one side uses TLS */
+/** @returns the message for a server that closed the connection before it sent a byte, for example because it expects TLS */
 export function closedUnanswered({ server, tls }: Omit<OwnProtocol, 'reply'>): string {
   return `the server took the connection and closed it without an answer; is it ${server}? With TLS: ${tls}`;
 }

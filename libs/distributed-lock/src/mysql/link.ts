@@ -166,7 +166,7 @@ function replyIn(result: unknown): MysqlReply {
   return { changed: (result as ResultSetHeader).affectedRows, rows: [] };
 }
 
-/** Removes the statement's text, which contains keys, from an error, because applications log the error as a `cause`. */
+/** Removes the statement's text, which contains keys and nonces, from an error, because applications log the error as a `cause`. */
 function withoutStatement(error: Error): Error {
   delete (error as { sql?: string }).sql;
   return error;

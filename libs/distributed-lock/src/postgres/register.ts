@@ -207,7 +207,7 @@ class PostgresListener {
     const arrives = await Promise.race([arrived, silent]);
     if (arrives) await connection.client.query(STAY);
     // No notification has arrived. If the connection is dead, `ask` throws, and the connection is replaced. If it is alive, there
-    // is a pooler in between.
+    // is probably a pooler in between.
     else await this.ask(connection);
     if (this.kept.current !== connection) return;
     if (!arrives) return this.close();
