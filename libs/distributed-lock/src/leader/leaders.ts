@@ -54,12 +54,21 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
     return candidate;
   }
 
-  /** @throws LockConfigurationError that begins with `where`, for an unknown name, and without a name unless exactly one leader exists */
+  /**
+   * Returns the candidate of this name, or the only one if no name is given.
+   *
+   * @param where which decorator asks, for the beginning of the message
+   * @throws LockConfigurationError for an unknown name, and without a name if there are several leaders
+   */
   of(name: string | undefined, where: string): Candidate {
     return this.entryOf(name, where).candidate;
   }
 
-  /** @throws LockConfigurationError for the first decorator or registration that cannot work */
+  /**
+   * Finds the decorated methods and the lock service of each leader, before any leader stands for election.
+   *
+   * @throws LockConfigurationError for the first decorator or registration that cannot work
+   */
   onModuleInit(): void {
     this.refuseOtherLeaders();
     for (const { name, where } of findOnlyLeader(this.discovery)) this.entryOf(name, where);
@@ -77,7 +86,10 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
     }
   }
 
-  /** Whether the application has already booted. If a lazy module creates this object then, Nest calls none of its hooks. */
+  /**
+   * Whether the application has already booted. If a lazy module adds a leader after that, Nest calls none of its hooks, so the leader
+   * would never stand for election.
+   */
   private isBooted(service: string | undefined): boolean {
     const locks = findProvider<LockService>(this.moduleRef, getLockServiceToken(service));
     return locks !== undefined && isLockService(locks) && internalsOf(locks).hasBooted;

@@ -90,7 +90,7 @@ function marksOf(fn: unknown): readonly TermMark[] {
     : [];
 }
 
-/** All classes of the process that have such methods, whether or not they are providers. */
+/** All classes of the process with `@OnElected` or `@OnDemoted` methods, whether or not they are providers. */
 function markedClasses(): readonly AnyClass[] {
   return [...new Set([...classes].flatMap((ref) => ref.deref() ?? []))];
 }
@@ -154,7 +154,10 @@ export function findUnlistedClasses(
     .map((cls) => ({ cls, marks: methodsOf(cls).flatMap(([, fn]) => marksOf(fn)) }));
 }
 
-/** @throws LockConfigurationError if a parameter of the method has `@CurrentTerm`, but nothing passes a term */
+/**
+ * Checks the parameters of one method. @throws LockConfigurationError if one has `@CurrentTerm`, but the method has no `@OnlyLeader` that
+ * would pass the term
+ */
 function checkTerm(
   { name, prototype }: AnyClass & { readonly prototype: object },
   method: string | symbol,

@@ -1,8 +1,9 @@
 import type { Owner } from './owner.js';
 
 /**
- * Bounds of a hand-off budget, in ms and in callers. A process that has a contended lock gets `sharedMs` divided by the number of waiting
- * processes, at least `minMs`, and in any case the time for `minCallers` callers. `maxMs` ends it always.
+ * Bounds of a hand-off budget, in ms and in callers. A process with a contended lock may hand it off locally for `sharedMs` divided by the
+ * number of waiting processes, but at least for `minMs`, and longer if it has not served `minCallers` callers by then. It never goes on for
+ * longer than `maxMs`.
  */
 export const HAND_OFF_BUDGET = { sharedMs: 4, minMs: 0.5, minCallers: 16, maxMs: 16 };
 
@@ -11,8 +12,8 @@ export const HAND_OFF_BUDGET = { sharedMs: 4, minMs: 0.5, minCallers: 16, maxMs:
  *
  * If n other processes wait, a caller of one of them waits for about n budgets and n + 1 remote hand-offs. So the budget is `sharedMs`
  * divided by n, minus the time of a remote hand-off. It is at least `minMs`: with less, remote hand-offs would take most of the time. And
- * it lasts until `minCallers` callers were served, because for work of about a millisecond each remote hand-off would otherwise cost as
- * much as the work. `maxMs` bounds the wait of the other processes in any case.
+ * it lasts until `minCallers` callers were served, so that a remote hand-off takes little time compared with their work, if each works for
+ * about a millisecond. `maxMs` bounds the wait of the other processes in any case.
  */
 export class HandOffBudget {
   private startedAt: number | undefined;

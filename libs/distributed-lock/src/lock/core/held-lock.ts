@@ -215,8 +215,8 @@ export class HeldLock implements Lock {
 type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
 
 /**
- * Maps the store's reply to what `release()` returns. A local hand-off always has the same promise as its reply, which is returned as it
- * is.
+ * Turns the store's reply into the result of `release()`. After a local hand-off the reply is the constant `RELEASED.reply`, which is
+ * returned without a new promise.
  */
 function outcomeOf(reply: NeverRejects<ReleaseReply>): Promise<ReleaseOutcome> {
   if (reply === RELEASED.reply) return RELEASED.reply as NeverRejects<'released'>;

@@ -106,7 +106,7 @@ export class Takeover {
   }
 }
 
-/** The holder from which the takeover is taking the lock, and how far it is. */
+/** The holder from which the takeover is taking the lock, and how far the takeover of it is. */
 interface Target {
   readonly holder: string;
   graceUntil: number;

@@ -196,7 +196,10 @@ function checkTakeover(options: CallOptions, waitMs: number | undefined): void {
   }
 }
 
-/** The option that contradicts a takeover, if one is given: a takeover goes ahead of all that wait, and takes the lock from one holder. */
+/**
+ * Returns the option that contradicts a takeover, if the call has one. A takeover goes ahead of all that wait, and takes the lock from a
+ * single holder.
+ */
 function refusedBeside({ fair, maxWaiting, permits, mode }: CallOptions): string | undefined {
   if (fair) return 'fair';
   if (maxWaiting !== undefined && maxWaiting !== Infinity) return `maxWaiting (${maxWaiting})`;
@@ -267,12 +270,12 @@ export function defaultApplication(): string {
   return (defaultName ??= (nearestPackage(startFolder()) ?? process.title).slice(0, MAX_TEXT) || 'node');
 }
 
-/** @param since the time of day in ms */
+/** Names this process for people who look for the holder of a lock. @param since the time of day in ms */
 export function thisProcess(application: string, since: number): LockClient {
   return Object.freeze({ application, host: hostname(), process: process.pid, since: new Date(since) });
 }
 
-/** The folder of the script that Node was started with. If a tool from `node_modules` runs the script, it is the working folder. */
+/** Returns the folder of the script that Node was started with; for a script of a tool in `node_modules`, the working folder instead. */
 function startFolder(): string {
   const script = process.argv[1];
   return script === undefined || DEPENDENCIES.test(script) ? process.cwd() : dirname(script);

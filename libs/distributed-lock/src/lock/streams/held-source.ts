@@ -152,8 +152,8 @@ class HeldIterator implements AsyncIterableIterator<unknown, unknown> {
 }
 
 /**
- * Wraps an iterable object in a Proxy: it has the same members, but its iteration runs under the lock. The lock is held for only one
- * iteration.
+ * Wraps an iterable object in a Proxy: it has the same members, but its iteration runs under the lock. It can be iterated only once,
+ * because the lock is released at the end of that iteration.
  */
 export function heldIterable<T extends AsyncIterable<unknown>>(iterable: T, hold: StreamHold): HeldStream<T> {
   const reader = new HeldIterator(stepsOf(iterable), hold);
@@ -173,7 +173,7 @@ export function heldIterator(iterator: AsyncIterator<unknown>, hold: StreamHold)
   return { value, stop: () => value.stop() };
 }
 
-/** The steps of an iterable. Opens its iterator at the first step, because opening may be costly. */
+/** Returns the steps of an iterable. Opens its iterator only at the first step, because opening may be costly. */
 function stepsOf(iterable: AsyncIterable<unknown>): StepSource {
   let opened: AsyncIterator<unknown> | undefined;
   return {
