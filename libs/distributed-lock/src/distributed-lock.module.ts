@@ -126,8 +126,8 @@ class LockOpener implements OnApplicationBootstrap {
     const [first] = services;
     if (!first) return;
     for (const [name, service] of new Map(services.map((it) => [it.name, it]))) {
-      // Count registrations of the same name by token. Do not count those of another copy of this package, which has an opener of
-      // its own.
+      // Count by the token, not in `services`. A registration by another copy of this package has the same token, but is not in
+      // `services`, because that copy opens it.
       const count = providers.filter(({ token }) => token === getLockServiceToken(name)).length;
       if (count > 1) warn(service, twinsText(count, name));
     }

@@ -60,7 +60,7 @@ export function findLockService(moduleRef: ModuleRef, name: string | undefined, 
 /** Who needs the service, for messages. */
 interface Asker {
   readonly where: string;
-  /** The option in which it names the registration; default `name`. */
+  /** The option in which the asker names the registration; default `name`. */
   readonly option?: string;
 }
 

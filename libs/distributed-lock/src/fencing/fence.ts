@@ -7,9 +7,9 @@ export interface Fence {
   readonly key: string;
   /** The token of the grant, 1 or more. */
   readonly fencingToken: number;
-  /** As in `Lock`. Required with `nested: 'refuse'`. */
+  /** How many calls around this one share the lock, as in `Lock`. Required with `nested: 'refuse'`. */
   readonly depth?: number;
-  /** As in `Lock`. Required with `nested: 'refuse'`. */
+  /** How many calls share the lock now, as in `Lock`. Required with `nested: 'refuse'`. */
   readonly calls?: number;
 }
 

@@ -12,7 +12,7 @@ import {
 
 /** Options of `fencedRedis`. */
 export interface FencedRedisOptions {
-  /** How long Redis keeps the token of a key after the last write, in ms; default seven days, `Infinity` for ever. */
+  /** How long Redis keeps the token of a key after the last write or check, in ms; default seven days, `Infinity` for ever. */
   readonly keepMs?: number;
   /** Whether calls that share one lock, and so one fencing token, may write; default `'allow'`. */
   readonly nested?: NestedWrites;
@@ -33,8 +33,8 @@ const WEEK_MS = 7 * 24 * 3600 * 1000;
  */
 const MAX_WORDS = 7000;
 /**
- * The limit of one call of the client. JavaScript passes at most about 100 000 arguments to a function, and node-redis passes
- * them on several times.
+ * An `HSET` with more arguments than this is refused. JavaScript passes at most about 100 000 arguments to a function, and
+ * node-redis passes them through several functions.
  */
 const MAX_WORDS_IN_PARTS = 20_000;
 
@@ -132,7 +132,7 @@ export class FencedRedis extends FenceMemory {
   }
 
   /**
-   * For a read under a lock: from now on `key` refuses writes of all earlier holders.
+   * For a read under a lock: from now on `key` refuses writes and checks of all earlier holders.
    *
    * @throws StaleTokenError when the key has seen a larger token
    */

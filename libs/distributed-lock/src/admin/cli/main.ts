@@ -11,7 +11,7 @@ const stopping = new AbortController();
 const terminal = processTerminal(stopping.signal);
 
 process.on('SIGINT', () => {
-  // At the second Ctrl-C exit at once. The first one closes the store before.
+  // The first Ctrl-C closes the store before the process exits. At the second one exit at once.
   if (stopping.signal.aborted) process.exit(INTERRUPTED);
   stopping.abort(new Interrupted());
 });
