@@ -18,13 +18,26 @@ function pathOf({ error, prefix = '' }: CallRecord): readonly string[] | undefin
   return (error as LockDeadlockError).path.map((key) => prefix + key);
 }
 
-/** Each key of the path is held by a flow that waits for the next one, and the last one by the flow of the call. */
+/**
+ * What is wrong if there was a circle neither when the call asked nor when it failed. The library decides when the call asks. If the event loop
+ * blocks right then, the caller learns of it after its flow has lost the key of the circle.
+ */
 function needless(
   calls: readonly CallRecord[],
   call: CallRecord,
   path: readonly string[],
 ): string | undefined {
-  const { settledAt: at = Infinity } = call;
+  const { askedAt, settledAt = Infinity } = call;
+  return noCircleAt(askedAt, calls, call, path) && noCircleAt(settledAt, calls, call, path);
+}
+
+/** Each key of the path is held by a flow that waits for the next one, and the last one by the flow of the call. */
+function noCircleAt(
+  at: number,
+  calls: readonly CallRecord[],
+  call: CallRecord,
+  path: readonly string[],
+): string | undefined {
   const others = calls.filter((it) => it !== call && isOfOne(it, call) && waitsAt(it, at));
   for (const [i, key] of path.entries()) {
     const next = path[i + 1];
