@@ -83,7 +83,8 @@ export function recordHold(
 
 /**
  * Who is let in may believe in its lock, unless its process stood still just then. One write may grant a lock and take it by force,
- * so that its caller is let in with a signal that has aborted.
+ * so that its caller is let in with a signal that has aborted. So may servers that come back with old data while a call waits for
+ * the last of its keys.
  */
 function checkValid({ stage, actor }: Caller, { call, askedAt, keys }: CallRecord, lock: Lock): void {
   const { history } = stage.parts;
@@ -92,7 +93,8 @@ function checkValid({ stage, actor }: Caller, { call, askedAt, keys }: CallRecor
     (it) => it.process === name && it.from <= trueNow && it.to >= askedAt,
   );
   const isForced = history.disturbances.some(
-    ({ kind, key = '', at }) => kind === 'force' && keys.includes(key) && at >= askedAt,
+    ({ kind, key = '', at, to }) =>
+      (kind === 'force' && keys.includes(key) && at >= askedAt) || (kind === 'forget' && to >= askedAt),
   );
   const isTaken = keys.some((key) =>
     takersOf(history, key).some((it) => (it.settledAt ?? Infinity) >= askedAt),

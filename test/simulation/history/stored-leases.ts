@@ -84,6 +84,26 @@ export class StoredLeases {
       const lease = lostLeaseOf(it, hold);
       return lease && now <= lease.until + SLACK_MS && !isTold(Math.max(it.to, lease.keptUntil));
     });
-    return isLost || mayBeTaken(history, hold, { from: now, to: now }, this.toldWithinMs);
+    return (
+      isLost ||
+      isShortenedByLateRenewal(history, hold) ||
+      mayBeTaken(history, hold, { from: now, to: now }, this.toldWithinMs)
+    );
   }
+}
+
+/**
+ * docs/guarantees.md, time model: an `extend()` whose request is stuck in a socket may be executed behind a later one, if the server's
+ * clock is set back so far that the deadline of the request is still to come.
+ */
+function isShortenedByLateRenewal(
+  { disturbances }: History,
+  { leaseMs, from, process }: HoldRecord,
+): boolean {
+  const since = disturbances.filter((it) => Math.max(it.at, it.to) >= from);
+  return (
+    leaseMs !== undefined &&
+    since.some(({ kind }) => kind === 'server clock') &&
+    since.some((it) => it.process === process)
+  );
 }
