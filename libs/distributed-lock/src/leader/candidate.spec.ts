@@ -115,4 +115,18 @@ describe('a candidate', () => {
     await candidate.close();
     await locks.close();
   });
+
+  it('that resigns while the store is asked whether the lease goes on does not run the work that waits for the reply', async () => {
+    const { clock, candidate, locks } = stage();
+    await clock.advance(1000);
+    let runs = 0;
+    clock.suspend(locks.options.watchdogTimeoutMs / 2);
+    const ran = candidate.runAsLeader(() => (runs += 1));
+    const resigned = candidate.resign();
+    await clock.advance(1000);
+    await resigned;
+    expect([await ran, runs]).toEqual([undefined, 0]);
+    await candidate.close();
+    await locks.close();
+  });
 });

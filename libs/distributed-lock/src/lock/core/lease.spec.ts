@@ -161,6 +161,16 @@ describe('the renewal of a lease', () => {
   });
 });
 
+describe('the renewal of a fixed lease', () => {
+  it('asks for all of the time that is left of it in the store, which is longer than its holder may believe in it', () => {
+    const clock = new ManualClock();
+    const lease = leaseOf(clock, leaseValidity(0, LEASE_MS));
+    lease.start();
+    clock.stall(1000);
+    expect(lease.startRenewal().renewal.leaseMs).toBe(LEASE_MS - 1000);
+  });
+});
+
 describe('a lease whose machine was suspended', () => {
   it('is believed in for no longer than before, if the answer of the store leaves less than that', () => {
     const clock = new ManualClock();
