@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import { memoryStore } from 'nestjs-distributed-lock';
-import { RELEASE_RETRY_MS } from '../../libs/distributed-lock/src/connection/certain-releases.js';
+import { RELEASE_RETRY_MS } from '../../libs/distributed-lock/src/connection/reliable-release.js';
 import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/connection/timing.js';
 import { UNCONFIRMED_MS } from '../../libs/distributed-lock/src/document/document.js';
 import { MAX_NAME_BYTES } from '../../libs/distributed-lock/src/etcd/backend.js';

@@ -273,7 +273,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'undefined',
     ],
   ]),
-  ...mutantsOf('documents', 'connection/certain-releases.js', [
+  ...mutantsOf('documents', 'connection/reliable-release.js', [
     ['a release that was not answered is not repeated', '!this.isClosed && !isLate()', 'false'],
     [
       'a release does not wait for late acquires',

@@ -30,7 +30,7 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('quorum', 'quorum/acquire.js', [
     ['a confirmation overtakes an extension', 'if (owner.renewalsUnderWay > 0)', 'if (false)'],
   ]),
-  ...mutantsOf('quorum', 'connection/certain-releases.js', [
+  ...mutantsOf('quorum', 'connection/reliable-release.js', [
     [
       'an earlier confirmation with the lease from before an extension does not count',
       '[acquire, this.lateRenewal, ...(this.renewalsInFlight ?? [])]',

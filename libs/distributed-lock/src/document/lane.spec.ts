@@ -4,7 +4,7 @@ import { type AcquireRequest, LOCK, type Notification } from '../port/lock-store
 import { LockStoreError } from '../port/lock.errors.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { MemoryDocuments, MemoryRegister } from '../memory/store.js';
-import { RELEASE_RETRY_MS } from '../connection/certain-releases.js';
+import { RELEASE_RETRY_MS } from '../connection/reliable-release.js';
 import { DocumentStore } from './store.js';
 import type { Swap, Take, WriteReply } from './timed-register.js';
 

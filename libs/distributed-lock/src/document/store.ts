@@ -8,7 +8,7 @@ import {
   type ExecutedRelease,
   type OwnerRequests,
   RequestsByOwner,
-} from '../connection/certain-releases.js';
+} from '../connection/reliable-release.js';
 import { ServerClock } from '../connection/server-clock.js';
 import {
   type AcquireReply,

@@ -2,7 +2,7 @@
 import { Subject } from 'rxjs';
 import { systemChance } from '../common/clock.js';
 import { inBackground, promiseOf } from '../common/promises.js';
-import { ReliableRelease } from '../connection/certain-releases.js';
+import { ReliableRelease } from '../connection/reliable-release.js';
 import { connectionName, keepAlive } from '../connection/timing.js';
 import {
   type AcquireReply,

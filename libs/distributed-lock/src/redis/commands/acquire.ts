@@ -1,4 +1,4 @@
-import type { OwnerRequests } from '../../connection/certain-releases.js';
+import type { OwnerRequests } from '../../connection/reliable-release.js';
 import type { AcquireReply, AcquireRequest, Grant, Queued } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { leaseValidity, RECHECK_MS, recheckAfter, SILENT_WAITER_MS } from '../../port/timing.js';

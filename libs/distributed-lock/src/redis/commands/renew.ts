@@ -4,7 +4,7 @@ import type {
   LeaseRequest,
   OwnerRequests,
   SendCopy,
-} from '../../connection/certain-releases.js';
+} from '../../connection/reliable-release.js';
 import type { Force, ForceReply, ReleaseRequest, Renewal, RenewalReply } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { leaseValidity } from '../../port/timing.js';

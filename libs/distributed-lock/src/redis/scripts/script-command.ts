@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ClockReading } from '../../common/clock.js';
 import { inBackground } from '../../common/promises.js';
-import { RequestsByOwner } from '../../connection/certain-releases.js';
+import { RequestsByOwner } from '../../connection/reliable-release.js';
 import type { Claim, LockMode } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { type Arguments, type RedisClient, type RedisNode, WireKeys } from '../client.js';
