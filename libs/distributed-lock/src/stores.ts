@@ -17,7 +17,7 @@ interface ListedStore {
   readonly module: string;
   /** Required client packages, with the version range in package.json. */
   readonly peers?: Readonly<Record<string, string>>;
-  /** Client packages that the store accepts instead. */
+  /** Client packages that the store accepts instead of those in `peers`: their names, and the range of versions of each. */
   readonly otherPeers?: Readonly<Record<string, string>>;
   /** The cells of its row in the README, as Markdown. */
   readonly readme: { readonly call: string; readonly holds: string };

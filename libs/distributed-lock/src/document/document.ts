@@ -24,8 +24,8 @@ export interface Holder {
    */
   readonly nonce?: string;
   /**
-   * Length of the lease in ms. Only on etcd and ZooKeeper, which end no lease themselves: there the owner's client does, and
-   * `until` is infinite as long as its session lives.
+   * Length of the lease in ms. Only on etcd and ZooKeeper. A document there has no end of a lease that the server could compare with its
+   * clock, so the owner's client ends the lease by a timer. `until` is infinite as long as the session of that client lives.
    */
   readonly leaseMs?: number;
   /** Set when another owner has announced that it will take the lock over. This holder's client reads it here, and can stop in time. */

@@ -157,10 +157,10 @@ export class KeyState {
   ): boolean {
     if (mayHaveNote || this.reading.mayLackNotes) this.mayMissNote = true;
     const held = this.holderOf(owner);
-    // Write even if the owner's lease has expired: the document may still name it, and clients whose estimate of the time is
-    // earlier treat it as the holder until a write removes it. Write as well if only a note of this owner is left. `mergeNote`
-    // skips a note if the key is in use as the other kind (lock or permits), so another client would merge this one as soon as the
-    // key is free.
+    // Write even if the owner's lease has expired. The document may still name it, and a client whose estimate of the time is
+    // earlier treats it as the holder until a write removes it. Write as well if all that is left of the owner is the note by which
+    // it asked for a place in the queue. While the key is in use as the other kind (lock or permits) nobody merges that note. If it
+    // stayed, another client would grant the lock to this owner later, when nobody waits for it any more.
     const { document, notes } = this.reading;
     const written = [...document.holders, ...notes, ...this.holders, ...this.queue];
     if (written.some((entry) => entry.owner === owner)) this.isChangedNow = true;

@@ -442,7 +442,10 @@ export function nextAction(situation: Situation): Action {
 
 /** What the lane knows when it decides on its next request. */
 export interface Situation {
-  /** How many of the tasks are acquires. If all are, the lane may try a `take` without having seen the document. */
+  /**
+   * How many of the tasks are acquires. If all are, the lane may send a `take`, which grants a free key in one request, before it has
+   * read the document. Any other task changes what is stored, so the lane must know it first.
+   */
   readonly acquiring: 'none' | 'some' | 'all';
   /** What the lane knows of the document: nothing, that there is none, or its newest state. */
   readonly document: 'not known' | 'absent' | 'present';

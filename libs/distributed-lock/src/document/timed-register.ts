@@ -55,7 +55,7 @@ export interface LeaseClient {
   notify(notification: Notification): void;
 }
 
-/** A lease that has run out: a request to release its owner in the document. */
+/** Names an owner whose lease has run out, so that the store removes it from the document. */
 interface LeaseEnd {
   readonly key: string;
   readonly owner: string;

@@ -30,7 +30,6 @@ export interface EtcdTls {
   readonly servername?: string;
 }
 
-/** A user of etcd with the password. */
 export interface EtcdAuth {
   readonly user: string;
   readonly password: string;

@@ -43,7 +43,7 @@ export function fencingHeaders(
 
 /** Options of `fencingHeaders`. */
 export interface FencingHeadersOptions {
-  /** Whether a call may pass on a lock that it shares with another call; default `'allow'`. */
+  /** Whether a nested call, which shares its caller's lock and token, may send that token to another service; default `'allow'`. */
   readonly nested?: NestedWrites;
 }
 

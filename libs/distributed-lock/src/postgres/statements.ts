@@ -110,11 +110,12 @@ DELETE FROM ${table} AS l USING old WHERE l.name = old.name`;
 }
 
 /**
- * A swap: writes the row if it still has the version that was read. Keeps notes that were stored after that reading. Returns no
- * row if another client has written first.
+ * A swap: writes the row if it still has the version that was read. Keeps the notes (the requests of waiters for a place in the queue)
+ * that were stored after that reading. Returns no row if another client has written first.
  *
- * Parameters: name, version, state, last token, clients of the holders, length of the notes read, `failOnUnreadNotes` as 0 or 1,
- * deadline, clients to notify, and as 0 or 1 whether a crash of the server may undo the write.
+ * Parameters: name, version, state, last token, clients of the holders, length of the notes read, `failOnUnreadNotes` as 0 or 1, the
+ * server time after which the statement does nothing, the ids of the clients to notify, and as 0 or 1 whether a crash of the server may
+ * undo the write.
  */
 function swapOne(table: string, lockTimeoutMs: number): string {
   return `

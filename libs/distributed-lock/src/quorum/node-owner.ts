@@ -41,8 +41,8 @@ export class NodeOwner {
   }
 
   /**
-   * Sends one acquire request at a time. With two of one id in flight, the Redis store would take the first for unanswered until
-   * its not-after.
+   * Sends one acquire request at a time. The Redis store counts one request in flight for each owner id. If two were in flight, it would
+   * go on counting the first as unanswered until its deadline (`notAfter`), and would repeat a release until then.
    */
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     const { id } = this;

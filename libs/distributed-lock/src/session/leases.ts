@@ -44,7 +44,7 @@ export class ClientSideExpiry {
     this.start(key, owner, this.adoptedMs);
   }
 
-  /** Ends all adopted entries at once, when this client closes. */
+  /** Ends the leases of all entries that `adopt` has taken over. Called when this client closes. */
   endAdopted(): void {
     this.adoptedMs = 0;
     for (const [key, owner] of this.adopted) this.start(key, owner, 0);

@@ -50,8 +50,8 @@ export class Acquirer {
     // A call with `waitMs: 0` does not wait, so it cannot close a cycle of waits.
     const mayCloseCycle = terms.waitMs > 0 && before.length + own.length > 0;
     if (!mayCloseCycle) return this.join(request, own);
-    // A hold with `reentrant: false` does not count here. Its async context may have been inherited through a shared queue or pool, so
-    // it does not prove that this call runs on behalf of the holder.
+    // Deadlock detection must not count a hold with `reentrant: false` as one of this call. That option is for processes in which a
+    // shared queue or pool runs one caller's task in the async context of another, so the hold may be somebody else's.
     const surelyOwn = own.filter((held) => mayShare(held, terms));
     return this.deadlocks.watch(request, [...before, ...surelyOwn], () => this.join(request, own));
   }

@@ -386,8 +386,9 @@ export class Owner {
     this.end();
     this.holds.lose(reason, detail, lease.suspendedBy);
     const { holdUntil } = this.holds;
-    // After an expiry, send the release only when the lease has ended in the store, too (`marginMs`). But if a minimum hold is not over,
-    // send it at once: its rest must be written while the store still has the lease.
+    // The release also cancels acquires that may still be under way, so it is sent after an expiry as well: but only when the lease has
+    // ended in the store, too (`marginMs`). If a minimum hold is not over, it is sent at once. The store can keep the key locked for the
+    // rest of that time only while it still has the lease.
     const isOver = reason === 'expired' && holdUntil === undefined;
     this.sendRelease({ ...request, holdUntil }, isOver ? lease.marginMs : 0);
   }

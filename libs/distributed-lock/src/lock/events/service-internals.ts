@@ -6,7 +6,7 @@ interface ServiceInternals {
   readonly brand: typeof INTERNALS;
   /** True while the application boots, until `open()`. */
   isBooting: boolean;
-  /** True as soon as the boot of the application is over. */
+  /** Whether the application has booted. Nest calls no hook of a leader that a lazy module adds later, so such a leader is refused. */
   hasBooted: boolean;
   /** For the log, for tracing, and for other parts of this package that emit events, such as the election of a leader. */
   readonly events: EventHub;

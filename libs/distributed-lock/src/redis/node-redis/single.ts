@@ -28,7 +28,7 @@ export abstract class NodeRedisSingle extends EventEmitter<ClientEvents> impleme
   readonly database: ClientDatabase;
   protected readonly kept: KeptConnection<NodeRedisLink>;
 
-  /** @param findWithinMs how long `find` may take */
+  /** @param findWithinMs how long `find`, which looks for the server before each connection, may take */
   constructor(
     { address, user, database }: Identity,
     protected readonly settings: ClientSettings,

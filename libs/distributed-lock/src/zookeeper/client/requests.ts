@@ -108,7 +108,6 @@ export function isCreation({ op }: Operation): boolean {
 interface CreateOptions {
   readonly acl: Acl;
   readonly data?: string;
-  /** The znode is deleted when the session ends. */
   readonly isEphemeral?: boolean;
   /** The server appends a number of ten digits to the path. It grows with each child of the parent. */
   readonly isSequential?: boolean;

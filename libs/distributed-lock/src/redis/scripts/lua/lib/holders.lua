@@ -98,7 +98,7 @@ end
 
 -- True for a short string of digits, such as the counter of a semaphore.
 local function is_number(key)
-  -- By pcall, because the twin may be out of reach: the user may lack the right to it, or it lies in another slot of a cluster.
+  -- By pcall, because a call may fail: the user may lack the right to the key, or it lies in another slot of a cluster.
   if redis.pcall('TYPE', key).ok ~= 'string' then return false end
   if redis.call('STRLEN', key) > MAX_NUMBER then return false end
   return string.find(redis.call('GET', key), NUMBER) ~= nil
