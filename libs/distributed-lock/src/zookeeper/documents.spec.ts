@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { SessionSwap, SessionTake } from '../session/backend.js';
-import { CODE, getChildren, multi, type Request, ZookeeperRefusalError } from './client/requests.js';
+import { CODE, frameOf, getChildren, multi, type Request, ZookeeperRefusalError } from './client/requests.js';
 import type { ZookeeperSession } from './client/session.js';
 import { Documents } from './documents.js';
 import { zookeeperError } from './failures.js';
@@ -10,9 +10,14 @@ const OP = { multi: multi([]).op, getChildren: getChildren('/').op };
 const FREE = '[1,0,[],[]]';
 
 /** Executes every write, unless a code says why one fails, and refuses to list children. */
-function documentsOf(codes: readonly { readonly index: number; readonly code: number }[] = []): Documents {
+function documentsOf(
+  codes: readonly { readonly index: number; readonly code: number }[] = [],
+  onRequest: (request: Request<unknown>) => void = () => undefined,
+): Documents {
   const failures = [...codes];
-  const send = ({ op }: Request<unknown>) => {
+  const send = (request: Request<unknown>) => {
+    const { op } = request;
+    onRequest(request);
     if (op === OP.getChildren) return Promise.reject(new ZookeeperRefusalError(CODE.throttled));
     if (op !== OP.multi) return Promise.reject(new ZookeeperRefusalError(CODE.noNode));
     const failure = failures.shift();
@@ -55,5 +60,19 @@ describe('a write of ZooKeeper of which the reading is refused', () => {
   it('is unready when its write was not executed', async () => {
     const changed = documentsOf([{ index: 1, code: CODE.badVersion }]);
     expect(await reasonOf(changed.swap(swap))).toBe('unready');
+  });
+});
+
+describe('a swap that notifies three clients, one of which is gone', () => {
+  it('is written again with the messages to the other two', async () => {
+    const writes: string[] = [];
+    const documents = documentsOf([{ index: 4, code: CODE.noNode }], (request) => {
+      if (request.op === OP.multi) writes.push(frameOf(request, 1).toString());
+    });
+    const clients = ['first', 'gone', 'last'];
+    const messages = { name: 'k', clients, text: () => 'message' };
+    await documents.swap({ ...swap, failOnUnreadNotes: true, messages });
+    const addressed = writes.map((text) => clients.filter((client) => text.includes(`/${client}`)));
+    expect(addressed).toEqual([clients, ['first', 'last']]);
   });
 });
