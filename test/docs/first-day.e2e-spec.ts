@@ -192,7 +192,7 @@ describe('a mistake of the first day', () => {
     }
     const message = said.map((it) => (it instanceof Error ? it.message : String(it))).join('\n');
     expect(message).toContain(
-      '@Locked on Routes.get: there is no DistributedLockModule in this application. Import DistributedLockModule.forRoot(…) in its root module.',
+      '@Locked on Routes.get: there is no DistributedLockModule without a name in this application. Import DistributedLockModule.forRoot(…) in its root module, or choose another one by the option name.',
     );
   });
 });

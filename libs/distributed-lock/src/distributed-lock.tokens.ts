@@ -70,7 +70,7 @@ export function noRegistrationError(
 ): LockConfigurationError {
   return new LockConfigurationError(
     name === undefined
-      ? `${where}: there is no DistributedLockModule in this application. Import ${importOf()} in its root module.`
+      ? `${where}: there is no DistributedLockModule without a name in this application. Import ${importOf()} in its root module, or choose another one by the option ${option}.`
       : `${where}: no DistributedLockModule has the name "${name}". Import ${importOf(name)}, or correct the option ${option}.`,
   );
 }

@@ -217,13 +217,16 @@ function hashedPart(name: string): string | undefined {
   return open >= 0 && close > open + 1 ? name.slice(open + 1, close) : undefined;
 }
 
-/** What this needs of an ioredis client, a `Redis` or a `Cluster`. The application closes it. */
+/** The methods of an ioredis client, a `Redis` or a `Cluster`, that `fencedRedis` calls. The application closes the client. */
 export interface ScriptingClient {
   /** Runs a Lua script. */
   eval(script: string, numberOfKeys: number, ...args: (string | number | Buffer)[]): Promise<unknown>;
 }
 
-/** What this needs of a node-redis client: of one server, of Sentinel, of a cluster, or a pool. The application closes it. */
+/**
+ * The methods of a node-redis client (of one server, Sentinel, a cluster, or a pool) that `fencedRedis` calls. The application closes
+ * the client.
+ */
 export interface NodeRedisScriptingClient {
   /** Whether the client is connected. All node-redis clients have this property, and ioredis clients do not. */
   readonly isOpen: boolean;

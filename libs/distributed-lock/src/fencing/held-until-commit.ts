@@ -220,7 +220,10 @@ export type SqlDialect = 'postgres' | 'mysql';
 /** One row: column name → value. */
 export type SqlRow = Readonly<Record<string, unknown>>;
 
-/** What a query function returns: the rows as objects, as a list or under `rows`, as most drivers do. */
+/**
+ * The result of the application's query function: a list of rows as objects, or an object with that list under `rows`. Most drivers
+ * return one of the two.
+ */
 export type SqlAnswer = readonly SqlRow[] | { readonly rows: readonly SqlRow[] };
 
 /** @throws LockConfigurationError for a result that is no list of rows */

@@ -128,7 +128,7 @@ export interface LockStoreFactory {
   create(context: LockStoreContext): LockStore;
 }
 
-/** What a service passes to a store when it creates it. */
+/** The parts that a service passes to `LockStoreFactory.create`. A store takes time, chance and ids from them only. */
 export interface LockStoreContext {
   /** The only source of time that a store may use. */
   readonly clock: Clock;
@@ -343,7 +343,7 @@ export interface TakeoverNotice {
   readonly by: string;
 }
 
-/** What a client publishes about its process, so that people can see who holds a lock. */
+/** The text that a client publishes about its process and its holders, so that people can see who holds a lock. */
 export interface HolderEntry {
   /** `clientId` of the store. For a node of a quorum it is the `clientId` of the quorum store. */
   readonly clientId: string;

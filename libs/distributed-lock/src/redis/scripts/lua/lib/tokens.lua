@@ -14,16 +14,16 @@ local function foreign_count(lock)
   return are_shared and tonumber(redis.call('GET', foreign_counter(lock)) or 0) or 0
 end
 
-local raised_to
+local own_count -- to which this script has set Redisson's counter
 
--- Sets Redisson's counter to the last token of a grant, which normally raises it. Only two scripts may lower it, because nobody can have
--- taken tokens since: one that has just raised it, and a release while the counter is still the last token of that owner's own block.
-local function raise_foreign_count(lock, last)
+-- Sets Redisson's counter to the last token of a grant. Only two scripts may lower it, because nobody can have taken tokens since: one
+-- that has just set it (`own_count`), and a release while the counter is still the last token of that owner's own block.
+local function set_foreign_count(lock, last)
   if not are_shared then return end
   local counted = foreign_count(lock)
-  if counted >= last and counted ~= raised_to then return end
+  if counted >= last and counted ~= own_count then return end
   redis.call('SET', foreign_counter(lock), text(last))
-  raised_to = last
+  own_count = last
 end
 
 -- Returns a token that is larger than every token before it. If the server has lost the counter, the clock or the largest token that
@@ -39,7 +39,7 @@ end
 
 -- Writes the tokens of a grant to key 4. Returns the last token of the grant before, or 0.
 local function count_up(first, last, lease)
-  raise_foreign_count(KEYS[1], last)
+  set_foreign_count(KEYS[1], last)
   local tokens = first == last and text(last) or text(first) .. ' ' .. text(last)
   local _, counted = first_and_last(redis.call('SET', KEYS[4], tokens, 'PX', token_keep(lease), 'GET') or '')
   return counted or 0
