@@ -3,7 +3,7 @@ import { leaseValidity } from '../../libs/distributed-lock/src/port/timing.js';
 import { LockStoreError } from '../../libs/distributed-lock/src/port/lock.errors.js';
 import type {
   BackendListener,
-  DocumentRow,
+  StoredDocument,
   Messages,
   Session,
   SessionBackend,
@@ -116,7 +116,7 @@ export class SessionServer {
     this.newestRevision += 1;
   }
 
-  read(name: string): DocumentRow {
+  read(name: string): StoredDocument {
     this.endSessions();
     const document = this.documents.get(name);
     const [revision, version] = [this.newestRevision, document?.revision];
@@ -181,7 +181,7 @@ export class NetworkedBackend implements SessionBackend {
     return this.send(write.name, () => this.server.swap(write), write.session);
   }
 
-  read(name: string): Promise<DocumentRow> {
+  read(name: string): Promise<StoredDocument> {
     return this.send(name, () => this.server.read(name));
   }
 
@@ -189,7 +189,7 @@ export class NetworkedBackend implements SessionBackend {
     return this.send('', () => this.server.endedAmong(sessions));
   }
 
-  tell(messages: Messages): void {
+  sendMessages(messages: Messages): void {
     inBackground(
       this.send('', () => this.server.tell(messages)),
       () => undefined,

@@ -4,7 +4,7 @@ import type { Leases } from '../../libs/distributed-lock/src/document/timed-regi
 import { type Claim, LOCK, SHARED } from '../../libs/distributed-lock/src/port/lock-store.js';
 import type { Grant, LockStore, Queued } from '../../libs/distributed-lock/src/port/lock-store.js';
 import { ALIVE_MS } from '../../libs/distributed-lock/src/session/remembered-documents.js';
-import { documentTextUnder, messageText } from '../../libs/distributed-lock/src/session/text.js';
+import { serializeSessionDocument, serializeMessage } from '../../libs/distributed-lock/src/session/json.js';
 import { KEY, SessionClient } from './session-client.js';
 import { COMMAND_TIMEOUT_MS, KEEP_ALIVE_MS, SESSION_MS, SessionServer } from './session-server.js';
 
@@ -339,8 +339,8 @@ describe('a message', () => {
     await stage.queueUp(two);
     const [owner, claim] = [two.owner(1), LOCK];
     const forged = { owner, claim, token: 900, lastToken: 900, until: Infinity, nonce: '0011223344556677' };
-    const text = documentTextUnder({ holders: [forged], queue: [] }, 900, 's2');
-    const message = messageText({
+    const text = serializeSessionDocument({ holders: [forged], queue: [] }, 900, 's2');
+    const message = serializeMessage({
       name: KEY,
       version: 900,
       writtenAt: 900,

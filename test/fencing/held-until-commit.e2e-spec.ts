@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { memoryStore, type Lock } from 'nestjs-distributed-lock';
 import { heldUntilCommit, type SqlAnswer, type SqlQuery, type SqlRow } from 'nestjs-distributed-lock/guard';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
-import { documentText } from '../../libs/distributed-lock/src/document/text.js';
+import { serializeDocument } from '../../libs/distributed-lock/src/document/json.js';
 import type { Holder } from '../../libs/distributed-lock/src/document/document.js';
 import { closeServices, openServiceOn } from '../support/lock-services.js';
 import { openEmbeddedPostgres } from '#embedded-postgres';
@@ -24,7 +24,7 @@ function holder(change: Partial<Holder> = {}): Holder {
 }
 
 function rowWith(...holders: readonly Holder[]): SqlRow {
-  const state = documentText({ holders, queue: [] });
+  const state = serializeDocument({ holders, queue: [] });
   // As drivers answer BIGINT: a text, a number or a bigint.
   return {
     version: '7',

@@ -67,7 +67,7 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
     'testing/',
     `testing/.*|${TOKENS}|lock/(lock.service|(request|events)/.*)|memory/store|${SHARED}|${TOOLS}`,
   ],
-  ['fencing/', 'lock/lock|document/(text|document)|sql/.*|(common|port)/.*|@nestjs/(common|core)'],
+  ['fencing/', 'lock/lock|document/(json|document)|sql/.*|(common|port)/.*|@nestjs/(common|core)'],
   ['observe/otel/', `lock/.*|${TOKENS}|(common|port)/.*|@nestjs/.*|@opentelemetry/api`],
   ['observe/health/', `lock/.*|${TOKENS}|common/.*|@nestjs/.*`],
   ['observe/', 'lock/.*|(common|port)/.*|@nestjs/common'],

@@ -277,7 +277,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['a release that was not answered is not repeated', '!this.isClosed && !isLate()', 'false'],
     [
       'a release does not wait for late acquires',
-      'const isOver = reply.executedAt > requests.lateNotAfter || isLate();',
+      'const isOver = reply.executedAt > requests.lateDeadline || isLate();',
       'const isOver = true;',
     ],
   ]),

@@ -16,7 +16,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
       'this.stop(); return false;',
     ],
     ['a lease that was renewed meanwhile is ended', '() => this.isOver(owner)', '() => true'],
-    ['what no owner answers for is never released', 'this.adopt(key, owner)', 'undefined'],
+    ['what no owner answers for is never released', 'this.expireOrphan(key, owner)', 'undefined'],
   ]),
   ...mutantsOf('etcd', `${ROOM}/register.js`, [
     [
@@ -86,8 +86,8 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
     ],
     [
       'an emptied document is taken without a look at the tokens that were reserved',
-      'takenTextUnder(request, lastToken, session.id)',
-      'takenTextUnder(request, 0, session.id)',
+      'firstGrantOf(request), lastToken, session.id',
+      'firstGrantOf(request), 0, session.id',
     ],
     ['a swap tells nobody', 'messagesTo(notified,', 'messagesTo([],'],
     ['the holder is not told that others wait', 'if (take.notes.length > 0)', 'if (false)'],

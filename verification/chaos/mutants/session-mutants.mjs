@@ -20,7 +20,7 @@ const ANY = [
   },
   {
     says: 'the first token of a document is 1 and not its revision',
-    file: 'document/text.js',
+    file: 'document/json.js',
     from: 'const first = token === 0 ? firstOf(last) : token;',
     to: 'const first = token === 0 ? 1 : token;',
     // Its callers pause, so that many find the lock free.

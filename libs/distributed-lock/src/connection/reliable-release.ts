@@ -10,7 +10,7 @@ export const RELEASE_RETRY_MS = { least: 100, spread: 400 };
  * Sends releases so that each of them certainly takes effect.
  *
  * An acquire that got no reply may still lie in a socket. If the store executed it after the release, the owner would hold the
- * lock for nobody. The store refuses an acquire after its deadline (`notAfter`), so this class repeats a release until the store
+ * lock for nobody. The store refuses an acquire after its deadline, so this class repeats a release until the store
  * has executed one copy later than that deadline (docs/decisions/0003).
  */
 export class ReliableRelease {
@@ -54,7 +54,7 @@ export class ReliableRelease {
         wasHolder ||= reply.wasHolder;
         // Stop also when our own clock says that the lease is over: if somebody sets the store's clock back, `executedAt` may not
         // reach the deadline for hours.
-        const isOver = reply.executedAt > requests.lateNotAfter || isLate();
+        const isOver = reply.executedAt > requests.lateDeadline || isLate();
         if (!isOver) return sendAgain();
         owners.endRequest(owner);
         resolve(wasHolder ? 'released' : isUnsure ? 'unknown' : 'not held');
@@ -121,16 +121,16 @@ export class OwnerRequests {
    * Until when, in server time, the store may still execute an acquire of this owner that got no reply. -1 if every acquire was
    * answered.
    */
-  lateNotAfter = -1;
-  /** `lateNotAfter` without the acquire that is in flight. An owner has at most one acquire in flight at a time. */
-  private earlierNotAfter = -1;
+  lateDeadline = -1;
+  /** `lateDeadline` without the acquire that is in flight. An owner has at most one acquire in flight at a time. */
+  private earlierDeadline = -1;
   private acquireMs = Infinity;
   private renewalsInFlight: LeaseRequest[] | undefined;
-  /** The renewals that got no reply in time, merged into one that has the shortest lease and the latest `notAfter` of them. */
+  /** The renewals that got no reply in time, merged into one that has the shortest lease and the latest deadline of them. */
   private lateRenewal: LeaseRequest | undefined;
 
   get hasUnanswered(): boolean {
-    return this.lateNotAfter >= 0;
+    return this.lateDeadline >= 0;
   }
 
   /**
@@ -143,15 +143,15 @@ export class OwnerRequests {
   }
 
   /** @param leaseMs the lease that the acquire would start; `Infinity` for a store on which a late acquire never shortens a lease */
-  onAcquireSent(notAfter: number, leaseMs = Infinity): void {
+  onAcquireSent(deadline: number, leaseMs = Infinity): void {
     this.acquireMs = leaseMs;
-    this.earlierNotAfter = this.lateNotAfter;
-    this.lateNotAfter = Math.max(this.lateNotAfter, notAfter);
+    this.earlierDeadline = this.lateDeadline;
+    this.lateDeadline = Math.max(this.lateDeadline, deadline);
   }
 
   /** Called when the acquire was executed or certainly never will be. */
   onAcquireAnswered(): void {
-    this.lateNotAfter = this.earlierNotAfter;
+    this.lateDeadline = this.earlierDeadline;
   }
 
   onRenewalSent(copy: LeaseRequest): void {
@@ -164,7 +164,7 @@ export class OwnerRequests {
   }
 
   /**
-   * Called when the client stops waiting for the reply to a renewal. The store may still execute it until its `notAfter`, even
+   * Called when the client stops waiting for the reply to a renewal. The store may still execute it until its deadline, even
    * after later requests.
    */
   onRenewalGivenUp(copy: LeaseRequest): void {
@@ -179,11 +179,11 @@ export class OwnerRequests {
    * lease
    */
   pendingRequestThatWouldShorten(leaseMs: number, executedAt: number): LeaseRequest | undefined {
-    if (this.lateRenewal && this.lateRenewal.notAfter < executedAt) this.lateRenewal = undefined;
-    const acquire = { leaseMs: this.acquireMs, notAfter: this.lateNotAfter };
+    if (this.lateRenewal && this.lateRenewal.deadline < executedAt) this.lateRenewal = undefined;
+    const acquire = { leaseMs: this.acquireMs, deadline: this.lateDeadline };
     return [acquire, this.lateRenewal, ...(this.renewalsInFlight ?? [])]
       .filter((late) => late !== undefined)
-      .filter((late) => late.notAfter >= executedAt && late.leaseMs < leaseMs)
+      .filter((late) => late.deadline >= executedAt && late.leaseMs < leaseMs)
       .reduce<LeaseRequest | undefined>((all, late) => merged(late, all), undefined);
   }
 }
@@ -191,7 +191,7 @@ export class OwnerRequests {
 function merged(late: LeaseRequest, other: LeaseRequest = late): LeaseRequest {
   return {
     leaseMs: Math.min(late.leaseMs, other.leaseMs),
-    notAfter: Math.max(late.notAfter, other.notAfter),
+    deadline: Math.max(late.deadline, other.deadline),
   };
 }
 
@@ -226,5 +226,5 @@ export class RequestsByOwner {
 /** One copy of an acquire or a renewal: the lease that it starts, and its deadline in server time. */
 export interface LeaseRequest {
   readonly leaseMs: number;
-  readonly notAfter: number;
+  readonly deadline: number;
 }

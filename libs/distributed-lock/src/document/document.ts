@@ -169,6 +169,17 @@ export function resolveAll({ holders, queue }: LockDocument, at: number): LockDo
   };
 }
 
+/**
+ * The document after the first grant of a free lock. Its token is 0, because only the back end knows the first token. Its last
+ * token is the number of tokens.
+ */
+export function firstGrantOf({ owner, claim, leaseMs, tokens }: AcquireRequest): LockDocument {
+  return {
+    holders: [{ owner, claim, token: 0, lastToken: tokens, until: { inMs: leaseMs } }],
+    queue: [],
+  };
+}
+
 /** Whether an owner that asks for `claim` may hold the key together with the present holders. */
 export function mayEnter(claim: Claim, holders: readonly Claimed[]): boolean {
   if (isExclusive(claim)) return holders.length === 0;

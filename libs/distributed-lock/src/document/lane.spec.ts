@@ -29,12 +29,12 @@ class FarRegister extends MemoryRegister {
   }
 
   override take(take: Take): Promise<WriteReply> {
-    take.notAfter();
+    take.deadline();
     return this.far(() => super.take(take));
   }
 
   override swap(swap: Swap): Promise<WriteReply> {
-    swap.notAfter();
+    swap.deadline();
     this.swapsAt.push(this.time.now());
     return this.far(async () =>
       this.areOthersFirst ? { isDone: false, reading: await this.read(swap.name) } : super.swap(swap),

@@ -64,7 +64,7 @@ interface LeaseEnd {
   readonly onEnded: () => void;
 }
 
-/** Wraps a register, and adds the clocks: gives each write its deadline (`notAfter`), and learns the store's time from each reply. */
+/** Wraps a register, and adds the clocks: gives each write its deadline (`deadline`), and learns the store's time from each reply. */
 export class TimedRegister {
   constructor(private readonly context: TimedContext) {}
 
@@ -85,7 +85,7 @@ export class TimedRegister {
     const { minToken } = client;
     const notes = requests.filter(leavesNote).map((each) => noteOf(each, client));
     const [request] = requests;
-    return this.write(requests, (notAfter) => register.take({ name, request, notes, minToken, notAfter }));
+    return this.write(requests, (deadline) => register.take({ name, request, notes, minToken, deadline }));
   }
 
   /** Writes the changed state, unless another client has written the document since it was read. */
@@ -101,7 +101,7 @@ export class TimedRegister {
       notified,
       mayBeForgotten: isFree(next),
     };
-    return this.write(requests, (notAfter) => this.context.register.swap({ ...swap, notAfter }));
+    return this.write(requests, (deadline) => this.context.register.swap({ ...swap, deadline }));
   }
 
   async read(name: string): Promise<TimedReading> {
@@ -129,12 +129,12 @@ export class TimedRegister {
    */
   private async write(
     requests: readonly AcquireRequest[],
-    send: (notAfter: () => number) => Promise<WriteReply>,
+    send: (deadline: () => number) => Promise<WriteReply>,
   ): Promise<TimedReply> {
     const { clock, serverClock, owners, register } = this.context;
     const sent = readClocks(clock);
     let begun: readonly OwnerRequests[] = [];
-    let notAfter: number | undefined;
+    let deadline: number | undefined;
     const onSending = (): number => {
       const latest = serverClock.earliest(clock.now()) + Math.ceil(register.commandTimeoutMs);
       begun = requests.map(({ owner }) => owners.beginRequest(owner));
@@ -143,7 +143,7 @@ export class TimedRegister {
     };
     let mayComeLate = false;
     try {
-      const { isDone, reading } = await send(() => (notAfter ??= onSending()));
+      const { isDone, reading } = await send(() => (deadline ??= onSending()));
       return { isDone, timed: this.timed(reading, sent) };
     } catch (error) {
       mayComeLate = error instanceof LockStoreError && error.reason === 'unknown';
@@ -195,7 +195,7 @@ interface TimedContext {
  * name. Only `take` and `swap` change a document, and the back end executes each of them atomically (docs/document-stores.md).
  *
  * A rejected promise carries a `LockStoreError` with the name as its key. If its reason is `unknown`, the back end may have
- * executed the write, or may still do so until `notAfter`.
+ * executed the write, or may still do so until `deadline`.
  */
 export interface Register {
   /** As `LockStore.address`. */
@@ -292,7 +292,7 @@ interface Late {
    * Returns the deadline of the request: the store's time, in ms, after which the back end must refuse it. The register calls this
    * just before it sends the request, and the first call fixes the deadline.
    */
-  readonly notAfter: () => number;
+  readonly deadline: () => number;
 }
 
 export interface Take extends Late {

@@ -5,9 +5,9 @@ import type { NamePage, NameRequest } from '../document/timed-register.js';
 import type { LockStoreContext } from '../port/lock-store.js';
 import type {
   BackendListener,
-  DocumentRow,
+  StoredDocument,
   Messages,
-  NoteRow,
+  SerializedNote,
   Session,
   SessionBackend,
   SessionHolderEntry,
@@ -151,7 +151,7 @@ export class EtcdBackend implements SessionBackend {
     });
   }
 
-  async read(name: string): Promise<DocumentRow> {
+  async read(name: string): Promise<StoredDocument> {
     checkName(name);
     const txn: TxnRequest = { success: rowReads(this.keys, name) };
     return this.pipe.run({
@@ -172,7 +172,7 @@ export class EtcdBackend implements SessionBackend {
     return found.map(({ key }) => this.keys.sessionId(key)).find((id) => SESSION_ID.test(id));
   }
 
-  async remove({ name, version }: DocumentRow): Promise<void> {
+  async remove({ name, version }: StoredDocument): Promise<void> {
     const key = this.keys.document(name);
     const compare: Compare[] = [
       { key, target: 'MOD', result: 'EQUAL', modRevision: version },
@@ -181,7 +181,7 @@ export class EtcdBackend implements SessionBackend {
     await this.client.call('Txn', { compare, success: [deleted({ key })] }, { key: name });
   }
 
-  tell(messages: Messages): void {
+  sendMessages(messages: Messages): void {
     this.outbox.tell(messages);
   }
 
@@ -402,7 +402,7 @@ function rowIn(
   keys: EtcdKeys,
   name: string,
   { responses, revision }: { readonly responses: readonly ResponseOp[]; readonly revision: number },
-): DocumentRow {
+): StoredDocument {
   const [document, notes] = responses.slice(-2).map(({ responseRange }) => responseRange?.kvs ?? []);
   const [found] = document as readonly EtcdKeyValue[];
   return {
@@ -425,7 +425,7 @@ function notesIn(
   keys: EtcdKeys,
   name: string,
   { key, value, modRevision: at }: EtcdKeyValue,
-): readonly NoteRow[] {
+): readonly SerializedNote[] {
   const id = keys.noteId(name, key);
   return value
     .toString()

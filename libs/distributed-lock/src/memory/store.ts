@@ -85,7 +85,7 @@ export class MemoryDocuments {
     this.entries.set(name, { ...entry, notes: [...entry.notes, ...stored] });
   }
 
-  tell(name: string, clients: readonly string[], now: number): void {
+  notify(name: string, clients: readonly string[], now: number): void {
     for (const client of clients) this.listeners.get(client)?.onReading(name, this.read(name, now));
   }
 
@@ -131,7 +131,7 @@ export class MemoryRegister implements Register {
     if (isFree(before.document)) return { isDone: true, reading: this.grant(take, before) };
     if (take.notes.length > 0) {
       this.documents.addNotes(take.name, take.notes, now);
-      this.documents.tell(take.name, clientsOf(before.document.holders), now);
+      this.documents.notify(take.name, clientsOf(before.document.holders), now);
     }
     return { isDone: false, reading: this.documents.read(take.name, now) };
   }
@@ -144,7 +144,7 @@ export class MemoryRegister implements Register {
     if (isDone) {
       const document = resolveAll(next, now);
       this.documents.write(name, { document, notes: notes.slice(expected.notesRead), lastToken }, now);
-      this.documents.tell(name, notified, now);
+      this.documents.notify(name, notified, now);
     }
     return { isDone, reading: this.documents.read(name, now) };
   }

@@ -1,4 +1,4 @@
-import { documentText, noteText, takenText } from '../document/text.js';
+import { serializeDocument, serializeNote, serializeFirstGrant } from '../document/json.js';
 import { FREE_FOR_MS, UNWRITTEN_FOR_MS } from '../sql/database.js';
 import type { Swap, Take } from '../document/timed-register.js';
 
@@ -36,9 +36,9 @@ export class MysqlStatements {
    * A take in one statement. MySQL assigns columns from left to right, and later assignments see the new values. So `writer` is
    * assigned first, because all others test it, and `state` last, because `writer` tests its old value.
    */
-  take({ name, request, minToken, notes, notAfter }: Take, mark: number): MysqlStatement {
-    const state = takenText(request);
-    const isInTime = this.isInTime(notAfter);
+  take({ name, request, minToken, notes, deadline }: Take, mark: number): MysqlStatement {
+    const state = serializeFirstGrant(request);
+    const isInTime = this.isInTime(deadline);
     const isMine = `writer = ${mark}`;
     const added = notes.map(() => `?, ${NOW}, '],'`).join(', ');
     const noted = notes.length > 0 ? `IF(${isInTime}, CONCAT(notes, ${added}), notes)` : 'notes';
@@ -52,18 +52,18 @@ export class MysqlStatements {
         `version = IF(${isMine}, GREATEST(version + 1, ${NOW}), version), ` +
         `last = IF(${isMine}, ${lastAfter(`last, ${minToken}`)}, last), at = IF(${isMine}, ${NOW}, at), ` +
         `notes = IF(${isMine}, notes, ${noted}), state = IF(${isMine}, ?, state)`,
-      parameters: [state, ...notes.map(noteText), state],
+      parameters: [state, ...notes.map(serializeNote), state],
     };
   }
 
-  swap({ name, expected, next, lastToken, failOnUnreadNotes, notAfter }: Swap, mark: number): MysqlStatement {
-    const state = documentText(next);
+  swap({ name, expected, next, lastToken, failOnUnreadNotes, deadline }: Swap, mark: number): MysqlStatement {
+    const state = serializeDocument(next);
     return {
       sql:
         `${this.noWait.prefix}UPDATE ${this.table} SET writer = ${mark}, version = GREATEST(version + 1, ${NOW}), ` +
         `state = ${state === null ? 'NULL' : '?'}, last = ${lastToken}, at = ${NOW}, ` +
         `notes = SUBSTRING(notes, ${expected.notesRead + 1}) ` +
-        `WHERE name = ${nameText(name)} AND version = ${expected.version} AND ${this.isInTime(notAfter)} AND ${this.isUnlocked([name])}` +
+        `WHERE name = ${nameText(name)} AND version = ${expected.version} AND ${this.isInTime(deadline)} AND ${this.isUnlocked([name])}` +
         (failOnUnreadNotes ? ` AND CHAR_LENGTH(notes) = ${expected.notesRead}` : ''),
       parameters: state === null ? [] : [state],
     };
@@ -103,8 +103,8 @@ export class MysqlStatements {
     return this.noWait.condition(this.table, names.map(nameText).join(', '));
   }
 
-  private isInTime(notAfter: () => number): string {
-    return `${HERE} <= ${notAfter() * 1000}`;
+  private isInTime(deadline: () => number): string {
+    return `${HERE} <= ${deadline() * 1000}`;
   }
 
   time(): MysqlStatement {

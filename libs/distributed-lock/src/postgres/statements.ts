@@ -1,5 +1,5 @@
 import { clientOf, clientsOf } from '../document/document.js';
-import { documentText, noteText, takenText } from '../document/text.js';
+import { serializeDocument, serializeNote, serializeFirstGrant } from '../document/json.js';
 import type { Swap, Take } from '../document/timed-register.js';
 import { FREE_FOR_MS, type LockRow, UNWRITTEN_FOR_MS } from '../sql/database.js';
 
@@ -286,16 +286,16 @@ function namedRow([name, version, state, last, at, notes, now]: RowText): NamedR
 }
 
 /** The parameters of a take, in the order in which the statement numbers them. */
-export function takeParameters({ name, request, minToken, notes, notAfter }: Take) {
+export function takeParameters({ name, request, minToken, notes, deadline }: Take) {
   return {
     name,
-    state: takenText(request),
+    state: serializeFirstGrant(request),
     floor: minToken,
     tokens: request.tokens,
     client: channelId(clientOf(request.owner)),
-    until: micros(notAfter()),
+    until: micros(deadline()),
     // The statement replaces each line break by the server's time in microseconds and `],`, which completes the note.
-    notes: notes.map((note) => `${noteText(note)}\n`).join(''),
+    notes: notes.map((note) => `${serializeNote(note)}\n`).join(''),
   };
 }
 
@@ -307,17 +307,17 @@ export function swapParameters({
   lastToken,
   failOnUnreadNotes,
   notified,
-  notAfter,
+  deadline,
 }: Swap) {
   return {
     name,
     version: expected.version,
-    state: documentText(next),
+    state: serializeDocument(next),
     last: lastToken,
     clients: channelIds(clientsOf(next.holders)),
     read: expected.notesRead,
     exact: failOnUnreadNotes ? 1 : 0,
-    until: micros(notAfter()),
+    until: micros(deadline()),
     notified: channelIds(notified),
   };
 }

@@ -37,14 +37,14 @@ export interface SessionBackend {
    */
   swap(write: SessionSwap): Promise<SessionWriteReply>;
   /** Reads the newest document. A server that lags behind the others must not answer from its own copy. */
-  read(name: string): Promise<DocumentRow>;
+  read(name: string): Promise<StoredDocument>;
   endedAmong(sessions: readonly string[]): Promise<readonly string[]>;
   /** The smallest id of all sessions that exist now. The client that has this session deletes idle documents for all clients. */
   firstSession(): Promise<string | undefined>;
   /** Deletes the document if it still has this version and no notes lie beside it. */
-  remove(row: DocumentRow): Promise<void>;
+  remove(row: StoredDocument): Promise<void>;
   /** Sends messages to clients in the background, without writing a document. */
-  tell(messages: Messages): void;
+  sendMessages(messages: Messages): void;
   /**
    * As `Register.publishHolderEntry`, but the entry stays until the session ends. If two such writes overlap, the service may
    * execute them in any order.
@@ -136,7 +136,7 @@ export interface Messages {
 }
 
 /** A document and its notes, as the back end has them. */
-export interface DocumentRow {
+export interface StoredDocument {
   readonly name: string;
   /**
    * The version of the document; `undefined` if there is none. For `believedMs` no later document of this name can have the same
@@ -151,7 +151,7 @@ export interface DocumentRow {
   /** The revision of the back end when the row was read, or a later one. */
   readonly revision: number;
   /** The notes in the order in which they were stored. */
-  readonly notes: readonly NoteRow[];
+  readonly notes: readonly SerializedNote[];
   readonly notesRead: number;
   /** A ticket larger than those of the notes in this row, and smaller than those of later notes; default: `revision + 1`. */
   readonly nextTicket?: number;
@@ -165,7 +165,7 @@ export interface SeenDocument {
   readonly nextTicket: number | undefined;
 }
 
-export interface NoteRow {
+export interface SerializedNote {
   readonly id: string;
   readonly text: string;
   /** The revision of the note, or another number that grows from note to note of one name. */
@@ -174,5 +174,5 @@ export interface NoteRow {
 
 export interface SessionWriteReply {
   readonly isDone: boolean;
-  readonly row: DocumentRow;
+  readonly row: StoredDocument;
 }

@@ -63,12 +63,12 @@ describe('the leases of one client', () => {
   });
 
   it('that nobody answers for end as a silent waiter does, one for each key at a time', async () => {
-    leases.adopt('a', 'me:1');
-    leases.adopt('a', 'me:2');
+    leases.expireOrphan('a', 'me:1');
+    leases.expireOrphan('a', 'me:2');
     await clock.advance(3000);
     expect(released).toEqual(['a me:1 3000']);
     leases.end('me:1');
-    leases.adopt('a', 'me:2');
+    leases.expireOrphan('a', 'me:2');
     await clock.advance(3000);
     expect(released).toEqual(['a me:1 3000', 'a me:2 6000']);
   });

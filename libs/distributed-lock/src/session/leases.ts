@@ -10,10 +10,10 @@ import { leaseValidity, SILENT_WAITER_MS } from '../port/timing.js';
  */
 export class ClientSideExpiry {
   private readonly leases = new Map<string, Lease>();
-  /** By key, the owner of this client whose entry `adopt` has taken over. */
-  private readonly adopted = new Map<string, string>();
-  /** How long an adopted entry stays, in ms. Within this time a late reply may still show that its owner does hold the lock. */
-  private adoptedMs = SILENT_WAITER_MS;
+  /** By key, the owner of this client that `expireOrphan` waits for. */
+  private readonly orphans = new Map<string, string>();
+  /** How long an orphan stays, in ms. Within this time a late reply may still show that its owner does hold the lock. */
+  private orphanMs = SILENT_WAITER_MS;
   private firesAt = Infinity;
   private cancel = (): void => undefined;
   private readonly ending = new Set<string>();
@@ -33,21 +33,21 @@ export class ClientSideExpiry {
   }
 
   /**
-   * Starts a lease for an entry of a document that belongs to this client, but of which the client has no lease. Either the reply
-   * to its acquire was lost, or the owner was released after the document was written. When the lease has run out, this client
-   * removes the entry, unless a reply has shown meanwhile that the owner does hold the lock. Adopts at most one entry of each key
-   * at a time, because most of them were released.
+   * Starts a lease for an orphan: an entry of a document that belongs to this client, but of which the client has no lease. Either
+   * the reply to its acquire was lost, or the owner was released after the document was written. When the lease has run out, this
+   * client removes the entry, unless a reply has shown meanwhile that the owner does hold the lock. Waits for at most one orphan of
+   * each key at a time, because most of them were released.
    */
-  adopt(key: string, owner: string): void {
-    if (this.leases.has(owner) || this.adopted.has(key)) return;
-    this.adopted.set(key, owner);
-    this.start(key, owner, this.adoptedMs);
+  expireOrphan(key: string, owner: string): void {
+    if (this.leases.has(owner) || this.orphans.has(key)) return;
+    this.orphans.set(key, owner);
+    this.start(key, owner, this.orphanMs);
   }
 
-  /** Ends the leases of all entries that `adopt` has taken over. Called when this client closes. */
-  endAdopted(): void {
-    this.adoptedMs = 0;
-    for (const [key, owner] of this.adopted) this.start(key, owner, 0);
+  /** Ends the leases of all orphans. Called when this client closes. */
+  endOrphans(): void {
+    this.orphanMs = 0;
+    for (const [key, owner] of this.orphans) this.start(key, owner, 0);
   }
 
   /**
@@ -63,7 +63,7 @@ export class ClientSideExpiry {
     const lease = this.leases.get(owner);
     if (!lease) return;
     this.leases.delete(owner);
-    if (this.adopted.get(lease.key) === owner) this.adopted.delete(lease.key);
+    if (this.orphans.get(lease.key) === owner) this.orphans.delete(lease.key);
     if (this.ending.delete(owner) && this.ending.size === 0) this.onEnded();
   }
 
@@ -154,16 +154,16 @@ export class SessionLeases extends ClientSideExpiry implements Leases {
   }
 
   /**
-   * Adopts the entries of this client's owners in a document (see `adopt`). No other client can end their leases as long as the
+   * Lets the orphans in a document expire (see `expireOrphan`). No other client can end their leases as long as the
    * session lives.
    */
   onHolders(key: string, holders: readonly Holder[]): void {
     const { clientId } = this.client;
-    for (const { owner } of holders) if (clientOf(owner) === clientId) this.adopt(key, owner);
+    for (const { owner } of holders) if (clientOf(owner) === clientId) this.expireOrphan(key, owner);
   }
 
   async close(): Promise<boolean> {
-    this.endAdopted();
+    this.endOrphans();
     await within(this.client.clock, LAST_LEASES_MS, this.whenEnded(LAST_LEASES_MS), undefined);
     this.bound.close();
     return this.stop();

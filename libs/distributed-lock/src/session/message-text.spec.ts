@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { messageIn, messageText } from './text.js';
+import { parseMessage, serializeMessage } from './json.js';
 
 const ORDER = 900;
 const row = {
@@ -14,18 +14,18 @@ const row = {
 
 describe('a message', () => {
   it('carries the document with its notes', () => {
-    expect(messageIn(messageText(row), ORDER)).toEqual({ ...row, revision: ORDER });
+    expect(parseMessage(serializeMessage(row), ORDER)).toEqual({ ...row, revision: ORDER });
   });
 
   it('of a write whose revision the writer could not know has that of the message', () => {
-    const read = messageIn(messageText({ ...row, version: undefined, writtenAt: 0 }), ORDER);
+    const read = parseMessage(serializeMessage({ ...row, version: undefined, writtenAt: 0 }), ORDER);
     expect(read).toMatchObject({ version: ORDER, writtenAt: ORDER });
   });
 
   it.each(['', 'hello', '7', 'null', '{}', '[]', '[2,"goods",{"text":null}]', '[1,null,{"text":null}]'])(
     'that this release has not written says nothing: %s',
     (text) => {
-      expect(messageIn(text, ORDER)).toBeUndefined();
+      expect(parseMessage(text, ORDER)).toBeUndefined();
     },
   );
 });

@@ -3,7 +3,7 @@ import type { Reading } from '../document/document.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import type {
   BackendListener,
-  DocumentRow,
+  StoredDocument,
   Session,
   SessionBackend,
   SessionHolderEntry,
@@ -11,7 +11,7 @@ import type {
   SessionWriteReply,
 } from './backend.js';
 import { SessionRegister } from './register.js';
-import { documentTextUnder } from './text.js';
+import { serializeSessionDocument } from './json.js';
 
 const FREE = { holders: [], queue: [] };
 
@@ -20,12 +20,12 @@ class Answers {
   readonly commandTimeoutMs = 100;
   readonly swaps: SessionSwap[] = [];
   readonly introduced: (string | undefined)[] = [];
-  row: DocumentRow = {
+  row: StoredDocument = {
     name: 'k',
     version: 700,
     writtenAt: 700,
     revision: 710,
-    text: documentTextUnder(FREE, 5, 's1'),
+    text: serializeSessionDocument(FREE, 5, 's1'),
     notes: [],
     notesRead: 0,
   };
@@ -47,7 +47,7 @@ class Answers {
     return { isDone: true, row: this.row };
   }
 
-  async read(): Promise<DocumentRow> {
+  async read(): Promise<StoredDocument> {
     return this.row;
   }
 
@@ -82,7 +82,7 @@ describe('a register of sessions', () => {
       answers.session1 = { id: 's2', validUntil: 60_000 };
     };
     const write = { name: 'k', expected, next: FREE, lastToken: expected.lastToken, failOnUnreadNotes: true };
-    const swap = register.swap({ ...write, notified: [], mayBeForgotten: true, notAfter: () => 0 });
+    const swap = register.swap({ ...write, notified: [], mayBeForgotten: true, deadline: () => 0 });
     await expect(swap).rejects.toMatchObject({ reason: 'unready', key: 'k' });
     expect(answers.swaps).toEqual([]);
   });
@@ -91,7 +91,7 @@ describe('a register of sessions', () => {
     const mayDelete = async (lastToken: number): Promise<boolean | undefined> => {
       const expected = await register.read('k');
       const write = { name: 'k', expected, next: FREE, lastToken, failOnUnreadNotes: true };
-      await register.swap({ ...write, notified: [], mayBeForgotten: true, notAfter: () => 0 });
+      await register.swap({ ...write, notified: [], mayBeForgotten: true, deadline: () => 0 });
       return answers.swaps.at(-1)?.mayDelete;
     };
     expect(await mayDelete(711)).toBe(false);

@@ -2,7 +2,7 @@
 // docs/document-stores.md#sessions-etcd-and-zookeeper
 import { type Chance, type Clock, randomMs, systemChance } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
-import { clientsOf, isFree, type Reading } from '../document/document.js';
+import { clientsOf, firstGrantOf, isFree, type Reading } from '../document/document.js';
 import type { LeaseClient, Leases } from '../document/timed-register.js';
 import {
   type NamePage,
@@ -16,19 +16,18 @@ import {
 } from '../document/timed-register.js';
 import type { HolderEntry, LockStoreContext } from '../port/lock-store.js';
 import { LockKeyError, LockStoreError } from '../port/lock.errors.js';
-import type { DocumentRow, Messages, Session, SessionBackend } from './backend.js';
+import type { StoredDocument, Messages, Session, SessionBackend } from './backend.js';
 import { SessionLeases } from './leases.js';
 import { RememberedDocuments, SessionKnowledge } from './remembered-documents.js';
 import {
-  contentOf,
-  documentTextUnder,
-  messageIn,
-  messageText,
-  noteIn,
-  noteTextUnder,
+  parseSessionDocument,
+  serializeSessionDocument,
+  parseMessage,
+  serializeMessage,
+  parseSessionNote,
+  serializeSessionNote,
   shortMessageText,
-  takenTextUnder,
-} from './text.js';
+} from './json.js';
 
 /**
  * How many characters all messages of one write may have together. If they would be longer, each message contains only the
@@ -90,13 +89,13 @@ export class SessionRegister implements Register {
   async take(take: Take): Promise<WriteReply> {
     const { name, request, notes } = take;
     const session = await this.sessionFor(name);
-    take.notAfter();
+    take.deadline();
     const lastToken = Math.max(this.remembered.lastTokenOf(name), this.revision);
     const { isDone, row } = await this.backend.take({
       name,
       seen: this.remembered.seen(name),
-      text: takenTextUnder(request, lastToken, session.id),
-      notes: notes.map((note) => noteTextUnder(note, session.id)),
+      text: serializeSessionDocument(firstGrantOf(request), lastToken, session.id),
+      notes: notes.map((note) => serializeSessionNote(note, session.id)),
       session,
     });
     if (isDone) return { isDone: true, reading: this.readingOf(row, session) };
@@ -116,8 +115,8 @@ export class SessionRegister implements Register {
       const reading = await this.read(name);
       if (reading.version !== expected.version) return { isDone: false, reading };
     }
-    swap.notAfter();
-    const text = documentTextUnder(next, lastToken, session.id);
+    swap.deadline();
+    const text = serializeSessionDocument(next, lastToken, session.id);
     const { notesRead, notes, nextTicket } = expected;
     // If the document is deleted, the next one takes its tokens from the revision of the write that creates it, so that revision
     // must be larger than `lastToken`. Compare with the revision of the last reply: after a backup was restored, revisions start
@@ -136,7 +135,7 @@ export class SessionRegister implements Register {
       mergedNotes: notes.flatMap(({ id }) => id ?? []),
       messages: messagesTo(notified, text.length, {
         name,
-        text: (newVersion, writtenAt) => messageText({ ...message, version: newVersion, writtenAt }),
+        text: (newVersion, writtenAt) => serializeMessage({ ...message, version: newVersion, writtenAt }),
       }),
     });
     if (!isDone) return { isDone: false, reading: await this.knownReadingOf(row, session) };
@@ -186,7 +185,7 @@ export class SessionRegister implements Register {
   }
 
   private onMessage(text: string, order: number): void {
-    const row = messageIn(text, order);
+    const row = parseMessage(text, order);
     if (!row || !this.session) return;
     if (typeof row === 'string') {
       const told = this.read(row).then((reading) => this.listener?.onReading(row, reading));
@@ -201,18 +200,18 @@ export class SessionRegister implements Register {
   }
 
   /** Notifies the clients of the holders that somebody waits for the key. */
-  private tellHolders(row: DocumentRow, { document }: Reading): void {
+  private tellHolders(row: StoredDocument, { document }: Reading): void {
     const clients = clientsOf(document.holders);
     if (clients.length === 0) return;
-    const message = messageText(row);
-    this.backend.tell(messagesTo(clients, message.length, { name: row.name, text: () => message }));
+    const message = serializeMessage(row);
+    this.backend.sendMessages(messagesTo(clients, message.length, { name: row.name, text: () => message }));
   }
 
   /**
    * Makes a reading of a row. First asks the back end about the sessions in the row that may have ended without this client's
    * knowledge.
    */
-  private async knownReadingOf(row: DocumentRow, session: Session): Promise<Reading> {
+  private async knownReadingOf(row: StoredDocument, session: Session): Promise<Reading> {
     const { document, notes } = this.readingOf(row, session);
     // Our own session is not among them: the back end reports its end by `onSessionEnd`.
     const unknown = this.knowledge.unknownIn(document, notes).filter((id) => id !== session.id);
@@ -224,13 +223,13 @@ export class SessionRegister implements Register {
     return this.readingOf(row, session);
   }
 
-  private readingOf(row: DocumentRow, session: Session, isMessage = false): Reading {
+  private readingOf(row: StoredDocument, session: Session, isMessage = false): Reading {
     const { name, version } = row;
     const revision = (this.revision = Math.max(this.revision, row.revision));
     if (!isMessage) this.lastReplyRevision = row.revision;
-    const content = row.text === null ? NO_CONTENT : contentOf(row.text, row.writtenAt, name);
+    const content = row.text === null ? NO_CONTENT : parseSessionDocument(row.text, row.writtenAt, name);
     const { document } = content;
-    const notes = row.notes.map((note) => noteIn(note, name));
+    const notes = row.notes.map((note) => parseSessionNote(note, name));
     const lastToken = this.remembered.see({
       row,
       isFree: isFree(document) && notes.length === 0,
@@ -338,9 +337,9 @@ export class SessionSweeper {
    * revision. The next document of this name takes its tokens from a later revision, so with a larger last token they would go
    * backwards.
    */
-  private async isIdle({ name, text, writtenAt, revision, notes }: DocumentRow): Promise<boolean> {
+  private async isIdle({ name, text, writtenAt, revision, notes }: StoredDocument): Promise<boolean> {
     if (text === null || notes.length > 0) return false;
-    const { document, lastToken } = contentOf(text, writtenAt, name);
+    const { document, lastToken } = parseSessionDocument(text, writtenAt, name);
     if (lastToken > revision) return false;
     const entries = [...document.holders, ...document.queue];
     const sessions = [...new Set(entries.flatMap(({ session }) => session ?? []))];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { ManualClock } from '../testing/manual-clock.js';
 import { RememberedDocuments } from './remembered-documents.js';
-import type { DocumentRow } from './backend.js';
+import type { StoredDocument } from './backend.js';
 
 const MAX_REMEMBERED = 10_000;
 const REVISION = 100;
@@ -13,9 +13,9 @@ function seen(
     isFree = false,
     isMessage = false,
     ...more
-  }: Partial<DocumentRow> & { isFree?: boolean; isMessage?: boolean } = {},
+  }: Partial<StoredDocument> & { isFree?: boolean; isMessage?: boolean } = {},
 ) {
-  const row: DocumentRow = {
+  const row: StoredDocument = {
     name: 'a',
     version: undefined,
     text: null,

@@ -6,7 +6,7 @@ import {
   type StoredWaiter,
   UNCONFIRMED_MS,
 } from '../document/document.js';
-import type { DocumentRow, SeenDocument } from './backend.js';
+import type { StoredDocument, SeenDocument } from './backend.js';
 
 /**
  * What this client remembers of each document for its next take and swap:
@@ -99,7 +99,7 @@ interface RememberedDocument extends SeenDocument {
 }
 
 interface Reading {
-  readonly row: DocumentRow;
+  readonly row: StoredDocument;
   /** Nobody holds the lock or waits for it, and there is no note. */
   readonly isFree: boolean;
   /** The last token in the document; `undefined` if there is no document. */

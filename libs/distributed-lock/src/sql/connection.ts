@@ -293,7 +293,7 @@ export class SqlDocuments {
   /** Overwrites a document that was just read, without a lane. The caller must not grant a lock by this. */
   replace(name: string, expected: Reading, next: LockDocument): Promise<WriteReply> {
     const { lastToken } = expected;
-    const notAfter = (): number => this.soonAfter(expected);
+    const deadline = (): number => this.soonAfter(expected);
     const swap = {
       name,
       expected,
@@ -303,7 +303,7 @@ export class SqlDocuments {
       notified: [],
       mayBeForgotten: true,
     };
-    return this.swap({ ...swap, notAfter });
+    return this.swap({ ...swap, deadline });
   }
 
   async read(name: string): Promise<Reading> {

@@ -1,6 +1,6 @@
 import type { StoreFailure } from '../connection/connection-errors.js';
 import type { Reading } from '../document/document.js';
-import { documentIn, notesIn } from '../document/text.js';
+import { parseDocument, parseNotes } from '../document/json.js';
 import type { Swap, Take } from '../document/timed-register.js';
 import type { SqlAccess } from './lock-table.js';
 
@@ -103,8 +103,8 @@ export function readingOf(name: string, row: LockRow): Reading {
     // Without a row, use the server's time. It is larger than any version that a deleted row had, because rows are deleted only
     // after they were free for minutes.
     order: version ?? micros,
-    document: documentIn(text, name),
-    notes: notesIn(text, name),
+    document: parseDocument(text, name),
+    notes: parseNotes(text, name),
     notesRead: text.notes.length,
     lastToken,
     now: micros / 1000,

@@ -2,7 +2,7 @@ import { type Chance, type Clock, Delays, randomMs, systemChance } from '../comm
 import { inBackground } from '../common/promises.js';
 import { keepAlive } from '../connection/timing.js';
 import { FREE, isOver, type LockDocument, type Reading } from '../document/document.js';
-import { asciiText, textIn } from '../document/text.js';
+import { toAsciiJson, fromAsciiJson } from '../document/json.js';
 import type { PollPriority, Register, RegisterListener } from '../document/timed-register.js';
 import { type HolderEntry, LOCK, type LockStoreContext } from '../port/lock-store.js';
 import { HELD_POLL_MS } from '../port/timing.js';
@@ -67,7 +67,7 @@ export class SqlRegister extends SqlDocuments implements Register {
     const name = holderEntryRow(clientId);
     const owner = `${clientId}:0`;
     const expected = await this.presentRow(name, owner, leaseMs);
-    const lease = { until: { inMs: leaseMs }, nonce: asciiText(text) };
+    const lease = { until: { inMs: leaseMs }, nonce: toAsciiJson(text) };
     const holder = { owner, claim: LOCK, token: 1, lastToken: 1, ...lease };
     await this.replace(name, expected, { holders: [holder], queue: [] });
   }
@@ -76,7 +76,7 @@ export class SqlRegister extends SqlDocuments implements Register {
     const readings = await Promise.all(clientIds.map((id) => this.read(holderEntryRow(id))));
     return readings.map(({ document, now }) => {
       const [holder] = document.holders;
-      return holder?.nonce && !isOver(holder.until, now) ? textIn(holder.nonce) : undefined;
+      return holder?.nonce && !isOver(holder.until, now) ? fromAsciiJson(holder.nonce) : undefined;
     });
   }
 
@@ -98,8 +98,8 @@ export class SqlRegister extends SqlDocuments implements Register {
     const found = await this.read(name);
     if (found.version !== undefined) return found;
     const request = { key: name, owner, claim: LOCK, leaseMs, waitMs: 0, ticket: 0, tokens: 1 };
-    const notAfter = (): number => this.soonAfter(found);
-    return (await this.takeRow({ name, request, minToken: 0, notes: [], notAfter })).reading;
+    const deadline = (): number => this.soonAfter(found);
+    return (await this.takeRow({ name, request, minToken: 0, notes: [], deadline })).reading;
   }
 }
 

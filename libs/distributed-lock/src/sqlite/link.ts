@@ -1,7 +1,7 @@
 import { type Chance, type Clock, randomMs } from '../common/clock.js';
 import { textOf } from '../connection/connection-errors.js';
 import type { Note } from '../document/document.js';
-import { documentText, noteText, takenText } from '../document/text.js';
+import { serializeDocument, serializeNote, serializeFirstGrant } from '../document/json.js';
 import type { Swap, Take } from '../document/timed-register.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import type { Named, SqlFailure, SqlLink, SqlWriteReply } from '../sql/database.js';
@@ -203,8 +203,8 @@ class SqliteRows {
   }
 
   take(take: Take): SqlWriteReply {
-    const { name, notes, notAfter } = take;
-    const isInTime = this.micros() <= notAfter() * 1000;
+    const { name, notes, deadline } = take;
+    const isInTime = this.micros() <= deadline() * 1000;
     const row = this.rowOf(name);
     const isDone = isInTime && !row?.state;
     if (isDone) this.grant(take, row);
@@ -213,16 +213,16 @@ class SqliteRows {
     return { isDone, row: this.read(name) };
   }
 
-  swap({ name, expected, next, lastToken, failOnUnreadNotes, notAfter }: Swap): SqlWriteReply {
+  swap({ name, expected, next, lastToken, failOnUnreadNotes, deadline }: Swap): SqlWriteReply {
     const row = this.rowOf(name);
     const isDone =
       row !== undefined &&
       row.version === expected.version &&
       (!failOnUnreadNotes || row.notes.length === expected.notesRead) &&
-      this.micros() <= notAfter() * 1000;
+      this.micros() <= deadline() * 1000;
     if (isDone) {
       const notes = row.notes.slice(expected.notesRead);
-      this.put(name, row, { state: documentText(next), last: lastToken, notes });
+      this.put(name, row, { state: serializeDocument(next), last: lastToken, notes });
     }
     return { isDone, row: this.read(name) };
   }
@@ -248,7 +248,7 @@ class SqliteRows {
 
   private grant({ name, request, minToken }: Take, row: SqliteRow | undefined): void {
     const last = Math.max(row?.last ?? 0, minToken, this.micros()) + request.tokens;
-    this.put(name, row, { state: takenText(request), last, notes: '' });
+    this.put(name, row, { state: serializeFirstGrant(request), last, notes: '' });
   }
 
   /** Writes a row. Its new version is at least the time, so that the versions of a name grow even across a deletion of its row. */
@@ -262,7 +262,7 @@ class SqliteRows {
   }
 
   private stored(note: Note): string {
-    return `${noteText(note)}${this.micros()}],`;
+    return `${serializeNote(note)}${this.micros()}],`;
   }
 }
 

@@ -7,7 +7,7 @@ import type { NamePage, NameRequest } from '../document/timed-register.js';
 import type { LockStoreContext } from '../port/lock-store.js';
 import type {
   BackendListener,
-  DocumentRow,
+  StoredDocument,
   Messages,
   Session,
   SessionBackend,
@@ -82,7 +82,7 @@ export class ZookeeperBackend implements SessionBackend {
     return this.run(swap.name, ({ documents }) => documents.swap(swap), swap.session);
   }
 
-  read(name: string): Promise<DocumentRow> {
+  read(name: string): Promise<StoredDocument> {
     return this.run(name, ({ documents }) => documents.read(name));
   }
 
@@ -94,11 +94,11 @@ export class ZookeeperBackend implements SessionBackend {
     return this.run(undefined, ({ documents }) => documents.firstSession());
   }
 
-  remove(row: DocumentRow): Promise<void> {
+  remove(row: StoredDocument): Promise<void> {
     return this.run(row.name, ({ documents }) => documents.remove(row));
   }
 
-  tell(messages: Messages): void {
+  sendMessages(messages: Messages): void {
     inBackground(
       this.run(messages.name, ({ documents }) => documents.tell(messages)),
       () => undefined,

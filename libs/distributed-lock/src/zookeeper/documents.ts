@@ -1,13 +1,13 @@
 import type { NamePage, NameRequest } from '../document/timed-register.js';
 import type {
-  DocumentRow,
+  StoredDocument,
   Messages,
   SessionHolderEntry,
   SessionSwap,
   SessionTake,
   SessionWriteReply,
 } from '../session/backend.js';
-import { isFreeText } from '../session/text.js';
+import { isFreeJson } from '../session/json.js';
 import { ConnectionLostError } from './client/connection.js';
 import {
   ANY_VERSION,
@@ -55,7 +55,7 @@ export class Documents {
 
   async take(take: SessionTake): Promise<SessionWriteReply> {
     const { name, seen, notes } = take;
-    let row: DocumentRow | undefined;
+    let row: StoredDocument | undefined;
     if (seen?.isFree !== false) {
       const taken = await this.takeFree(take);
       if (taken) return { isDone: true, row: taken };
@@ -98,7 +98,7 @@ export class Documents {
   }
 
   /** Reads the newest document: the server first catches up with the leader. */
-  async read(name: string): Promise<DocumentRow> {
+  async read(name: string): Promise<StoredDocument> {
     const [, row] = await Promise.all([this.catchUp(), readRow(this.options, name)]);
     return row;
   }
@@ -122,7 +122,7 @@ export class Documents {
     return presences.names.filter((id) => SESSION_ID.test(id)).sort()[0];
   }
 
-  async remove({ name, version }: DocumentRow): Promise<void> {
+  async remove({ name, version }: StoredDocument): Promise<void> {
     const { session, paths } = this.options;
     const path = paths.documentOf(name);
     const document: Part = {
@@ -187,7 +187,7 @@ export class Documents {
    *
    * @returns the row; `undefined` if another client has written the document first
    */
-  private async takeFree(take: SessionTake): Promise<DocumentRow | undefined> {
+  private async takeFree(take: SessionTake): Promise<StoredDocument | undefined> {
     const { name, seen, text } = take;
     const { paths, acl } = this.options;
     const path = paths.documentOf(name);
@@ -226,7 +226,7 @@ export class Documents {
    *
    * @returns the document with all its notes
    */
-  private async leaveNotes({ name, notes }: SessionTake): Promise<DocumentRow> {
+  private async leaveNotes({ name, notes }: SessionTake): Promise<StoredDocument> {
     const { paths, acl } = this.options;
     const queue = paths.queueOf(name);
     const document: Part = { name: 'document', operation: check(paths.documentOf(name), ANY_VERSION) };
@@ -357,15 +357,15 @@ interface Repaired<Reading> {
 function rowAfter(
   { name, text }: SessionTake | SessionSwap,
   { version, zxid, notes }: { readonly version: number; readonly zxid: number; readonly notes: Notes },
-): DocumentRow {
+): StoredDocument {
   return { name, version, text, writtenAt: zxid, revision: zxid, ...notes };
 }
 
-function isFree({ version, text, notes }: DocumentRow): boolean {
-  return version === undefined || (notes.length === 0 && text !== null && isFreeText(text));
+function isFree({ version, text, notes }: StoredDocument): boolean {
+  return version === undefined || (notes.length === 0 && text !== null && isFreeJson(text));
 }
 
-function notDone(row: DocumentRow): SessionWriteReply {
+function notDone(row: StoredDocument): SessionWriteReply {
   return { isDone: false, row };
 }
 

@@ -2,7 +2,7 @@ import { checkNameBytes } from '../connection/checks.js';
 import { storeError } from '../connection/connection-errors.js';
 import type { NamePage, NameRequest } from '../document/timed-register.js';
 import type { LockStoreError } from '../port/lock.errors.js';
-import type { DocumentRow, NoteRow } from '../session/backend.js';
+import type { StoredDocument, SerializedNote } from '../session/backend.js';
 import {
   type Acl,
   type Children,
@@ -112,13 +112,13 @@ export interface Znodes {
   readonly acl: Acl;
 }
 
-export type Notes = Pick<DocumentRow, 'notes' | 'notesRead' | 'nextTicket'>;
+export type Notes = Pick<StoredDocument, 'notes' | 'notesRead' | 'nextTicket'>;
 
 /** If another client may have written between the two reads of `readRow`, it reads again, at most this many times in all. */
 const MAX_READINGS = 10;
 
 /** Reads a document and its notes from the server that this session is connected to. That server may lag behind the leader. */
-export async function readRow({ session, paths }: Znodes, name: string): Promise<DocumentRow> {
+export async function readRow({ session, paths }: Znodes, name: string): Promise<StoredDocument> {
   let before: Node | undefined;
   for (let readings = 1; ; readings++) {
     const [children, node] = await Promise.all([
@@ -156,7 +156,7 @@ function notesIn(children: Children | undefined, revision: number): Notes {
   // ZooKeeper numbers the children of a parent from 0. If the parent is deleted and created again, it starts at 0 again. Add the
   // zxid of the parent's creation, so that the numbers of notes keep growing.
   const numberOf = (creations: number): number => stat.czxid + 1 + creations;
-  const notes: NoteRow[] = [];
+  const notes: SerializedNote[] = [];
   for (const id of names) {
     const note = noteNamed(id);
     if (note) notes.push({ id, text: note.text, at: numberOf(note.number) });

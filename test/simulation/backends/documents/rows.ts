@@ -1,5 +1,5 @@
 import { clientsOf, leftOf } from '../../../../libs/distributed-lock/src/document/document.js';
-import { documentIn } from '../../../../libs/distributed-lock/src/document/text.js';
+import { parseDocument } from '../../../../libs/distributed-lock/src/document/json.js';
 import {
   FREE_FOR_MS,
   UNWRITTEN_FOR_MS,
@@ -43,7 +43,7 @@ export class Rows {
     else if (isInTime && row && notes.length > 0) {
       const added = notes.map((note) => `${note}${this.micros()}],`).join('');
       this.write(name, { ...row, notes: row.notes + added }, true);
-      const { holders } = documentIn({ ...row, lastToken: row.last }, name);
+      const { holders } = parseDocument({ ...row, lastToken: row.last }, name);
       this.tell(clientsOf(holders), name);
     }
     return { isDone, row: this.read(name) };
@@ -116,7 +116,7 @@ export class Rows {
   holdersOf(name: string): ReadonlyMap<string, number> {
     const row = this.rows.get(name);
     if (!row) return new Map();
-    const { holders } = documentIn({ ...row, lastToken: row.last }, name);
+    const { holders } = parseDocument({ ...row, lastToken: row.last }, name);
     const now = this.clock();
     return new Map(holders.map(({ owner, until }) => [owner, leftOf(until, now)]));
   }
@@ -125,7 +125,7 @@ export class Rows {
   inUse(): readonly string[] {
     const now = this.clock();
     return [...this.rows].flatMap(([name, row]) => {
-      const { holders, queue } = documentIn({ ...row, lastToken: row.last }, name);
+      const { holders, queue } = parseDocument({ ...row, lastToken: row.last }, name);
       const isUsed = [...holders, ...queue].some(({ until }) => typeof until === 'number' && until > now);
       return isUsed ? `${name}: ${row.state} ${row.notes}` : [];
     });

@@ -1,4 +1,8 @@
-import { documentText, noteText, takenText } from '../../../../libs/distributed-lock/src/document/text.js';
+import {
+  serializeDocument,
+  serializeNote,
+  serializeFirstGrant,
+} from '../../../../libs/distributed-lock/src/document/json.js';
 import type { LockRow } from '../../../../libs/distributed-lock/src/sql/database.js';
 import type { Swap, Take } from '../../../../libs/distributed-lock/src/document/timed-register.js';
 import type { BatchedKind, SqlItem } from '../../../../libs/distributed-lock/src/sql/connection.js';
@@ -58,9 +62,16 @@ export function requestOf(kind: BatchedKind, items: readonly SqlItem<BatchedKind
   }
 }
 
-function wireTake({ name, request, minToken, notes, notAfter }: Take): WireTake {
+function wireTake({ name, request, minToken, notes, deadline }: Take): WireTake {
   const { tokens } = request;
-  return { name, state: takenText(request), tokens, minToken, notes: notes.map(noteText), until: notAfter() };
+  return {
+    name,
+    state: serializeFirstGrant(request),
+    tokens,
+    minToken,
+    notes: notes.map(serializeNote),
+    until: deadline(),
+  };
 }
 
 function wireSwap({
@@ -71,10 +82,10 @@ function wireSwap({
   failOnUnreadNotes,
   notified,
   mayBeForgotten,
-  notAfter,
+  deadline,
 }: Swap): WireSwap {
   const { version, notesRead } = expected;
-  const state = documentText(next);
+  const state = serializeDocument(next);
   return {
     name,
     version,
@@ -84,6 +95,6 @@ function wireSwap({
     last,
     notified,
     mayBeForgotten,
-    until: notAfter(),
+    until: deadline(),
   };
 }

@@ -4,7 +4,7 @@ import type {
   EtcdKeyValue,
   WatchRequest,
 } from '../../../../libs/distributed-lock/src/etcd/grpc.js';
-import { contentOf } from '../../../../libs/distributed-lock/src/session/text.js';
+import { parseSessionDocument } from '../../../../libs/distributed-lock/src/session/json.js';
 import type { Dice } from '../../kernel/dice.js';
 import type { Kernel } from '../../kernel/kernel.js';
 import { SimServer } from '../../kernel/server.js';
@@ -170,7 +170,7 @@ export class EtcdServer extends SimServer {
   holdersOf(name: string): ReadonlyMap<string, number> {
     const [stored] = this.keyspace.in({ key: Buffer.from(`nest-lock/l/${name}`) });
     if (!stored) return new Map();
-    const { holders } = contentOf(stored.value.toString(), stored.modRevision, name).document;
+    const { holders } = parseSessionDocument(stored.value.toString(), stored.modRevision, name).document;
     const leftOf = (session: string | undefined): number => {
       const [found] = this.keyspace.in({ key: Buffer.from(`nest-lock/s/${session}`) });
       return found ? this.leases.leftOf(found.lease) : 0;
@@ -183,7 +183,7 @@ export class EtcdServer extends SimServer {
     const isAlive = (session: string | undefined): boolean =>
       this.keyspace.in({ key: Buffer.from(`nest-lock/s/${session}`) }).length > 0;
     const locks = this.below('l').flatMap(({ key, value, modRevision }) => {
-      const { holders, queue } = contentOf(value.toString(), modRevision, nameOf(key)).document;
+      const { holders, queue } = parseSessionDocument(value.toString(), modRevision, nameOf(key)).document;
       return [...holders, ...queue].some(({ session }) => isAlive(session))
         ? `${key.toString()}: ${value.toString()}`
         : [];
@@ -203,7 +203,7 @@ export class EtcdServer extends SimServer {
   }
 
   private entriesIn({ key, value, modRevision }: EtcdKeyValue): number {
-    const { holders, queue } = contentOf(value.toString(), modRevision, nameOf(key)).document;
+    const { holders, queue } = parseSessionDocument(value.toString(), modRevision, nameOf(key)).document;
     const notes = this.below('q').filter((note) =>
       nameOf(note.key).includes(nameOf(key).replace('/l/', '/q/')),
     );

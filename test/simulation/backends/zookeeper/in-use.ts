@@ -1,4 +1,4 @@
-import { contentOf } from '../../../../libs/distributed-lock/src/session/text.js';
+import { parseSessionDocument } from '../../../../libs/distributed-lock/src/session/json.js';
 import { decodeName, LockPaths } from '../../../../libs/distributed-lock/src/zookeeper/lock-path.js';
 import type { Decisions } from './decisions.js';
 import type { Tree, Znode } from './tree.js';
@@ -61,5 +61,5 @@ export function storedKeys({ tree }: Decisions): readonly string[] {
 }
 
 function documentIn({ data, mzxid }: Znode, name: string) {
-  return contentOf(data, mzxid, name).document;
+  return parseSessionDocument(data, mzxid, name).document;
 }

@@ -64,7 +64,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
     this.settleCopies('given up');
     const notAfter = this.context.notAfter(this.sent);
     this.written = this.renewals.map(({ owner, leaseMs }) => {
-      const copy = { leaseMs, notAfter };
+      const copy = { leaseMs, deadline: notAfter };
       this.context.owners.get(owner)?.onRenewalSent(copy);
       return copy;
     });
@@ -89,7 +89,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
   ): RenewalReply {
     if (waiting < 0) return { kind: 'lost' };
     const late = this.context.owners.get(owner)?.pendingRequestThatWouldShorten(leaseMs, executedAt);
-    if (late) this.unsureForMs = Math.max(this.unsureForMs, late.notAfter - executedAt + 1);
+    if (late) this.unsureForMs = Math.max(this.unsureForMs, late.deadline - executedAt + 1);
     const validUntil = leaseValidity(this.sent.now, late?.leaseMs ?? leaseMs);
     return { kind: 'renewed', validUntil, waiting };
   }

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { Claim } from '../port/lock-store.js';
 import { LockStoreError } from '../port/lock.errors.js';
-import { documentIn, documentText, notesIn, noteText, takenText } from './text.js';
+import { parseDocument, serializeDocument, parseNotes, serializeNote, serializeFirstGrant } from './json.js';
 import { FREE, resolveAll, type Holder, type Note, type StoredWaiter } from './document.js';
 
 const AT = 1_700_000_000_123_456;
@@ -63,20 +63,20 @@ describe('the text of a document', () => {
     });
     fc.assert(
       fc.property(document, (written) => {
-        expect(documentIn(row(documentText(written)), 'k')).toEqual(resolveAll(written, AT / 1000));
+        expect(parseDocument(row(serializeDocument(written)), 'k')).toEqual(resolveAll(written, AT / 1000));
       }),
     );
   });
 
   it('of a free key is none', () => {
-    expect(documentText(FREE)).toBeNull();
-    expect(documentIn(row(null), 'k')).toEqual(FREE);
+    expect(serializeDocument(FREE)).toBeNull();
+    expect(parseDocument(row(null), 'k')).toEqual(FREE);
   });
 
   it('of a key that was just taken gets its tokens from the row, which the store has counted', () => {
     const request = { key: 'k', owner: 'me:1', claim: { kind: 'lock' } as const, leaseMs: 500, tokens: 4 };
-    const state = takenText({ ...request, waitMs: 0, ticket: 0 });
-    const [taken] = documentIn(row(state, 1003), 'k').holders;
+    const state = serializeFirstGrant({ ...request, waitMs: 0, ticket: 0 });
+    const [taken] = parseDocument(row(state, 1003), 'k').holders;
     expect(taken).toEqual({
       owner: 'me:1',
       claim: { kind: 'lock' },
@@ -88,19 +88,19 @@ describe('the text of a document', () => {
 
   it('of a key that was just taken without an end of its lease has none either', () => {
     const request = { key: 'k', owner: 'me:1', claim: { kind: 'lock' } as const, tokens: 1 };
-    const state = takenText({ ...request, leaseMs: Infinity, waitMs: 0, ticket: 0 });
-    expect(documentIn(row(state, 7), 'k').holders).toMatchObject([{ until: Infinity, token: 7 }]);
+    const state = serializeFirstGrant({ ...request, leaseMs: Infinity, waitMs: 0, ticket: 0 });
+    expect(parseDocument(row(state, 7), 'k').holders).toMatchObject([{ until: Infinity, token: 7 }]);
   });
 
   it('in another format is refused with both numbers, the key, and what to do', () => {
-    const read = () => documentIn(row('[2,[],[]]'), 'goods:42');
+    const read = () => parseDocument(row('[2,[],[]]'), 'goods:42');
     expect(read).toThrow(LockStoreError);
     expect(read).toThrow(/"goods:42" is written in format 2, and this release reads format 1\. Use the same/);
     expect(read).toThrow(expect.objectContaining({ reason: 'refused', key: 'goods:42' }));
   });
 
   it.each(['{}', '[1]', '7', 'hello', '[1,[7],[]]'])('that others have written is refused: %s', (state) => {
-    const read = () => documentIn(row(state), 'goods:42');
+    const read = () => parseDocument(row(state), 'goods:42');
     expect(read).toThrow(expect.objectContaining({ code: 'LOCK_STORE', reason: 'refused', key: 'goods:42' }));
   });
 });
@@ -109,8 +109,10 @@ describe('the text of notes', () => {
   it('is read as it was written, one after the other, each with the moment that the store has added', () => {
     fc.assert(
       fc.property(fc.array(note), (written) => {
-        const text = written.map((each, i) => `${noteText(each)}${AT + i}],`).join('');
-        expect(notesIn(row(null, 0, text), 'k')).toEqual(written.map((each, i) => ({ ...each, at: AT + i })));
+        const text = written.map((each, i) => `${serializeNote(each)}${AT + i}],`).join('');
+        expect(parseNotes(row(null, 0, text), 'k')).toEqual(
+          written.map((each, i) => ({ ...each, at: AT + i })),
+        );
       }),
     );
   });

@@ -2,6 +2,7 @@ import type { AcquireRequest, Claim } from '../port/lock-store.js';
 import { LockStoreError } from '../port/lock.errors.js';
 import {
   FREE,
+  firstGrantOf,
   type Holder,
   isFree,
   type LockDocument,
@@ -15,38 +16,38 @@ import {
 /** The first element of each stored document: the version of the format. A release of this library refuses documents with any other. */
 const FORMAT = 1;
 
-type ClaimText = 'l' | 'x' | 's' | readonly [permits: number, weight: number];
+type ClaimJson = 'l' | 'x' | 's' | readonly [permits: number, weight: number];
 /** A moment as JSON: a number is a time of the store's clock in ms, a text `+ms` is that long after the write, and `null` never comes. */
-type MomentText = number | string | null;
-export type HolderText = readonly [
+type MomentJson = number | string | null;
+export type HolderJson = readonly [
   owner: string,
-  claim: ClaimText,
+  claim: ClaimJson,
   token: number,
   lastToken: number,
-  until: MomentText,
+  until: MomentJson,
   nonce?: string | null,
   isUnconfirmed?: 0 | 1,
   session?: string | null,
   graceMs?: number,
   by?: string,
 ];
-type RequestText = readonly [
+type RequestJson = readonly [
   owner: string,
-  claim: ClaimText,
+  claim: ClaimJson,
   leaseMs: number | null,
   tokens: number,
   minToken: number,
   ticket: number,
   nonce: string,
 ];
-export type WaiterText = readonly [...RequestText, until: MomentText, session?: string];
-type NoteText = readonly [...RequestText, waitMs: number, at: number];
+export type WaiterJson = readonly [...RequestJson, until: MomentJson, session?: string];
+type NoteJson = readonly [...RequestJson, waitMs: number, at: number];
 
 /** A document as a row of a SQL table has it: the columns `state` and `notes` are plain texts. */
 interface StoredRow {
   /** The text of the document; `null` if nobody holds the lock or waits for it. */
   readonly state: string | null;
-  /** The notes, one after the other: each as `noteText` wrote it, then its `at` in microseconds, then `],`. */
+  /** The notes, one after the other: each as `serializeNote` wrote it, then its `at` in microseconds, then `],`. */
   readonly notes: string;
   readonly lastToken: number;
   /** Microseconds of the store's time when `state` was written. */
@@ -54,9 +55,9 @@ interface StoredRow {
 }
 
 /** @returns the text for the column `state`; `null` for a document without holders and waiters */
-export function documentText(document: LockDocument): string | null {
+export function serializeDocument(document: LockDocument): string | null {
   if (isFree(document)) return null;
-  return JSON.stringify([FORMAT, ...entriesText(document)]);
+  return JSON.stringify([FORMAT, ...serializeEntries(document)]);
 }
 
 /**
@@ -64,65 +65,54 @@ export function documentText(document: LockDocument): string | null {
  * token is written as 0. The last token is written as the number of tokens, n: the tokens are then the n that end with the row's
  * `lastToken`.
  */
-export function takenText(request: AcquireRequest): string {
-  return JSON.stringify([FORMAT, ...entriesText(takenBy(request))]);
-}
-
-/**
- * The document after the first grant of a free lock. Its token is 0, because only the back end knows the first token. Its last
- * token is the number of tokens.
- */
-export function takenBy({ owner, claim, leaseMs, tokens }: AcquireRequest): LockDocument {
-  return {
-    holders: [{ owner, claim, token: 0, lastToken: tokens, until: { inMs: leaseMs } }],
-    queue: [],
-  };
+export function serializeFirstGrant(request: AcquireRequest): string {
+  return JSON.stringify([FORMAT, ...serializeEntries(firstGrantOf(request))]);
 }
 
 /** The text of a note without its end. The back end appends the time in microseconds, and `],`. */
-export function noteText(note: Note): string {
-  return `${JSON.stringify([...requestText(note), Math.ceil(note.waitMs)]).slice(0, -1)},`;
+export function serializeNote(note: Note): string {
+  return `${JSON.stringify([...serializeRequest(note), Math.ceil(note.waitMs)]).slice(0, -1)},`;
 }
 
 /** @throws LockStoreError for a document of another format */
-export function documentIn(row: StoredRow, key: string): LockDocument {
-  return readStored(key, () => documentOf(row, key));
+export function parseDocument(row: StoredRow, key: string): LockDocument {
+  return parseStored(key, () => documentOf(row, key));
 }
 
 function documentOf({ state, lastToken, at }: StoredRow, key: string): LockDocument {
   if (state === null) return FREE;
-  const [format, holders, queue] = JSON.parse(state) as [number, HolderText[], WaiterText[]];
+  const [format, holders, queue] = JSON.parse(state) as [number, HolderJson[], WaiterJson[]];
   checkFormat(format, FORMAT, key);
-  const document = entriesIn(holders, queue, (tokens) => lastToken - tokens + 1);
+  const document = parseEntries(holders, queue, (tokens) => lastToken - tokens + 1);
   return resolveAll(document, at / 1000);
 }
 
 /** @throws LockStoreError for notes that this library has not written */
-export function notesIn({ notes }: StoredRow, key: string): readonly StoredNote[] {
+export function parseNotes({ notes }: StoredRow, key: string): readonly StoredNote[] {
   if (notes === '') return [];
-  const read = () => JSON.parse(`[${notes.slice(0, -1)}]`) as NoteText[];
-  return readStored(key, read).map((text) =>
-    Object.assign(requestIn(text), { waitMs: text[7], at: text[8] }),
+  const read = () => JSON.parse(`[${notes.slice(0, -1)}]`) as NoteJson[];
+  return parseStored(key, read).map((text) =>
+    Object.assign(parseRequest(text), { waitMs: text[7], at: text[8] }),
   );
 }
 
 /** The holders and the waiters as JSON values, with their sessions if they have any. */
-export function entriesText({ holders, queue }: LockDocument): readonly [HolderText[], WaiterText[]] {
-  return [holders.map(holderText), queue.map(waiterText)];
+export function serializeEntries({ holders, queue }: LockDocument): readonly [HolderJson[], WaiterJson[]] {
+  return [holders.map(serializeHolder), queue.map(serializeWaiter)];
 }
 
 /**
- * Parses what `entriesText` has made. Ends of leases stay as they are written, absolute or relative to the write.
+ * Parses what `serializeEntries` has made. Ends of leases stay as they are written, absolute or relative to the write.
  *
  * @param firstOf returns the first token of a grant, given the number of its tokens. Called for entries whose token is written as
  * 0
  */
-export function entriesIn(
-  holders: readonly HolderText[],
-  queue: readonly WaiterText[],
+export function parseEntries(
+  holders: readonly HolderJson[],
+  queue: readonly WaiterJson[],
   firstOf: (tokens: number) => number,
 ): LockDocument {
-  return { holders: holders.map((holder) => holderIn(holder, firstOf)), queue: queue.map(waiterIn) };
+  return { holders: holders.map((holder) => parseHolder(holder, firstOf)), queue: queue.map(parseWaiter) };
 }
 
 /** @throws LockStoreError for a format that this release cannot read */
@@ -135,7 +125,7 @@ export function checkFormat(format: unknown, own: number, key: string): void {
   );
 }
 
-function holderText(holder: Holder): HolderText {
+function serializeHolder(holder: Holder): HolderJson {
   const {
     owner,
     claim,
@@ -147,58 +137,67 @@ function holderText(holder: Holder): HolderText {
     session = null,
     takeover,
   } = holder;
-  const text = [owner, claimText(claim), token, lastToken, momentText(until)] as const;
+  const text = [owner, serializeClaim(claim), token, lastToken, serializeMoment(until)] as const;
   const unconfirmed = isUnconfirmed ? 1 : 0;
-  if (takeover) return [...text, nonce, unconfirmed, session, takeover.graceMs, asciiText(takeover.by)];
+  if (takeover) return [...text, nonce, unconfirmed, session, takeover.graceMs, toAsciiJson(takeover.by)];
   if (session !== null) return [...text, nonce, unconfirmed, session];
   if (nonce === null) return text;
   return isUnconfirmed ? [...text, nonce, 1] : [...text, nonce];
 }
 
-function holderIn(
-  [owner, claim, token, last, until, nonce, isUnconfirmed, session, graceMs, by]: HolderText,
+function parseHolder(
+  [owner, claim, token, last, until, nonce, isUnconfirmed, session, graceMs, by]: HolderJson,
   firstOf: (tokens: number) => number,
 ): Holder {
   const first = token === 0 ? firstOf(last) : token;
   const holder: { -readonly [Name in keyof Holder]: Holder[Name] } = {
     owner,
-    claim: claimIn(claim),
+    claim: parseClaim(claim),
     token: first,
     lastToken: token === 0 ? first + last - 1 : last,
-    until: momentIn(until),
+    until: parseMoment(until),
   };
   if (typeof nonce === 'string') holder.nonce = nonce;
   if (isUnconfirmed) holder.isUnconfirmed = true;
   if (typeof session === 'string') holder.session = session;
-  if (typeof graceMs === 'number') holder.takeover = { graceMs, by: textIn(by ?? '') ?? 'another call' };
+  if (typeof graceMs === 'number')
+    holder.takeover = { graceMs, by: fromAsciiJson(by ?? '') ?? 'another call' };
   return holder;
 }
 
-export function waiterText(waiter: StoredWaiter): WaiterText {
-  const text = [...requestText(waiter), momentText(waiter.until)] as const;
+export function serializeWaiter(waiter: StoredWaiter): WaiterJson {
+  const text = [...serializeRequest(waiter), serializeMoment(waiter.until)] as const;
   return waiter.session === undefined ? text : [...text, waiter.session];
 }
 
-export function waiterIn(text: WaiterText): StoredWaiter {
+export function parseWaiter(text: WaiterJson): StoredWaiter {
   const [, , , , , , , until, session] = text;
-  const waiter = Object.assign(requestIn(text), { until: momentIn(until) });
+  const waiter = Object.assign(parseRequest(text), { until: parseMoment(until) });
   return session === undefined ? waiter : Object.assign(waiter, { session });
 }
 
 type Requested = Omit<StoredWaiter, 'until' | 'session'>;
 
-function requestText({ owner, claim, leaseMs, tokens, minToken, ticket, nonce }: Requested): RequestText {
-  return [owner, claimText(claim), finite(leaseMs), tokens, minToken, ticket, nonce];
+function serializeRequest({
+  owner,
+  claim,
+  leaseMs,
+  tokens,
+  minToken,
+  ticket,
+  nonce,
+}: Requested): RequestJson {
+  return [owner, serializeClaim(claim), finite(leaseMs), tokens, minToken, ticket, nonce];
 }
 
-function requestIn([owner, claim, leaseMs, tokens, minToken, ticket, nonce]:
-  | RequestText
-  | WaiterText
-  | NoteText): Requested {
-  return { owner, claim: claimIn(claim), leaseMs: leaseMs ?? Infinity, tokens, minToken, ticket, nonce };
+function parseRequest([owner, claim, leaseMs, tokens, minToken, ticket, nonce]:
+  | RequestJson
+  | WaiterJson
+  | NoteJson): Requested {
+  return { owner, claim: parseClaim(claim), leaseMs: leaseMs ?? Infinity, tokens, minToken, ticket, nonce };
 }
 
-function claimText(claim: Claim): ClaimText {
+function serializeClaim(claim: Claim): ClaimJson {
   switch (claim.kind) {
     case 'lock':
       return 'l';
@@ -211,7 +210,7 @@ function claimText(claim: Claim): ClaimText {
   }
 }
 
-function claimIn(text: ClaimText): Claim {
+function parseClaim(text: ClaimJson): Claim {
   if (typeof text === 'object') return { kind: 'permits', permits: text[0], weight: text[1] };
   return text === 'l' ? { kind: 'lock' } : text === 'x' ? { kind: 'exclusive' } : { kind: 'shared' };
 }
@@ -222,7 +221,7 @@ function claimIn(text: ClaimText): Claim {
  * @param read the parser. It may throw any error, because another program may have written the data
  * @throws LockStoreError in place of the parser's error
  */
-export function readStored<Content>(key: string, read: () => Content): Content {
+export function parseStored<Content>(key: string, read: () => Content): Content {
   try {
     return read();
   } catch (cause) {
@@ -237,24 +236,24 @@ function finite(ms: number): number | null {
   return ms === Infinity ? null : ms;
 }
 
-function momentText(moment: Moment): MomentText {
+function serializeMoment(moment: Moment): MomentJson {
   if (typeof moment === 'number') return finite(moment);
   return moment.inMs === Infinity ? null : `+${moment.inMs}`;
 }
 
-function momentIn(text: MomentText): Moment {
+function parseMoment(text: MomentJson): Moment {
   if (typeof text === 'string') return { inMs: Number(text) };
   return text ?? Infinity;
 }
 
 /** JSON with ASCII characters only, because the text columns of MySQL accept no others. */
-export function asciiText(text: string): string {
+export function toAsciiJson(text: string): string {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
   return JSON.stringify(text).replace(/[^\x20-\x7e]/g, escaped);
 }
 
-/** Reads a text that `asciiText` has made. @returns `undefined` for any other text: another program may have written the row */
-export function textIn(ascii: string): string | undefined {
+/** Reads a text that `toAsciiJson` has made. @returns `undefined` for any other text: another program may have written the row */
+export function fromAsciiJson(ascii: string): string | undefined {
   try {
     const text: unknown = JSON.parse(ascii);
     return typeof text === 'string' ? text : undefined;

@@ -1,7 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import { LOCK, SHARED, type Claim } from '../port/lock-store.js';
-import type { Holder, LockDocument, StoredWaiter } from '../document/document.js';
-import { contentOf, documentTextUnder, isFreeText, noteIn, noteTextUnder, takenTextUnder } from './text.js';
+import { firstGrantOf, type Holder, type LockDocument, type StoredWaiter } from '../document/document.js';
+import {
+  parseSessionDocument,
+  serializeSessionDocument,
+  isFreeJson,
+  parseSessionNote,
+  serializeSessionNote,
+} from './json.js';
 
 const WRITTEN_AT = 700;
 const permits: Claim = { kind: 'permits', permits: 3, weight: 2 };
@@ -18,16 +24,16 @@ const waiter: StoredWaiter = {
 };
 const holder: Holder = { owner: 'a:1', claim: LOCK, token: 5, lastToken: 8, until: { inMs: 9000 } };
 
-const read = (text: string) => contentOf(text, WRITTEN_AT, 'goods:42');
+const read = (text: string) => parseSessionDocument(text, WRITTEN_AT, 'goods:42');
 const rewritten = (text: string, session: string) => {
   const { document, lastToken } = read(text);
-  return documentTextUnder(document, lastToken, session);
+  return serializeSessionDocument(document, lastToken, session);
 };
 
 describe('the text of a document under sessions', () => {
   it('says what was written, under the session of its writer, and nothing about time', () => {
     const document: LockDocument = { holders: [holder], queue: [waiter] };
-    expect(read(documentTextUnder(document, 8, 's1'))).toEqual({
+    expect(read(serializeSessionDocument(document, 8, 's1'))).toEqual({
       document: {
         holders: [{ ...holder, until: Infinity, leaseMs: 9000, session: 's1' }],
         queue: [{ ...waiter, until: Infinity, session: 's1' }],
@@ -38,7 +44,11 @@ describe('the text of a document under sessions', () => {
 
   it('keeps the sessions of the entries that another client has written', () => {
     const granted = { ...holder, nonce: 'n', isUnconfirmed: true, session: 's1' };
-    const text = documentTextUnder({ holders: [granted], queue: [{ ...waiter, session: 's2' }] }, 8, 's3');
+    const text = serializeSessionDocument(
+      { holders: [granted], queue: [{ ...waiter, session: 's2' }] },
+      8,
+      's3',
+    );
     expect(rewritten(text, 's4')).toBe(text);
     expect(read(text).document.holders).toMatchObject([{ nonce: 'n', isUnconfirmed: true, session: 's1' }]);
   });
@@ -49,31 +59,31 @@ describe('the text of a document under sessions', () => {
     ['a writer', { kind: 'exclusive' }],
     ['permits', permits],
   ])('names %s', (_, claim) => {
-    const text = documentTextUnder({ holders: [{ ...holder, claim }], queue: [] }, 8, 's1');
+    const text = serializeSessionDocument({ holders: [{ ...holder, claim }], queue: [] }, 8, 's1');
     expect(read(text).document.holders).toMatchObject([{ claim }]);
   });
 
   it('of a lease without an end has no length', () => {
     const endless = { ...holder, until: { inMs: Infinity } };
     expect(
-      read(documentTextUnder({ holders: [endless], queue: [] }, 8, 's1')).document.holders,
+      read(serializeSessionDocument({ holders: [endless], queue: [] }, 8, 's1')).document.holders,
     ).toMatchObject([{ leaseMs: Infinity }]);
   });
 
   it('of a lock that was free gives out the revision of the write, and larger tokens than were given out before', () => {
     const request = { key: 'k', owner: 'a:1', claim: LOCK, leaseMs: 9000, waitMs: 0, ticket: 0, tokens: 3 };
-    const first = read(takenTextUnder(request, 10, 's1'));
+    const first = read(serializeSessionDocument(firstGrantOf(request), 10, 's1'));
     expect(first.document.holders).toMatchObject([{ token: WRITTEN_AT, lastToken: WRITTEN_AT + 2 }]);
     expect(first.lastToken).toBe(WRITTEN_AT + 2);
-    const later = read(takenTextUnder(request, 900, 's1'));
+    const later = read(serializeSessionDocument(firstGrantOf(request), 900, 's1'));
     expect(later.document.holders).toMatchObject([{ token: 901, lastToken: 903 }]);
     expect(later.lastToken).toBe(903);
   });
 
   it('tells that the lock is free', () => {
-    expect(isFreeText(documentTextUnder({ holders: [], queue: [] }, 8, 's1'))).toBe(true);
-    expect(isFreeText(documentTextUnder({ holders: [holder], queue: [] }, 8, 's1'))).toBe(false);
-    expect(isFreeText(documentTextUnder({ holders: [], queue: [waiter] }, 8, 's1'))).toBe(false);
+    expect(isFreeJson(serializeSessionDocument({ holders: [], queue: [] }, 8, 's1'))).toBe(true);
+    expect(isFreeJson(serializeSessionDocument({ holders: [holder], queue: [] }, 8, 's1'))).toBe(false);
+    expect(isFreeJson(serializeSessionDocument({ holders: [], queue: [waiter] }, 8, 's1'))).toBe(false);
   });
 
   it.each(['[2,0,[],[]]', '7', '{}', 'hello', '[1,0,[7],[]]', '[1,0,null,[]]'])(
@@ -87,8 +97,8 @@ describe('the text of a document under sessions', () => {
 describe('the text of a note under sessions', () => {
   it('says who waits, under which session', () => {
     const { until: _, ...note } = waiter;
-    const text = noteTextUnder({ ...note, waitMs: 500 }, 's1');
-    expect(noteIn({ id: 'x', text, at: 77 }, 'goods:42')).toEqual({
+    const text = serializeSessionNote({ ...note, waitMs: 500 }, 's1');
+    expect(parseSessionNote({ id: 'x', text, at: 77 }, 'goods:42')).toEqual({
       ...note,
       session: 's1',
       waitMs: Infinity,
@@ -98,7 +108,7 @@ describe('the text of a note under sessions', () => {
   });
 
   it('that this release has not written is refused', () => {
-    expect(() => noteIn({ id: 'x', text: 'null', at: 77 }, 'goods:42')).toThrow(
+    expect(() => parseSessionNote({ id: 'x', text: 'null', at: 77 }, 'goods:42')).toThrow(
       expect.objectContaining({ reason: 'refused', key: 'goods:42' }),
     );
   });

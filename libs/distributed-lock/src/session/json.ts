@@ -1,22 +1,25 @@
 import type { Holder, LockDocument, Note, StoredNote } from '../document/document.js';
 import {
   checkFormat,
-  entriesIn,
-  entriesText,
-  type HolderText,
-  readStored,
-  takenBy,
-  waiterIn,
-  waiterText,
-  type WaiterText,
-} from '../document/text.js';
-import type { AcquireRequest } from '../port/lock-store.js';
-import type { DocumentRow, NoteRow } from './backend.js';
+  parseEntries,
+  serializeEntries,
+  type HolderJson,
+  parseStored,
+  parseWaiter,
+  serializeWaiter,
+  type WaiterJson,
+} from '../document/json.js';
+import type { StoredDocument, SerializedNote } from './backend.js';
 
 /** The first element of each stored document: the version of the format. A release of this library refuses documents with any other. */
 const FORMAT = 1;
 
-type DocumentText = readonly [format: number, lastToken: number, holders: HolderText[], queue: WaiterText[]];
+type SessionDocumentJson = readonly [
+  format: number,
+  lastToken: number,
+  holders: HolderJson[],
+  queue: WaiterJson[],
+];
 
 /** The content of a document's text. Each `until` is infinite, because the text does not say which sessions have ended. */
 interface TextContent {
@@ -25,12 +28,12 @@ interface TextContent {
 }
 
 /** @param session the session of the client that writes. Entries that have no session yet get this one */
-export function documentTextUnder(
+export function serializeSessionDocument(
   { holders, queue }: LockDocument,
   lastToken: number,
   session: string,
 ): string {
-  const entries = entriesText({
+  const entries = serializeEntries({
     holders: holders.map((holder) => ({
       ...holder,
       until: leaseOf(holder),
@@ -41,41 +44,33 @@ export function documentTextUnder(
   return JSON.stringify([FORMAT, lastToken, ...entries]);
 }
 
-/**
- * The text of the document after the first grant of a free lock. Its first token is written as 0: readers put the revision of the
- * write there, or `lastToken + 1` if that is larger.
- */
-export function takenTextUnder(request: AcquireRequest, lastToken: number, session: string): string {
-  return documentTextUnder(takenBy(request), lastToken, session);
-}
-
-export function noteTextUnder(note: Note, session: string): string {
-  return JSON.stringify(waiterText({ ...note, until: Infinity, session }));
+export function serializeSessionNote(note: Note, session: string): string {
+  return JSON.stringify(serializeWaiter({ ...note, until: Infinity, session }));
 }
 
 /**
  * @param writtenAt the revision of the write
  * @throws LockStoreError for a document of another format
  */
-export function contentOf(text: string, writtenAt: number, key: string): TextContent {
-  return readStored(key, () => contentIn(text, writtenAt, key));
+export function parseSessionDocument(text: string, writtenAt: number, key: string): TextContent {
+  return parseStored(key, () => contentIn(text, writtenAt, key));
 }
 
 /** Whether nobody holds the lock or waits for it. Recognizes that without parsing the text. */
-export function isFreeText(text: string): boolean {
+export function isFreeJson(text: string): boolean {
   return text.endsWith(',[],[]]');
 }
 
 /** @throws LockStoreError for a note that this library has not written */
-export function noteIn({ id, text, at }: NoteRow, key: string): StoredNote {
-  const { until: _, ...note } = readStored(key, () => checked(waiterIn(JSON.parse(text) as WaiterText)));
+export function parseSessionNote({ id, text, at }: SerializedNote, key: string): StoredNote {
+  const { until: _, ...note } = parseStored(key, () => checked(parseWaiter(JSON.parse(text) as WaiterJson)));
   return { ...note, waitMs: Infinity, id, at };
 }
 
 function contentIn(text: string, writtenAt: number, key: string): TextContent {
-  const [format, last, holders, queue] = JSON.parse(text) as DocumentText;
+  const [format, last, holders, queue] = JSON.parse(text) as SessionDocumentJson;
   checkFormat(format, FORMAT, key);
-  const entries = entriesIn(holders, queue, () => Math.max(writtenAt, last + 1));
+  const entries = parseEntries(holders, queue, () => Math.max(writtenAt, last + 1));
   const document = {
     holders: entries.holders.map((holder) => {
       const leaseMs = typeof holder.until === 'object' ? holder.until.inMs : Infinity;
@@ -110,7 +105,7 @@ function checked<Entry extends { readonly owner: string; readonly session?: stri
 const MESSAGE_FORMAT = 1;
 
 /** The text of a message with a document as it is after a write. 0 as `version` or as `writtenAt` means: the `order` of the message. */
-export function messageText(row: Omit<DocumentRow, 'revision'>): string {
+export function serializeMessage(row: Omit<StoredDocument, 'revision'>): string {
   const { name, version, writtenAt, notesRead, text, notes, nextTicket } = row;
   return JSON.stringify([MESSAGE_FORMAT, name, { version, writtenAt, notesRead, text, notes, nextTicket }]);
 }
@@ -127,7 +122,7 @@ export function shortMessageText(name: string): string {
  * @returns the document in the message; only its name for a short message; `undefined` for a text in a format that this release
  * cannot read
  */
-export function messageIn(message: string, order: number): DocumentRow | string | undefined {
+export function parseMessage(message: string, order: number): StoredDocument | string | undefined {
   let content: unknown;
   try {
     content = JSON.parse(message);
@@ -138,7 +133,7 @@ export function messageIn(message: string, order: number): DocumentRow | string 
   const [format, name, said] = content as readonly unknown[];
   if (format !== MESSAGE_FORMAT || typeof name !== 'string') return undefined;
   if (!said) return name;
-  const { version, writtenAt, notesRead, text, notes, nextTicket } = said as DocumentRow;
+  const { version, writtenAt, notesRead, text, notes, nextTicket } = said as StoredDocument;
   return {
     name,
     version: version || order,
