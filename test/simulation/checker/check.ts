@@ -9,8 +9,10 @@ import {
   shortestLeaseMs,
 } from '../plan/longest.js';
 import type { Plan } from '../plan/plan.js';
+import { checkAway } from './away.js';
 import { checkDeadlocks } from './deadlocks.js';
 import { checkDrain } from './drain.js';
+import { checkEarlyEnd } from './early-end.js';
 import { checkEarliness } from './earliness.js';
 import { checkErrors } from './errors.js';
 import { checkHandOff } from './hand-off.js';
@@ -20,6 +22,7 @@ import { checkMinimumHold } from './minimum-hold.js';
 import { checkKinds } from './kinds.js';
 import { checkNeedlessFailure } from './needless-failure.js';
 import { checkNeedlessLoss } from './needless-loss.js';
+import { checkLateReaders } from './late-readers.js';
 import { checkLateness } from './lateness.js';
 import { checkNotified } from './notified.js';
 import { checkOvertaken } from './overtaken.js';
@@ -59,17 +62,19 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     ...checkDrain(history),
     ...checkTakeover(history, {
       handOffMs,
-      commandTimeoutMs: plan.store === 'quorum' ? 2 * commandTimeoutMs : commandTimeoutMs,
+      commandTimeoutMs: history.commandTimeoutMs,
       guardMs,
     }),
     ...checkDeadlocks(history),
-    ...checkMinimumHold(history),
+    ...checkMinimumHold(history, roundTripMs),
     ...checkNeedlessLoss(history, {
       watchdogTimeoutMs: plan.watchdogTimeoutMs,
       commandTimeoutMs,
       roundTripMs,
     }),
     ...checkNotified(history, toldWithinMs(plan)),
+    ...(backend.hasSessions ? [] : checkEarlyEnd(history, roundTripMs)),
+    ...checkAway(history),
     ...checkEarliness(history),
     ...checkLateness(history, {
       commandTimeoutMs,
@@ -79,6 +84,7 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     }),
     ...(areLeasesLong ? checkHandOff(history, { handOffMs, commandTimeoutMs, longestMs, guardMs }) : []),
     ...(areLeasesLong && !backend.givesNoTickets ? checkOrder(history, handOffMs) : []),
+    ...(areLeasesLong && !backend.givesNoTickets ? checkLateReaders(history, handOffMs) : []),
     ...(areLeasesLong && backend.servesInTurn ? checkTurns(history, handOffMs) : []),
     ...(areLeasesLong
       ? checkNeedlessFailure(history, { commandTimeoutMs, roundTripMs, guardMs, longestMs })

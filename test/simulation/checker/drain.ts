@@ -29,10 +29,10 @@ export function checkDrain(history: History): readonly Violation[] {
 /** Who holds when its application closes has the whole grace to end its work. */
 function lostTooSoon(
   { drains, pauses }: History,
-  { isShutDown, endedAt = Infinity, process, call, key }: HoldRecord,
+  { lostBy, endedAt = Infinity, process, call, key }: HoldRecord,
 ): readonly Violation[] {
   const drain = drains.find((it) => it.process === process && endedAt >= it.at - AT_ONCE_MS);
-  if (!isShutDown || !drain || endedAt >= drain.graceUntil) return [];
+  if (lostBy !== 'shutdown' || !drain || endedAt >= drain.graceUntil) return [];
   if (pauses.some((it) => it.process === process && it.to >= drain.at && it.from <= endedAt)) return [];
   const text = `call ${call} of ${process} loses ${key} ${Math.round(endedAt - drain.at)} ms after its services were told to close, and their grace is ${drain.graceMs} ms`;
   return [{ rule: 'loss', text }];

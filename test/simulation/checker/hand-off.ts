@@ -1,3 +1,4 @@
+import { processesOf } from '../history/felt.js';
 import type { CallRecord, Disturbance, History, Violation } from '../history/history.js';
 import { guardedTimes } from './guarded-times.js';
 import { COST_A_CONNECTION, COST_NO_LOCK } from './harmless.js';
@@ -74,11 +75,13 @@ export function busyTimes(
 ): readonly Time[] {
   const { holds, calls, pauses, disturbances, endedAt } = history;
   const repairMs = REPAIR_MS + 4 * commandTimeoutMs;
+  const involved = processesOf(history, key, endedAt);
+  const isForced = disturbances.some((it) => it.kind === 'force' && it.key === key);
   const isHarmless = ({ kind }: Disturbance) => LEAVE_NOTHING.includes(kind);
   return [
     ...holds
       .filter((it) => it.key === key)
-      .map(({ from, endedAt: to = endedAt, lockedUntil = to, holdAtLeastMs = 0, end }) => ({
+      .map(({ from, endedAt: to = endedAt, lockedUntil = to, holdAtLeastMs = 0, end, lostBy }) => ({
         from,
         // Nothing tells a waiter that a minimum hold is over, but its next recheck.
         to:
@@ -87,18 +90,27 @@ export function busyTimes(
             from + holdAtLeastMs + (holdAtLeastMs > 0 ? RECHECK_MS : 0),
             // A release waits until the grant is confirmed that a notification has brought.
             from + handOffMs / 2,
-          ) + (end === 'released' ? 0 : longestMs),
+          ) + (end === 'released' || (isForced && lostBy === 'taken') ? 0 : longestMs),
       })),
     // One that has some of its keys, and waits for the others.
     ...calls
       .filter(({ keys }) => keys.length > 1 && keys.includes(key))
       .map(({ askedAt, settledAt = endedAt }) => ({ from: askedAt, to: settledAt + longestMs })),
     ...guardedTimes(history, guardMs),
-    ...pauses.map(({ from, to }) => ({ from, to: to + longestMs + repairMs })),
-    ...disturbances.map((it) => ({
-      from: it.at,
-      // A connection that is silent for good brings no notification, and rechecks have to do.
-      to: it.kind === 'lose' ? endedAt : Math.max(it.at, it.to) + repairMs + (isHarmless(it) ? 0 : longestMs),
-    })),
+    ...pauses
+      .filter(({ process }) => involved.has(process))
+      .map(({ from, to }) => ({ from, to: to + longestMs + repairMs })),
+    ...disturbances
+      .filter(({ kind, process }) => kind !== 'force' && (process === undefined || involved.has(process)))
+      .map((it) => ({
+        from: it.at,
+        // A connection that is silent for good brings no notification, and rechecks have to do.
+        to:
+          it.kind === 'lose' ? endedAt : Math.max(it.at, it.to) + repairMs + (isHarmless(it) ? 0 : longestMs),
+      })),
+    // From when it is executed on it has freed the key.
+    ...disturbances
+      .filter((it) => it.kind === 'force' && it.key === key)
+      .map(({ at, executedBy = endedAt }) => ({ from: at, to: executedBy })),
   ].toSorted((a, b) => a.from - b.from);
 }

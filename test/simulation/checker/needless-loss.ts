@@ -1,5 +1,6 @@
 import type { History, HoldRecord, Violation } from '../history/history.js';
 import { mayBeTakenOver } from '../history/takeovers.js';
+import { takes } from '../history/taken.js';
 import { COST_A_CONNECTION, COST_NO_LOCK } from './harmless.js';
 
 /** A renewal waits for the requests about the same key that its process sent before. The lease must last for so many round trips. */
@@ -28,14 +29,14 @@ export function checkNeedlessLoss(
   // A nested call may share a lock of its flow that has a fixed lease.
   const lost = history.holds.filter(
     // A drain has a rule of its own.
-    ({ end, leaseMs, call, isShutDown }) =>
-      end === 'lost' && leaseMs === undefined && !call.includes('.') && !isShutDown,
+    ({ end, leaseMs, call, lostBy }) =>
+      end === 'lost' && leaseMs === undefined && !call.includes('.') && lostBy !== 'shutdown',
   );
   return lost.flatMap((hold) => {
     const { endedAt = history.endedAt } = hold;
     // A call for several keys has lost them all with the first one.
     const together = history.holds.filter((it) => it.call === hold.call && it.process === hold.process);
-    if (together.some((it) => mayBeTakenOver(history, it, endedAt))) return [];
+    if (together.some((it) => isToldOrLate(history, it) && mayBeTakenOver(history, it, endedAt))) return [];
     // What happened before may still be felt for a lease.
     const from = endedAt - watchdogTimeoutMs - 3 * commandTimeoutMs;
     const most =
@@ -46,18 +47,27 @@ export function checkNeedlessLoss(
   });
 }
 
+/** While nothing is disturbed, each holder is told of a takeover before it loses its lock. */
+function isToldOrLate({ isToldLate }: History, { toldAt }: HoldRecord): boolean {
+  return isToldLate || toldAt !== undefined;
+}
+
 /** @param most so many lost messages or broken connections need not cost a lock */
 function isDisturbed(
   { pauses, disturbances }: History,
-  { process }: HoldRecord,
+  hold: HoldRecord,
   span: { readonly from: number; readonly to: number },
   most: number,
 ): boolean {
   const all = disturbances.filter(
-    (it) => !COST_NO_LOCK.includes(it.kind) && it.at <= span.to && Math.max(it.at, it.to) >= span.from,
+    (it) =>
+      !COST_NO_LOCK.includes(it.kind) &&
+      it.at <= span.to &&
+      Math.max(it.at, it.to) >= span.from &&
+      (it.kind !== 'force' || takes(it, hold)),
   );
   return (
-    pauses.some((it) => it.process === process && it.from <= span.to && it.to >= span.from) ||
+    pauses.some((it) => it.process === hold.process && it.from <= span.to && it.to >= span.from) ||
     all.length > most ||
     all.some(({ kind }) => !OF_ONE_MESSAGE.includes(kind))
   );

@@ -1,4 +1,4 @@
-import { isSleepHidden } from '../history/hidden-sleep.js';
+import { hiddenSleeps } from '../history/hidden-sleep.js';
 import type { History, HoldRecord, Violation } from '../history/history.js';
 import { mayBeTaken } from '../history/taken.js';
 import { conflicts } from './exclusion.js';
@@ -6,6 +6,8 @@ import { isLost } from './lost-leases.js';
 
 /** A timer tells the holder, and the library looks at its clocks at least every second, because its machine may have slept. */
 const NOTICED_WITHIN_MS = 1100;
+/** A renewal is answered, or fails, and the next one is. */
+const COMMANDS = 3;
 
 /**
  * docs/guarantees.md, safety: the signal of a lock aborts when the lock is lost, so that work which listens to nothing else stops. A
@@ -30,21 +32,28 @@ export function checkNotified(history: History, toldWithinMs = Infinity): readon
     const span = { from: next.from, to: next.from + NOTICED_WITHIN_MS };
     const isGone = (it: HoldRecord): boolean =>
       isLost(history, it, span, toldWithinMs) || mayBeTaken(history, it, span, toldWithinMs);
-    if (isGone(hold) || isGone(next) || hasPaused(history, process, span)) return [];
+    if (isGone(hold) || isGone(next) || endedAt <= mustNoticeBy(history, hold, next.from)) return [];
     const lateMs = Math.round(endedAt - next.from);
     const text = `call ${call} of ${process} is not told by its signal that it has lost ${key}, ${lateMs} ms after call ${next.call} of ${next.process} was granted it`;
     return [{ rule: 'loss', text }];
   });
 }
 
-/** It stood still, or one of its clocks was set, so that its timers are late. */
-function hasPaused(
-  history: History,
-  process: string,
-  span: { readonly from: number; readonly to: number },
-): boolean {
-  const isNear = history.pauses.some(
-    (it) => it.process === process && it.from <= span.to && it.to + NOTICED_WITHIN_MS >= span.from,
+/**
+ * Its timers are late for as long as it stands still. After a sleep, or if one of its clocks was set, it may ask the store, so that what
+ * keeps its messages delays it, too.
+ */
+function mustNoticeBy(history: History, { process, from }: HoldRecord, lostAt: number): number {
+  const own = history.pauses.filter((it) => it.process === process && it.to >= from);
+  const isUnsure = own.some(
+    ({ kind, from: at }) => kind !== 'stop' && kind !== 'block' && at <= lostAt + NOTICED_WITHIN_MS,
   );
-  return isNear || isSleepHidden(history, process, span.from);
+  const answerMs = COMMANDS * history.commandTimeoutMs;
+  const kept = history.disturbances
+    .filter((it) => isUnsure && it.kind !== 'force' && (it.process ?? process) === process)
+    .map((it) => ({ from: it.at, to: it.kind === 'lose' ? Infinity : Math.max(it.at, it.to) + answerMs }));
+  const delays = [...own, ...hiddenSleeps(history, process), ...kept].toSorted((a, b) => a.from - b.from);
+  let by = lostAt + NOTICED_WITHIN_MS + (isUnsure ? answerMs : 0);
+  for (const { from: at, to } of delays) if (at <= by) by = Math.max(by, to + NOTICED_WITHIN_MS);
+  return by;
 }

@@ -31,6 +31,7 @@ function historyOf(disturbance: Partial<Disturbance>, taker: Partial<CallRecord>
   );
   history.disturbances.push({ kind: 'cut', at: 10_500, to: 11_000, ...disturbance });
   history.endedAt = 100_000;
+  history.commandTimeoutMs = 100;
   return history;
 }
 
@@ -43,7 +44,30 @@ describe('a takeover', () => {
     expect([check({ at: 4000, to: 4500 }), check({ at: 21_000, to: 22_000 })]).toEqual([1, 1]);
   });
 
+  it('ends the rest of a minimum hold with its grace', () => {
+    const check = (end: HoldRecord['end'], holdAtLeastMs: number | undefined) => {
+      const history = historyOf({ process: 'P2' }, { settledAt: 12_460 });
+      const [hold] = history.holds as [HoldRecord];
+      history.holds[0] = {
+        ...hold,
+        endedAt: 10_001,
+        ...(end && { end }),
+        ...(holdAtLeastMs !== undefined && { holdAtLeastMs }),
+      };
+      return checkTakeover(history, TIMES).length;
+    };
+    expect([check('released', 60_000), check('released', undefined), check('lost', 60_000)]).toEqual([
+      1, 0, 0,
+    ]);
+  });
+
   it('may force a holder out that was kept from its messages, and one that had the lock while the call asked', () => {
+    const isToldAt = (toldAt: number) => {
+      const history = historyOf({ process: 'P0' });
+      const [hold] = history.holds as [HoldRecord];
+      hold.toldAt = toldAt;
+      return mayBeForcedOut(history, hold, { from: 12_000, to: 12_000 }, 5000);
+    };
     const isExcused = (disturbance: Partial<Disturbance>, taker: Partial<CallRecord> = {}, from = 12_000) => {
       const history = historyOf(disturbance, taker);
       return mayBeForcedOut(history, history.holds[0] as HoldRecord, { from, to: from }, 5000);
@@ -52,6 +76,9 @@ describe('a takeover', () => {
     // The message of the call may be late. The holder counts from when it is told.
     expect([isExcused({ process: 'P1' }), isExcused({ process: 'P2' })]).toEqual([false, false]);
     expect(isExcused({ process: 'P0' }, {}, 10_900)).toBe(false);
+    // The call waits for as long as its notice may take, before it takes the lock by force.
+    expect(isExcused({ process: 'P0' }, {}, 11_300)).toBe(false);
+    expect([isToldAt(10_100), isToldAt(10_600)]).toEqual([false, true]);
     const before: Partial<CallRecord> = { askedAt: -2000, settledAt: undefined, crashedAt: -1000 };
     expect([isExcused({}, before), isExcused({}, { ...before, crashedAt: 1000 })]).toEqual([false, true]);
   });

@@ -1,7 +1,6 @@
-import { forcedAfterMs } from '../../../libs/distributed-lock/src/lock/core/takeover.js';
 import { haveFelt, havePaused, processesOf } from '../history/felt.js';
 import type { History, HoldRecord, Violation } from '../history/history.js';
-import { takersOf, type Taker } from '../history/takeovers.js';
+import { forcedAfterMs, takersOf, type Taker } from '../history/takeovers.js';
 import { guardedTimes } from './guarded-times.js';
 
 const REPAIR_MS = 5000;
@@ -36,7 +35,7 @@ function late(history: History, key: string, taker: Taker, times: TakeoverTimes)
   const own = history.holds.filter(
     (it) => it.key === key && it.from <= to && (it.endedAt ?? Infinity) >= askedAt,
   );
-  if (own.some((it) => it.claim !== 'exclusive')) return [];
+  if (own.some((it) => it.claim === 'permits')) return [];
   // Of a process one owner asks for all calls of one grace, and does not take its own lock over.
   const isOneOwner = (it: { readonly call: string; readonly process: string }): boolean =>
     it.process === process &&
@@ -46,10 +45,18 @@ function late(history: History, key: string, taker: Taker, times: TakeoverTimes)
   const changes = own
     .flatMap((it) => [it.from, it.endedAt ?? history.endedAt])
     .filter((at) => at > askedAt && at < to);
-  const mostMs = 1.01 * forcedAfterMs(graceMs, commandTimeoutMs) + RECHECK_MS + 3 * handOffMs + SLACK_MS;
+  // Nobody works under the rest of a minimum hold, so that it ends with the grace.
+  const isRest = (from: number): boolean =>
+    own.some((it) => it.endedAt === from && it.end === 'released' && it.holdAtLeastMs !== undefined) &&
+    !own.some((it) => it.from <= from && (it.endedAt ?? Infinity) > from);
+  const mostMsFrom = (from: number): number =>
+    1.01 * (isRest(from) ? graceMs : forcedAfterMs(graceMs, commandTimeoutMs)) +
+    RECHECK_MS +
+    3 * handOffMs +
+    SLACK_MS;
   let since = askedAt;
   for (const at of [...changes.toSorted((a, b) => a - b), to]) {
-    if (at - since > mostMs) {
+    if (at - since > mostMsFrom(since)) {
       const text = `call ${call} of ${process} takes ${key} over within ${graceMs} ms, and waits for ${Math.round(at - since)} ms from ${Math.round(since)} on`;
       return [{ rule: 'hand-off', text }];
     }

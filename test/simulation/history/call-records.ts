@@ -31,6 +31,7 @@ export function recordCall(
     waitMs: waitMs === 'Infinity' ? Infinity : waitMs,
     ...(options.fair && { isFair: true }),
     ...(options.permits !== undefined && { asksForPermits: true as const }),
+    ...(options.permits === undefined && options.mode !== 'shared' && { isForWriter: true as const }),
     ...(options.onBusy === 'takeover' && { graceMs: options.graceMs ?? DEFAULT_GRACE_MS }),
     ...(holders && { holdersThen: [...holders.keys()] }),
     askedAt: actor.process.trueNow,

@@ -7,6 +7,7 @@ export function beginExtension(record: HoldRecord): void {
     ? { ...extending, count: extending.count + 1, isAlone: false }
     : { count: 1, latest: fixedUntilOwn, isAlone: true };
   record.fixedUntilOwn = Infinity;
+  record.isExtended = true;
 }
 
 /**
@@ -20,7 +21,9 @@ export function endExtension(record: HoldRecord, until: number, isExtended: bool
   if (count > 1) record.extending = { count: count - 1, latest: later, isAlone };
   else {
     delete record.extending;
-    record.fixedUntilOwn = isAlone && isExtended ? until : later;
+    // Without a reply the lease may have either length, and the shorter one counts.
+    const alone = isExtended ? until : Math.min(latest, until);
+    record.fixedUntilOwn = isAlone ? alone : later;
   }
   return isAlone;
 }

@@ -190,7 +190,13 @@ export class Faults {
           process.block(act.ms);
         });
       case 'cut':
-        disturbOwn('cut', act.ms);
+        history.disturbances.push({
+          kind: 'cut',
+          at: now,
+          to: now + act.ms,
+          process: process.name,
+          ...(serversOf(act.only, backend).length === backend.servers.length && { isWhole: true }),
+        });
         for (const server of serversOf(act.only, backend)) network.cut(process, server, act.ms);
         return;
       case 'reset':
@@ -228,6 +234,9 @@ export class Faults {
       case 'force':
         // A process that is busy asks later.
         return process.receive(() => {
+          const [service] = actor.services;
+          const [named] = act.isNamed ? this.ownersOf(nameOf(actor, act.key)) : [];
+          if (act.isNamed && named === undefined) return;
           const at = kernel.now;
           const to = at + this.plan.watchdogTimeoutMs;
           const force: Disturbance = {
@@ -235,17 +244,27 @@ export class Faults {
             at,
             to,
             key: nameOf(actor, act.key),
+            ...(named !== undefined && { owner: named }),
             executedBy: Infinity,
           };
           history.disturbances.push(force);
-          const executed = Promise.all(actor.services.map((it) => it.forceRelease(act.key)));
-          executed.then(
+          const executed =
+            named === undefined
+              ? Promise.all(actor.services.map((it) => it.forceRelease(act.key)))
+              : service?.forceRelease(act.key, { owner: named });
+          executed?.then(
             () => (force.executedBy = kernel.now),
             // It may be executed at any later time.
             () => undefined,
           );
         });
     }
+  }
+
+  /** Of those that hold the key now, the last one first. */
+  private ownersOf(key: string): readonly string[] {
+    const records = [...this.stage.held].toReversed().flatMap((it) => it.records);
+    return records.flatMap((it) => (it.key === key && it.owner !== undefined ? [it.owner] : []));
   }
 }
 

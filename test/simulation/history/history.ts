@@ -1,4 +1,5 @@
 import type { Kernel } from '../kernel/kernel.js';
+import type { LockLostError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { ExpiredSession } from '../backends/backend.js';
 import type { Loss } from './loss.js';
 
@@ -25,6 +26,8 @@ export interface HoldRecord {
   readonly leaseMs?: number;
   /** The latest end of that fixed lease, by the monotonic clock of its process. `extend` alone moves it. */
   fixedUntilOwn?: number;
+  /** It was extended, or that was tried: the lease may end sooner, too. */
+  isExtended?: true;
   /** An extension got no reply. Until it can no longer be executed, the reply to a later one counts for the shorter of both. */
   isLengthUnsure?: boolean;
   /** Extensions of it that are under way, and the latest end of those that were under way together. */
@@ -59,10 +62,12 @@ export interface HoldRecord {
   signalledAt?: number;
   /** It was told of a takeover, and the end of its grace by its monotonic clock and by its uptime. */
   toldAt?: number;
+  /** By the name of who takes it over. A notice that is repeated, and comes late, leaves it the grace of the first one. */
+  promisedUntilOwn?: Map<string, number>;
   graceUntilOwn?: number;
   graceUntilUptime?: number;
-  /** It was lost because its service closed. */
-  isShutDown?: boolean;
+  /** Why it was lost, as its holder was told. */
+  lostBy?: LockLostError['reason'];
 }
 
 export interface CallRecord {
@@ -78,6 +83,8 @@ export interface CallRecord {
   readonly isFair?: boolean;
   /** It asks for permits, and not for a lock. */
   readonly asksForPermits?: true;
+  /** It asks for the whole key, as one that writes. */
+  readonly isForWriter?: true;
   /** It takes its keys over, and leaves each holder so long. */
   readonly graceMs?: number;
   /** A candidate waits for its election, until it is closed. */
@@ -134,6 +141,10 @@ export interface Disturbance {
   readonly to: number;
   /** Of a force, which takes no other. */
   readonly key?: string;
+  /** Of a force that names it, and takes the lock of no other. */
+  readonly owner?: string;
+  /** Of a `cut`: it keeps its process from all servers. */
+  readonly isWhole?: true;
   /** Whose messages it keeps, or whose connections it breaks. Without one it is a fault of the servers, or a force. */
   readonly process?: string;
   /** Of a force: by then the servers have executed it, or never will. `Infinity` while nobody can tell. */
@@ -158,6 +169,8 @@ export class History {
   tooFewReplicas: readonly number[] = [];
   /** A server may bring the notice of a takeover later than its call waits for. */
   isToldLate = false;
+  /** Of a whole request of the store: a quorum gives it twice the time of a node. */
+  commandTimeoutMs = 0;
   /** A watchdog learns within so many ms what messages that were lost with their connection would have told it. */
   toldAfterGapMs = Infinity;
   /** Of clients that were not heard in time. */

@@ -64,6 +64,8 @@ export function recordHold(
     `${actor.process.name} call ${label} holds ${records.map(({ key, token }) => `${key} (${token})`).join(', ')} for ${Math.round(lock.validForMs)} ms`,
   );
   checkValid(caller, call, lock);
+  if (lock.signal.aborted && (lock.signal.reason as LockLostError).reason === 'takeover')
+    for (const record of records) record.toldAt = now;
   lock.signal.addEventListener('abort', () => {
     for (const record of held.records) record.signalledAt ??= actor.process.trueNow;
     const { reason } = lock.signal.reason as LockLostError;
@@ -72,8 +74,7 @@ export function recordHold(
     const isTold = held.records.some(({ toldAt }) => toldAt !== undefined);
     if (reason === 'takeover' && (lock.validForMs > 0 || isTold)) return;
     // What it had before a downgrade has ended by then.
-    for (const record of held.records)
-      if (record.endedAt === undefined) record.isShutDown = reason === 'shutdown';
+    for (const record of held.records) if (record.endedAt === undefined) record.lostBy = reason;
     stage.end(held, 'lost');
   });
   if (!lock.signal.aborted || lock.validForMs > 0) stage.add(held);
@@ -96,9 +97,10 @@ function checkValid({ stage, actor }: Caller, { call, askedAt, keys }: CallRecor
     ({ kind, key = '', at, to }) =>
       (kind === 'force' && keys.includes(key) && at >= askedAt) || (kind === 'forget' && to >= askedAt),
   );
-  const isTaken = keys.some((key) =>
-    takersOf(history, key).some((it) => (it.settledAt ?? Infinity) >= askedAt),
-  );
+  // While it waits for its next key, the grace of a takeover of this one may end.
+  const isTaken =
+    keys.length > 1 &&
+    keys.some((key) => takersOf(history, key).some((it) => (it.settledAt ?? Infinity) >= askedAt));
   if (lock.validForMs > 0 || hasPaused || isForced || isTaken) return;
   history.violate('belief', `call ${call} of ${name} is let in with a lock that is over`);
 }

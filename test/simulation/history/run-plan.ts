@@ -1,4 +1,3 @@
-import { maxNoticeMs } from '../../../libs/distributed-lock/src/port/timing.js';
 import type { Backend } from '../backends/backend.js';
 import { Dice } from '../kernel/dice.js';
 import { Kernel } from '../kernel/kernel.js';
@@ -33,6 +32,7 @@ import { nameOf } from './names.js';
 import { Faults } from './faults.js';
 import { History, type CallRecord } from './history.js';
 import { readersInCalm } from './readers-in-calm.js';
+import { maxNoticeMs } from './takeovers.js';
 import { toldAfterGapMs } from './told.js';
 import { Program } from './program.js';
 import { seenInCalm } from './seen-in-calm.js';
@@ -85,6 +85,8 @@ export async function runPlan(plan: Plan, backend: Backend): Promise<Run> {
   running.servers.forEach((server, i) => (server.rate = plan.serverRates?.[i] ?? 1));
   history.losses = running.losses;
   if (backend.tellsGaps) history.toldAfterGapMs = toldAfterGapMs(plan);
+  // A quorum gives a request twice the time of a node.
+  history.commandTimeoutMs = (plan.store === 'quorum' ? 2 : 1) * storeOptions.commandTimeoutMs;
   history.isToldLate =
     messageLagMs > maxNoticeMs(storeOptions.commandTimeoutMs) - storeOptions.commandTimeoutMs / 2;
   history.tooFewReplicas = running.tooFewReplicas ?? [];

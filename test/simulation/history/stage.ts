@@ -13,9 +13,9 @@ import type { CANDIDATE_ACTS } from '../plan/candidate.js';
 import type { CallEvent, Plan, ProcessPlan, Who } from '../plan/plan.js';
 import { serviceOptionsOf } from '../plan/settings.js';
 import type { CallRecord, History, HoldRecord } from './history.js';
-import { beginGrace, checkGrace } from './grace.js';
+import { beginGrace, checkForced, checkGrace } from './grace.js';
 import { listenBadly } from './listener.js';
-import { keyOf, prefixOf } from './names.js';
+import { keyOf, nameOf, prefixOf } from './names.js';
 import { sampleOf } from './sample.js';
 import { StoredLeases } from './stored-leases.js';
 
@@ -182,6 +182,9 @@ export class Stage {
 
   /** A holder that is told of a takeover goes on for its grace, and its signal, which has aborted, does not tell it of the loss. */
   private noteTakeover(process: SimProcess, event: LockEvent): void {
+    const actor = this.actorWith(process);
+    if (event.type === 'forced' && event.owner !== undefined && actor)
+      checkForced(process, { ...event, key: nameOf(actor, event.key) }, this.parts.history);
     if (event.type !== 'takeover' && event.type !== 'lost') return;
     for (const held of this.held) {
       if (held.actor.process !== process) continue;
@@ -190,10 +193,10 @@ export class Stage {
       );
       if (!record || record.endedAt !== undefined) continue;
       if (event.type === 'takeover') {
-        beginGrace(record, process, event.graceMs);
+        beginGrace(record, process, event, this.parts.history);
         this.sample(held);
       } else if (isToldOfTakeover(held, record) && event.fencingToken === record.token) {
-        for (const it of held.records) it.isShutDown = event.error.reason === 'shutdown';
+        for (const it of held.records) it.lostBy = event.error.reason;
         this.end(held, 'lost');
       }
     }

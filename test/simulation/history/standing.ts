@@ -256,7 +256,7 @@ export class Standing {
     whenAborted(term.signal, onOver);
     whenAborted(lock.shutdownSignal, () => isOverNext('its application closes'));
     whenAborted(lock.signal, () => {
-      record.isShutDown = (lock.signal.reason as LockLostError).reason === 'shutdown';
+      record.lostBy = (lock.signal.reason as LockLostError).reason;
       stage.end(reign.held, 'lost');
       isOverNext('its lock is lost');
     });

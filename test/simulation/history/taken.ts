@@ -23,7 +23,7 @@ interface Span {
 export function mayBeTaken(history: History, hold: HoldRecord, span: Span, withinMs: number): boolean {
   if (mayBeForcedOut(history, hold, span, withinMs)) return true;
   return history.disturbances.some((it) => {
-    const until = takesUntil(history, it, hold.key);
+    const until = takesUntil(history, it, hold);
     if (until === undefined || span.from < it.at || askedSince(history, hold) > until) return false;
     const isExcused = !mustBeTold(history, hold, { since: until, now: span.to, withinMs });
     if (isExcused) count(`excuse: taken by ${it.kind}`);
@@ -38,9 +38,18 @@ export function mayBeForgotten(history: History, earlier: HoldRecord, later: Hol
   );
 }
 
-/** Until when it may have taken the locks of a key, in true ms; `undefined` if it takes none of them. */
-function takesUntil(history: History, it: Disturbance, key: string): number | undefined {
-  if (it.kind === 'force') return it.key === key ? it.executedBy : undefined;
+/** Whether a force takes the lock of this owner, and of whom it names none takes all. */
+export function takes(
+  force: Disturbance,
+  { key, owner }: { readonly key: string; readonly owner?: string },
+): boolean {
+  return force.key === key && (force.owner ?? owner) === owner;
+}
+
+/** Until when it may have taken the lock of a hold, in true ms; `undefined` if it does not take it. */
+function takesUntil(history: History, it: Disturbance, hold: HoldRecord): number | undefined {
+  const { key } = hold;
+  if (it.kind === 'force') return takes(it, hold) ? it.executedBy : undefined;
   return isUntoldForget(history, it) ? lastOldWriteAt(history, it.at, key) : undefined;
 }
 

@@ -1,9 +1,8 @@
-import { forcedAfterMs } from '../../../libs/distributed-lock/src/lock/core/takeover.js';
 import type { CallOptions, Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
-import { maxNoticeMs } from '../../../libs/distributed-lock/src/port/timing.js';
 import { LockLostError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { Plan } from '../plan/plan.js';
 import type { Actor, Stage } from './stage.js';
+import { forcedAfterMs, maxNoticeMs } from './takeovers.js';
 
 const GRACE_MS = 800;
 const TAKEOVER: CallOptions = { onBusy: 'takeover', graceMs: GRACE_MS, waitMs: 60_000 };

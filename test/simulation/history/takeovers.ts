@@ -10,7 +10,23 @@ export function takersOf({ calls }: History, key: string): readonly Taker[] {
   return calls.filter((call): call is Taker => call.graceMs !== undefined && call.keys.includes(key));
 }
 
+/** True times, in ms. */
+interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
 export type Taker = CallRecord & { readonly graceMs: number };
+
+/** docs/guarantees.md, a takeover: the lock waits for its holder for so long beyond the grace. */
+export function maxNoticeMs(commandTimeoutMs: number): number {
+  return 250 + 2 * commandTimeoutMs;
+}
+
+/** When a takeover comes to force, by the clock of its process. That of the holder may be slower by 1 %, and its timers late. */
+export function forcedAfterMs(graceMs: number, commandTimeoutMs: number): number {
+  return graceMs + Math.min(graceMs / 5, 20 + graceMs / 100) + maxNoticeMs(commandTimeoutMs);
+}
 
 /** The earliest moment at which a holder that this call tells may have lost its lock, in true ms: clocks differ by less than 1 %. */
 function earliestOf({ askedAt, graceMs }: Taker): number {
@@ -42,27 +58,28 @@ function announcedTo(history: History, hold: HoldRecord): readonly Taker[] {
  * holder that was stopped or blocked, or did not reach its store since the call asked, may believe in its lock then. A watchdog learns
  * of it by its next renewal.
  */
-export function mayBeForcedOut(
-  history: History,
-  hold: HoldRecord,
-  span: { readonly from: number; readonly to: number },
-  withinMs: number,
-): boolean {
+export function mayBeForcedOut(history: History, hold: HoldRecord, span: Span, withinMs: number): boolean {
   const isExcused = announcedTo(history, hold).some((taker) => {
-    if (earliestOf(taker) > span.from) return false;
-    const isLate = history.isToldLate || isKeptFrom(history, hold, { from: taker.askedAt, to: span.from });
+    if (earliestForceOf(history, taker) > span.from) return false;
+    const isLate = history.isToldLate || isKeptFrom(history, hold, noticeOf(taker, hold, span.from));
     return isLate && !mustBeTold(history, hold, { since: endOf(taker), now: span.to, withinMs });
   });
   if (isExcused) count('excuse: forced out by a takeover');
   return isExcused;
 }
 
+/** The call waits for as long as its notice may take. Only the rest of a minimum hold, which has no process, is freed before that. */
+function earliestForceOf({ commandTimeoutMs }: History, { askedAt, graceMs }: Taker): number {
+  return askedAt + 0.99 * forcedAfterMs(graceMs, commandTimeoutMs) - 2;
+}
+
+/** While the notice is under way. From when the holder is told on, nothing but its own clock ends its grace. */
+function noticeOf({ askedAt }: Taker, { toldAt = Infinity }: HoldRecord, now: number): Span {
+  return { from: askedAt, to: toldAt < askedAt ? now : Math.min(toldAt, now) };
+}
+
 /** The process of the holder may not have got the notice, or not have run since. Calls of others delay their own force alone. */
-function isKeptFrom(
-  history: History,
-  { process }: HoldRecord,
-  span: { readonly from: number; readonly to: number },
-): boolean {
+function isKeptFrom(history: History, { process }: HoldRecord, span: Span): boolean {
   const own = new Set([process]);
   return havePaused(history, own, span) || haveFelt(history, own, span);
 }
@@ -72,6 +89,6 @@ function endOf({ settledAt, crashedAt }: Taker): number {
   return settledAt ?? crashedAt ?? Infinity;
 }
 
-export function nowOf({ process: { trueNow } }: Actor): { readonly from: number; readonly to: number } {
+export function nowOf({ process: { trueNow } }: Actor): Span {
   return { from: trueNow, to: trueNow };
 }

@@ -241,7 +241,7 @@ function actsOf(
     stand: { who },
     close: { who },
     rate: { who, rate: number(0.1, 10) },
-    force: { who, key: text },
+    force: { who, key: text, isNamed: optional(oneOf(true)) },
     'stop server': toServer,
     'crash server': toServer,
     'server clock': { server, ms: anyMs },

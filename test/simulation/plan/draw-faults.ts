@@ -175,6 +175,11 @@ const overtaking: Draw = (frame) => {
   return [{ when, ...later(frame), act: { do: 'call', who: another, call: further(frame) } }];
 };
 
+/** Of a force: whether it names one owner. */
+function drawNamed({ dice }: FaultFrame): { readonly isNamed?: true } {
+  return dice.happens(0.5) ? { isNamed: true } : {};
+}
+
 /** A lock is taken by force, and the message that says so comes late or never. */
 const forcedUnheard: Draw = (frame) => {
   const { dice } = frame;
@@ -182,7 +187,7 @@ const forcedUnheard: Draw = (frame) => {
   const by = dice.pick(['anyone', dice.int(0, frame.processes - 1)] as const);
   const act: Act = dice.happens(0.5) ? { do: 'lose' } : { do: 'hold', ms: longMs(frame) };
   return [
-    { when, ...later(frame), act: { do: 'force', who: by, key: dice.pick(frame.keys) } },
+    { when, ...later(frame), act: { do: 'force', who: by, key: dice.pick(frame.keys), ...drawNamed(frame) } },
     ...(dice.happens(0.6) ? [{ when: { message: 'lost', nth: 1, of: 'anyone' }, act } as const] : []),
   ];
 };
@@ -288,7 +293,7 @@ const force: Draw = (frame) => [
   {
     when: trigger(frame),
     ...later(frame),
-    act: { do: 'force', who: 'anyone', key: frame.dice.pick(frame.keys) },
+    act: { do: 'force', who: 'anyone', key: frame.dice.pick(frame.keys), ...drawNamed(frame) },
   },
 ];
 

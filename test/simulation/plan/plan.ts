@@ -153,7 +153,8 @@ export type Act =
   /** It crashes, or it is told to close and replaced by another version. So much later another process starts, and makes a call. */
   | { readonly do: 'restart' | 'replace'; readonly who: Who; readonly ms: number; readonly call: Asking }
   | { readonly do: 'rate'; readonly who: Who; readonly rate: number }
-  | { readonly do: 'force'; readonly who: Who; readonly key: string }
+  /** It takes the key by force, from the last one to get it if it `isNamed`, otherwise from all that hold it. */
+  | { readonly do: 'force'; readonly who: Who; readonly key: string; readonly isNamed?: true }
   /** To a server. */
   | {
       readonly do: 'stop server' | 'crash server' | 'server clock' | 'refuse';

@@ -10,6 +10,9 @@ import { SimDatabase } from './database.js';
 import { listenBy } from './listen.js';
 import { SqlServer } from './sql-server.js';
 
+/** Who waits or holds reads its document so often, where the database sends no notifications. */
+const SLOWEST_POLL_MS = 250;
+
 /** The SQL stores, from `LockService` down to `SqlConnection`, `Poller` and the core of the documents. */
 export const documents: Backend = {
   name: 'documents',
@@ -33,9 +36,9 @@ export const documents: Backend = {
   commandsInCalm: 3,
   serverCount: () => 1,
   hasFarProcesses: true,
-  // Written, notified, read, and confirmed before the next caller is told.
+  // Written, notified or polled, read, and confirmed before the next caller is told.
   handOffMs: ({ least, spread }, { hasNotifications }) =>
-    hasNotifications ? 10 * (least + spread) : Infinity,
+    10 * (least + spread) + (hasNotifications ? 0 : 2 * SLOWEST_POLL_MS),
   drawOptions: (dice, watchdogTimeoutMs) => ({
     commandTimeoutMs: Math.min(dice.pick([100, 250, 500]), Math.floor(watchdogTimeoutMs / 3)),
     hasNotifications: dice.happens(0.5),

@@ -1,0 +1,53 @@
+import { describe, expect, it } from '@jest/globals';
+import { History, type Disturbance, type HoldRecord, type Pause } from '../history/history.js';
+import { Dice } from '../kernel/dice.js';
+import { Kernel } from '../kernel/kernel.js';
+import { checkEarlyEnd } from './early-end.js';
+
+const ROUND_TRIP_MS = 10;
+
+/** A fixed lease of 5 s, which P0 has from 1000 on, and which is said to have run out after 2 s. */
+function check(
+  other: Partial<HoldRecord>,
+  disturbances: readonly Disturbance[] = [],
+  pauses: readonly Pause[] = [],
+) {
+  const history = new History(new Kernel(new Dice('spec')));
+  const alone = {
+    call: '1',
+    process: 'P0',
+    key: 'k',
+    claim: 'exclusive',
+    weight: 1,
+    permits: 1,
+    token: 1,
+  } as const;
+  history.holds.push({
+    ...alone,
+    leaseMs: 5000,
+    from: 1000,
+    samples: [],
+    endedAt: 3000,
+    end: 'lost',
+    lostBy: 'expired',
+    ...other,
+  });
+  history.disturbances.push(...disturbances);
+  history.pauses.push(...pauses);
+  return checkEarlyEnd(history, ROUND_TRIP_MS).length;
+}
+
+describe('a fixed lease', () => {
+  it('does not run out before its time', () => {
+    expect([check({}), check({ endedAt: 5950 }), check({ lostBy: 'taken' })]).toEqual([1, 0, 0]);
+    expect([check({ isExtended: true }), check({ leaseMs: 2000 })]).toEqual([0, 0]);
+  });
+
+  it('may run out sooner if its process stood still, or was kept from its replies', () => {
+    const cut = { kind: 'cut', at: 1500, to: 1600 };
+    expect([check({}, [cut]), check({}, [{ ...cut, process: 'P0' }])]).toEqual([0, 0]);
+    expect([check({}, [{ ...cut, process: 'P1' }]), check({}, [{ ...cut, at: 3500 }])]).toEqual([1, 1]);
+    const stop = { process: 'P0', kind: 'stop', from: 1500, to: 1600 } as const;
+    expect([check({}, [], [stop]), check({}, [], [{ ...stop, process: 'P1' }])]).toEqual([0, 1]);
+  });
+});

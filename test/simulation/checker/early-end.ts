@@ -1,0 +1,43 @@
+import { leaseMargin } from '../../../libs/distributed-lock/src/port/timing.js';
+import type { History, HoldRecord, Violation } from '../history/history.js';
+import { COST_NO_LOCK } from './harmless.js';
+
+/** What happened before may still be felt while connections are replaced. */
+const REPAIR_MS = 5000;
+/** The reply to a request for the lock is under way, and a grant by notification is confirmed by a renewal. */
+const ROUND_TRIPS = 3;
+const SLACK_MS = 5;
+
+/**
+ * docs/guarantees.md, fixed leases: the lease lasts for `leaseMs`, less the margin and the time that the store took to answer, whatever
+ * is renewed. `extend` alone ends it sooner.
+ */
+export function checkEarlyEnd(history: History, roundTripMs: number): readonly Violation[] {
+  return history.holds.flatMap((hold) => {
+    const { call, process, key, leaseMs, from, lostBy, endedAt = history.endedAt } = hold;
+    if (leaseMs === undefined || lostBy !== 'expired' || hold.isExtended || call.includes('.')) return [];
+    const leastMs = 0.99 * (leaseMs - leaseMargin(leaseMs)) - ROUND_TRIPS * roundTripMs - SLACK_MS;
+    // A call for several keys has lost them all with the first one.
+    const isOfSeveral = history.holds.some((it) => it !== hold && it.call === call && it.process === process);
+    if (endedAt - from >= leastMs || isOfSeveral || isDisturbed(history, hold)) return [];
+    const text = `call ${call} of ${process} lost ${key} after ${Math.round(endedAt - from)} ms, as if its lease of ${leaseMs} ms had run out`;
+    return [{ rule: 'loss', text }];
+  });
+}
+
+function isDisturbed(
+  { pauses, disturbances, calls, endedAt: end }: History,
+  { process, call, from, endedAt = end }: HoldRecord,
+): boolean {
+  const askedAt = calls.find((it) => it.call === call && it.process === process)?.askedAt ?? from;
+  return (
+    pauses.some((it) => it.process === process && it.from <= endedAt && it.to >= askedAt) ||
+    disturbances.some(
+      (it) =>
+        !COST_NO_LOCK.includes(it.kind) &&
+        (it.process ?? process) === process &&
+        it.at <= endedAt &&
+        (it.kind === 'lose' || Math.max(it.at, it.to) + REPAIR_MS >= askedAt),
+    )
+  );
+}
