@@ -32,7 +32,7 @@ import { REDIS_DEFAULTS } from '../../libs/distributed-lock/src/redis/options.js
 import { LAST_LEASES_MS } from '../../libs/distributed-lock/src/session/leases.js';
 import { SWEPT_AFTER_MS } from '../../libs/distributed-lock/src/session/register.js';
 import { ALIVE_MS } from '../../libs/distributed-lock/src/session/remembered-documents.js';
-import { SQL_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/sql/lock-table.js';
+import { SQL_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/sql/store.js';
 import { KEEP_ALIVES_PER_SESSION } from '../../libs/distributed-lock/src/zookeeper/client/session.js';
 import { BELIEVED_MS } from '../../libs/distributed-lock/src/zookeeper/failures.js';
 import { MAX_BYTES } from '../../libs/distributed-lock/src/zookeeper/lock-path.js';

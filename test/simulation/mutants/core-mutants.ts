@@ -55,7 +55,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'return [];',
     ],
   ]),
-  ...mutantsOf('documents', 'sql/connection.js', [
+  ...mutantsOf('documents', 'sql/register.js', [
     ['a list ends after its first page', 'last?.startsWith(prefix) ? last : undefined', 'undefined'],
   ]),
   ...mutantsOf('documents', 'port/timing.js', [

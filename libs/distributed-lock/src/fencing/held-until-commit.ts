@@ -3,12 +3,12 @@ import type { Lock } from '../lock/lock.js';
 import { LockConfigurationError, LockError } from '../port/lock.errors.js';
 import { checkOptions, describeGiven, oneOf, type OptionRules, TEXT_OPTION } from '../port/option-checks.js';
 import { type LockRow, nestedErrors, readingOf } from '../sql/database.js';
-import { checkTableName, DEFAULT_TABLE, quoted } from '../sql/lock-table.js';
+import { DEFAULT_TABLE, quoted, TABLE_OPTION } from '../sql/lock-table.js';
 import { assertAlone, type Fence, NESTED_WRITES, type NestedWrites } from './fence.js';
 
 const RULES: OptionRules<HeldUntilCommitOptions> = {
   dialect: oneOf('postgres', 'mysql'),
-  table: true,
+  table: TABLE_OPTION,
   keyPrefix: TEXT_OPTION,
   nested: NESTED_WRITES,
 };
@@ -33,7 +33,6 @@ export async function heldUntilCommit(
 ): Promise<void> {
   checkOptions('heldUntilCommit', options, RULES);
   const { dialect = 'postgres', table = DEFAULT_TABLE, keyPrefix = '', nested } = options;
-  checkTableName(table);
   checkGiven(query, lock);
   lock.assertHeld();
   const { keys, depth, calls } = lock;

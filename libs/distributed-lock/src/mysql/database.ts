@@ -1,26 +1,15 @@
 import type { Socket } from 'node:net';
 import type { Connection, ConnectionOptions } from 'mysql2';
-import type { Chance } from '../common/clock.js';
 import { conceal } from '../common/redaction.js';
 import { clientPackage } from '../connection/client-package.js';
 import { type OwnProtocol, watchFirstBytes } from '../connection/kept-connection.js';
+import { connectionName } from '../connection/timing.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import type { SqlDatabase, SqlLink } from '../sql/database.js';
-import type { SqlAccess, SqlDatabaseOptions } from '../sql/lock-table.js';
-import {
-  checkShape,
-  type Column,
-  type Columns,
-  lockTableSql,
-  missingTableError,
-  notMadeError,
-  quoted,
-  type UniqueKey,
-} from '../sql/lock-table.js';
-import { errorNumberOf, mysqlFailure, MysqlLink, MysqlPipe, NO_SUCH_COLUMN, NO_SUCH_TABLE } from './link.js';
-import type { MysqlRow } from './link.js';
-import { MARIADB_NO_WAIT, MYSQL_NO_WAIT, MysqlStatements, plain } from './statements.js';
-import { connectionOptions, type MysqlTarget, poolOf, withProgramName } from './target.js';
+import type { Columns, LockTable, TableShape } from '../sql/lock-table.js';
+import type { SqlContext } from '../sql/store.js';
+import { errorNumberOf, mysqlFailure, MysqlLink, MysqlPipe, MysqlStatements } from './link.js';
+import { connectionOptions, type MysqlTarget, poolOf } from './target.js';
 
 const MYSQL: OwnProtocol = {
   server: 'MySQL',
@@ -29,10 +18,7 @@ const MYSQL: OwnProtocol = {
   tls: 'MySQL begins without it, and the option ssl asks for it',
 };
 
-/**
- * Options that override those of the application. From `typeCast` on, they make mysql2 return rows in the form that our statements
- * expect.
- */
+/** Options that override those of the application. The last five make mysql2 return rows as our statements expect them. */
 const OWN_OPTIONS: ConnectionOptions = {
   multipleStatements: true,
   charset: 'utf8mb4',
@@ -48,9 +34,9 @@ const OWN_OPTIONS: ConnectionOptions = {
 };
 
 /**
- * Settings of each session, so that the statements mean the same on every server. A write on a locked row fails at once
- * (`NoWait`). Only a new row may have to wait, for a gap that another transaction has locked: one second at most, the shortest
- * timeout that MySQL has. The long `wait_timeout` keeps the server from closing idle connections.
+ * Settings of each session. A write on a locked row fails at once (`MysqlStatements.noWait`). Only a new row may have to wait, for a gap that another
+ * transaction has locked: one second at most, the shortest timeout that MySQL has. The long `wait_timeout` keeps the server from
+ * closing idle connections.
  */
 const SETTINGS = [
   "SET SESSION sql_mode = 'STRICT_ALL_TABLES', time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, wait_timeout = 2000000",
@@ -58,10 +44,7 @@ const SETTINGS = [
   "SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'group_replication_consistency')",
 ];
 
-/**
- * On a cluster, a read must wait until its node has applied what other nodes have committed. Taken from the manuals; not tried on
- * a cluster.
- */
+/** On a cluster, a read must wait until its node has applied what other nodes have committed. From the manuals; not tried. */
 const OF_CLUSTERS: Readonly<Record<string, string>> = {
   wsrep_on: 'SET SESSION wsrep_sync_wait = 1',
   group_replication_consistency: "SET SESSION group_replication_consistency = 'BEFORE'",
@@ -70,68 +53,60 @@ const OF_CLUSTERS: Readonly<Record<string, string>> = {
 /** Opens the store's own connections to MySQL or MariaDB. */
 export class MysqlDatabase implements SqlDatabase {
   readonly server = 'MySQL';
-  readonly access: SqlAccess;
   readonly failureOf = mysqlFailure;
 
   constructor(
     private readonly target: MysqlTarget,
-    private readonly connectionName: string,
-    private readonly options: MysqlDatabaseOptions,
+    private readonly context: SqlContext,
   ) {
     conceal(this, 'target');
-    this.access = options.access;
   }
 
   async open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<SqlLink> {
-    const { createConnection } = await clientPackage<Mysql2>(() => import('mysql2'), NO_MYSQL2);
+    const { createConnection } = await clientPackage<typeof import('mysql2')>(
+      () => import('mysql2'),
+      NO_MYSQL2,
+    );
     signal.throwIfAborted();
     // Read the options anew for each connection, because the application may have changed the password.
-    const own = withProgramName(connectionOptions(this.target), this.connectionName);
-    const connection = createConnection({ ...own, ...OWN_OPTIONS });
+    const options = connectionOptions(this.target);
+    // `performance_schema` shows this name of the connection.
+    const program_name = connectionName(this.context.client);
+    const connectAttributes = { program_name, ...options.connectAttributes };
+    const connection = createConnection({
+      ...options,
+      connectAttributes,
+      ...OWN_OPTIONS,
+    } as ConnectionOptions);
     signal.addEventListener('abort', () => connection.destroy());
     const failed = new Promise<never>((_, reject) => {
-      watchFirstBytes(streamOf(connection), MYSQL, reject);
+      watchFirstBytes((connection as unknown as { readonly stream: Socket }).stream, MYSQL, reject);
       connection.on('error', reject);
     });
     try {
       const pipe = new MysqlPipe(connection);
-      const prepared = await Promise.race([this.setUp(connection, pipe), failed]);
+      const link = await Promise.race([this.setUp(connection, pipe), failed]);
       connection.on('error', onLost);
-      return new MysqlLink(pipe, prepared, this.options.chance);
+      return link;
     } catch (error) {
       connection.destroy();
       throw error;
     }
   }
 
-  private async setUp(connection: Connection, pipe: MysqlPipe): Promise<PreparedTable> {
-    await this.setUpAsPool(connection, pipe);
-    const replies = await pipe.run(SETTINGS.map(plain));
+  private async setUp(connection: Connection, pipe: MysqlPipe): Promise<SqlLink> {
+    // Call the listeners that the application's pool calls with each new connection. They may choose a database or a role.
+    const listeners = poolOf(this.target)?.listeners?.('connection') ?? [];
+    if (listeners.length > 0) await pipe.query('DO 0');
+    for (const listener of listeners) await listener(connection);
+    const replies = await pipe.query(...SETTINGS);
     for (const { Variable_name: name, Value: value } of replies.at(-1)?.rows ?? []) {
       const setting = value === 'OFF' ? undefined : OF_CLUSTERS[String(name)];
-      if (setting !== undefined) await pipe.run([plain(setting)]);
+      if (setting !== undefined) await pipe.query(setting);
     }
-    return prepare(pipe, this.options);
-  }
-
-  /** Calls the listeners that the application's pool calls with each new connection. They may choose a database or a role. */
-  private async setUpAsPool(connection: Connection, pipe: MysqlPipe): Promise<void> {
-    const listeners = poolOf(this.target)?.listeners?.('connection') ?? [];
-    if (listeners.length === 0) return;
-    await pipe.run([plain('DO 0')]);
-    for (const listener of listeners) await listener(connection);
+    return linkOver(pipe, this.context);
   }
 }
-
-function streamOf(connection: Connection): Socket {
-  return (connection as unknown as { readonly stream: Socket }).stream;
-}
-
-interface MysqlDatabaseOptions extends SqlDatabaseOptions {
-  readonly chance: Chance;
-}
-
-type Mysql2 = typeof import('mysql2');
 
 const NO_MYSQL2 =
   'mysqlStore needs the package mysql2, which it does not find: npm install mysql2. In a bundle leave mysql2 outside of it, and install it beside the bundle.';
@@ -141,43 +116,35 @@ const NO_MYSQL2 =
  *
  * @throws LockConfigurationError, or the error of the first statement that fails
  */
-async function prepare(
-  pipe: MysqlPipe,
-  { table, access, clock }: SqlDatabaseOptions,
-): Promise<PreparedTable> {
-  const [reply] = await pipe.run([plain('SELECT VERSION() AS version')]);
-  const noWait =
-    serverOf(String(reply?.rows[0]?.['version'])) === 'MariaDB' ? MARIADB_NO_WAIT : MYSQL_NO_WAIT;
-  const statements = new MysqlStatements(quoted(table, '`'), noWait);
+async function linkOver(pipe: MysqlPipe, { table, access, clock, chance }: SqlContext): Promise<SqlLink> {
+  const [reply] = await pipe.query('SELECT VERSION() AS version');
+  const statements = new MysqlStatements(table.quoted, serverOf(String(reply?.rows[0]?.['version'])));
   try {
-    await pipe.run([statements.read([''])]);
+    await pipe.run([statements.read([{ name: '' }])]);
   } catch (error) {
     if (errorNumberOf(error) === NO_SUCH_TABLE) {
-      if (access !== 'create') throw missingTableError({ store: 'mysqlStore', table });
+      if (access !== 'create') throw table.missingError();
       await createTable(pipe, table);
     }
-    // The table lacks a column. Go on: `checkTableShape` below reports which one.
+    // The table lacks a column. Go on: `table.check` below reports which one.
     else if (errorNumberOf(error) !== NO_SUCH_COLUMN) throw error;
   }
-  await checkTableShape(pipe, table);
+  table.check(await shapeOf(pipe, table.name), COLUMNS);
   const sentAt = clock.now();
-  const [time] = await pipe.run([statements.time(), ...(access === 'read' ? [] : statements.probes())]);
-  return { opened: { now: Number(time?.rows[0]?.['now']) / 1000, sentAt }, statements };
+  const [time] = await pipe.query(statements.time, ...(access === 'read' ? [] : statements.probes));
+  const opened = { now: Number(time?.rows[0]?.['now']) / 1000, sentAt };
+  return new MysqlLink(pipe, statements, { opened, chance });
 }
 
-export interface PreparedTable {
-  readonly opened: SqlLink['opened'];
-  readonly statements: MysqlStatements;
-}
+const NO_SUCH_TABLE = 1146;
+const NO_SUCH_COLUMN = 1054;
 
-async function createTable(pipe: MysqlPipe, table: string): Promise<void> {
-  const sql = lockTableSql('mysql', table);
+async function createTable(pipe: MysqlPipe, table: LockTable): Promise<void> {
   try {
-    await pipe.run([plain(sql)]);
+    await pipe.query(table.sql);
   } catch (error) {
     const { reason, detail } = mysqlFailure(error);
-    if (reason !== 'refused') throw error;
-    throw notMadeError({ store: 'mysqlStore', table, sql }, `: ${detail}`, error);
+    throw reason === 'refused' ? table.notMadeError(`: ${detail}`, error) : error;
   }
 }
 
@@ -198,39 +165,27 @@ function serverOf(version: string): keyof typeof LEAST {
 
 const NUMBER = { type: 'bigint', matches: /^bigint(\(\d+\))?$/ };
 const TEXT = { type: 'mediumtext', matches: /^(medium|long)text$/ };
-const COLUMNS: Columns = {
-  name: { type: 'varbinary(2048)', matches: /^varbinary\(2048\)$/ },
-  writer: NUMBER,
-  version: NUMBER,
-  state: TEXT,
-  last: NUMBER,
-  at: NUMBER,
-  notes: TEXT,
-};
+const NAME = { type: 'varbinary(2048)', matches: /^varbinary\(2048\)$/ };
+const NUMBERS = { writer: NUMBER, version: NUMBER, last: NUMBER, at: NUMBER };
+const COLUMNS: Columns = { name: NAME, ...NUMBERS, state: TEXT, notes: TEXT };
 
-/** @throws LockConfigurationError if the table does not have the columns and keys of a lock table */
-async function checkTableShape(pipe: MysqlPipe, table: string): Promise<void> {
-  const replies = await pipe.run(questionsAbout(table).map(plain));
-  const [tables = [], columns = [], parts = []] = replies.map(({ rows }) => rows.map(textsOf));
-  const shape = { faults: faultsOf(tables[0]), columns: columns.map(columnIn), uniqueKeys: keysIn(parts) };
-  checkShape(shape, COLUMNS, { store: 'mysqlStore', table, sql: lockTableSql('mysql', table) });
-}
-
-/** Queries of the catalogue about this table. Its name needs no escaping: `checkTableName` allows only letters, digits and _. */
-function questionsAbout(table: string): readonly string[] {
+/** Asks the catalogue about the table. Its name needs no escaping: `TABLE_OPTION` allows only letters, digits and _. */
+async function shapeOf(pipe: MysqlPipe, table: string): Promise<TableShape> {
   const [name, schema] = table.split('.').reverse();
   const isTable = `TABLE_SCHEMA = ${schema === undefined ? 'DATABASE()' : `'${schema}'`} AND TABLE_NAME = '${name}'`;
-  return [
+  const replies = await pipe.query(
     `SELECT TABLE_TYPE AS type, ENGINE AS engine, CREATE_OPTIONS AS options FROM information_schema.TABLES WHERE ${isTable}`,
     `SELECT COLUMN_NAME AS name, COLUMN_TYPE AS type, IS_NULLABLE AS nullable, COLUMN_DEFAULT AS standard, EXTRA AS extra FROM information_schema.COLUMNS WHERE ${isTable}`,
     `SELECT INDEX_NAME AS name, COLUMN_NAME AS field, SUB_PART AS part FROM information_schema.STATISTICS WHERE ${isTable} AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX`,
-  ];
+  );
+  const [tables = [], columns = [], parts = []] = replies.map(({ rows }) => rows.map(textsOf));
+  return { faults: faultsOf(tables[0]), columns: columns.map(columnIn), uniqueKeys: keysIn(parts) };
 }
 
 /** A row of the catalogue, without NULL values. Names and values are in lower case, because MySQL and MariaDB differ in that. */
 type Texts = Readonly<Record<string, string>>;
 
-function textsOf(row: MysqlRow): Texts {
+function textsOf(row: Readonly<Record<string, unknown>>): Texts {
   const given = Object.entries(row).filter(([, value]) => value !== null);
   return Object.fromEntries(given.map(([name, value]) => [name, String(value).toLowerCase()]));
 }
@@ -243,14 +198,14 @@ function faultsOf(table: Texts | undefined): readonly string[] {
   return options?.includes('partitioned') ? ['it is partitioned'] : [];
 }
 
-function columnIn({ name = '', type = '', nullable, standard, extra = '' }: Texts): Column {
+function columnIn({ name = '', type = '', nullable, standard, extra = '' }: Texts) {
   const isNullable = nullable === 'yes';
   const isMade = standard !== undefined || /auto_increment|generated/.test(extra);
   return { name, type, isNullable, mustBeGiven: !isNullable && !isMade };
 }
 
 /** Groups the rows of the catalogue, one for each column of a key, into keys. */
-function keysIn(parts: readonly Texts[]): readonly UniqueKey[] {
+function keysIn(parts: readonly Texts[]): TableShape['uniqueKeys'] {
   const names = [...new Set(parts.map(({ name = '' }) => name))];
   return names.map((name) => ({
     name,

@@ -1,15 +1,8 @@
-import type { OptionNames } from '../port/option-checks.js';
 import type { LockStoreFactory } from '../port/lock-store.js';
-import { systemChance } from '../common/clock.js';
-import { connectionName } from '../connection/timing.js';
-import { checkCommandTimeout } from '../connection/checks.js';
-import { DocumentStore } from '../document/store.js';
 import { SqlRegister } from '../sql/register.js';
-import { sqlOptionsOf, type SqlStoreOptions } from '../sql/lock-table.js';
+import { SQL_OPTION_RULES, sqlStore, type SqlStoreOptions } from '../sql/store.js';
 import { MysqlDatabase } from './database.js';
 import { connectionOptions, mysqlAddressOf, type MysqlTarget } from './target.js';
-
-const OPTION_NAMES: OptionNames<MysqlStoreOptions> = { table: true, access: true, commandTimeoutMs: true };
 
 /**
  * Locks in one table of MySQL 8 or later, or of MariaDB 10.5 or later. Each process has one connection for its locks.
@@ -28,22 +21,13 @@ const OPTION_NAMES: OptionNames<MysqlStoreOptions> = { table: true, access: true
  * ```
  */
 export function mysqlStore(target: MysqlTarget, options: MysqlStoreOptions = {}): LockStoreFactory {
-  const { table, access, commandTimeoutMs } = sqlOptionsOf('mysqlStore', options, OPTION_NAMES);
-  const own = connectionOptions(target);
-  return {
-    create(context) {
-      checkCommandTimeout(commandTimeoutMs, context);
-      const { clock, chance = systemChance } = context;
-      const name = connectionName(context.client);
-      const database = new MysqlDatabase(target, name, { table, access, clock, chance });
-      const register = new SqlRegister(database, {
-        ...context,
-        commandTimeoutMs,
-        address: mysqlAddressOf(own),
-      });
-      return new DocumentStore({ name: 'mysql', clientId: chance.uuid() }, register, context);
-    },
-  };
+  const address = mysqlAddressOf(connectionOptions(target));
+  return sqlStore({
+    name: 'mysql',
+    options,
+    rules: SQL_OPTION_RULES,
+    open: (context) => new SqlRegister(new MysqlDatabase(target, context), { ...context, address }),
+  });
 }
 
 /** Options of `mysqlStore`. Times are in ms. */

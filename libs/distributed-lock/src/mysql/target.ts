@@ -37,7 +37,11 @@ export function connectionOptions(target: unknown): ConnectionOptions {
   if (typeof target === 'string') return optionsOfUrl(target);
   assertObject(NEEDED, target);
   const ofPool = poolOf(target)?.config?.connectionConfig;
-  if (ofPool) return withoutComputed(ofPool);
+  if (ofPool) {
+    // Leave out what the pool has computed: if mysql2 gets that as options, it prints warnings.
+    const { clientFlags: _flags, maxPacketSize: _size, ...given } = readOptions(ofPool);
+    return given;
+  }
   const { query, getConnection } = target as Readonly<Record<string, unknown>>;
   if (typeof query === 'function' || typeof getConnection === 'function') {
     throw new LockConfigurationError(
@@ -75,12 +79,6 @@ export function mysqlAddressOf({ host, port = 3306, socketPath, database = '' }:
   return `${socketPath ?? `${host}:${port}`}/${database}`;
 }
 
-/** The options of a pool without those that the pool has computed itself: if mysql2 gets these as options, it prints warnings. */
-function withoutComputed(options: ConnectionOptions): ConnectionOptions {
-  const { clientFlags: _flags, maxPacketSize: _size, ...given } = readOptions(options);
-  return given;
-}
-
 function optionsOfUrl(url: string): ConnectionOptions {
   const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(url) ?? [];
   if (scheme !== undefined && !/^(mysqlx?|mariadb)$/i.test(scheme)) {
@@ -98,12 +96,6 @@ function optionsOfUrl(url: string): ConnectionOptions {
   return optionsIn(parsed);
 }
 
-/** Adds a name for the connection, which `performance_schema` shows, unless the options have one. */
-export function withProgramName(options: ConnectionOptions, connectionName: string): ConnectionOptions {
-  const attributes = { program_name: connectionName, ...options.connectAttributes };
-  return { ...options, connectAttributes: attributes } as ConnectionOptions;
-}
-
 const STORE = 'mysqlStore';
 const TLS_ADVICE = 'For TLS write ?ssl=true, or give the option ssl: { ca }.';
 const OWN = 'Leave it out: mysqlStore sets up its connection itself.';
@@ -111,10 +103,7 @@ const TIMEOUT = 'Leave it out, and give mysqlStore the option commandTimeoutMs.'
 const POOL = 'Leave it out: mysqlStore has one connection of its own.';
 const PLACE = 'Write it in the URL: mysql://user:password@host:port/database.';
 
-/**
- * `true` means TLS with the certificate authorities that Node trusts. Options in JSON and the name of a profile are as in mysql2
- * itself.
- */
+/** `true` means TLS with the certificate authorities that Node trusts. The rest is as in mysql2 itself. */
 const SSL: UrlParameter = {
   takes: 'true, false, options of TLS in JSON as {"rejectUnauthorized":true}, or Amazon RDS',
   read: (text) => {
@@ -122,12 +111,8 @@ const SSL: UrlParameter = {
     return Object.hasOwn(words, text) ? words[text as keyof typeof words] : jsonObject(text);
   },
 };
-const ATTRIBUTES: UrlParameter = { takes: 'an object in JSON', read: jsonObject };
 
-/**
- * The parameters that a URL may have, and well-known others with the advice what to write instead. All the rest is rejected, too,
- * because mysql2 would only print a warning and ignore it.
- */
+/** The parameters that a URL may have, and well-known others with advice. All the rest is rejected, too: mysql2 would ignore it. */
 export const MYSQL_PARAMETERS: UrlParameters = {
   ...refused(TLS_ADVICE, ...TLS_PARAMETERS),
   ...refused(OWN, 'multipleStatements', 'namedPlaceholders', 'queryFormat', 'typeCast', 'trace', 'debug'),
@@ -146,7 +131,7 @@ export const MYSQL_PARAMETERS: UrlParameters = {
   password2: ANY_TEXT,
   password3: ANY_TEXT,
   passwordSha1: ANY_TEXT,
-  connectAttributes: ATTRIBUTES,
+  connectAttributes: { takes: 'an object in JSON', read: jsonObject },
   maxPreparedStatements: WHOLE_NUMBER,
 };
 

@@ -1,5 +1,5 @@
 import type { Client } from 'pg';
-import { type Chance, type Clock, Delays, within } from '../common/clock.js';
+import { Delays, within } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
 import { conceal } from '../common/redaction.js';
 import { KeptConnection } from '../connection/kept-connection.js';
@@ -7,43 +7,36 @@ import { connectWithinMs } from '../connection/timing.js';
 import type { Reading } from '../document/document.js';
 import type { Take, WriteReply } from '../document/timed-register.js';
 import { readingOf, type SqlDatabase } from '../sql/database.js';
-import { SqlRegister, type SqlRegisterOptions } from '../sql/register.js';
-import { connectOwn, destroy, type OwnTarget } from './own-client.js';
+import { SqlRegister } from '../sql/register.js';
+import type { SqlContext } from '../sql/store.js';
 import { channelOf, notifiedBy } from './statements.js';
-import type { Listen } from './target.js';
+import { connectOwn, type Listen, type OwnTarget } from './target.js';
 
 /** Stores documents as rows of a PostgreSQL table. The server notifies clients of changes by LISTEN and NOTIFY. */
 export class PostgresRegister extends SqlRegister {
-  readonly attempted: Promise<void>;
-  private readonly channel: string;
+  readonly attempted = this.connection.attempted;
   private readonly listening: { check?(): void; close(): void } | undefined;
 
   constructor(
-    /** `location`: the name of the lock table, with its schema as soon as the server has told it. */
     private readonly database: SqlDatabase & { readonly location: string },
-    source: NotificationSource | undefined,
-    options: PostgresRegisterOptions,
+    /** Where notifications come from: a connection of the store's own, or a function. Without a source the store polls. */
+    source: OwnTarget | Listen | undefined,
+    context: Omit<SqlContext, 'table'>,
   ) {
-    super(database, options);
+    super(database, context);
     conceal(this, 'database');
-    this.attempted = this.connection.attempted;
-    this.channel = channelOf(options.clientId);
-    this.listening = source && this.listenTo(source, options);
+    const channel = channelOf(context.clientId);
+    if (typeof source === 'function') this.listening = this.listenBy(source, channel);
+    else this.listening = source && this.listenTo(source, channel);
   }
 
-  /**
-   * Where the locks are, for messages. Includes the schema of the table as soon as the server has told it, because tables in two
-   * schemas are two separate sets of locks.
-   */
+  /** Includes the schema of the table as soon as the server has told it: tables in two schemas are two separate sets of locks. */
   override get address(): string {
     const table = `table ${this.database.location}`;
     return super.address === undefined ? table : `${super.address}, ${table}`;
   }
 
-  /**
-   * A take with a ticket is a recheck: its waiter has got no notification for a while. So this also checks the connection for
-   * notifications.
-   */
+  /** A take with a ticket is a recheck: its waiter has got no notification for a while, so this also checks that connection. */
   override take(take: Take): Promise<WriteReply> {
     if (take.request.ticket !== 0) this.listening?.check?.();
     return super.take(take);
@@ -59,16 +52,9 @@ export class PostgresRegister extends SqlRegister {
     this.listening?.check?.();
   }
 
-  private listenTo(
-    source: NotificationSource,
-    { clock, chance, commandTimeoutMs }: PostgresRegisterOptions,
-  ): { close(): void } {
-    const { channel } = this;
-    if (typeof source === 'function') return this.listenBy(source);
+  private listenTo(source: OwnTarget, channel: string): PostgresListener {
     return new PostgresListener(source, {
-      clock,
-      chance,
-      commandTimeoutMs,
+      ...this.options,
       channel,
       probe: () => this.connection.runAlone((link) => link.ping(channel)),
       onPayload: (payload) => this.onPayload(payload),
@@ -76,19 +62,11 @@ export class PostgresRegister extends SqlRegister {
     });
   }
 
-  private listenBy(listen: Listen): { close(): void } {
-    const started = listen(this.channel, (payload) => this.onPayload(payload));
-    inBackground(
-      started.then(() => this.onListening(true)),
-      () => undefined,
-    );
-    return {
-      close: () =>
-        inBackground(
-          started.then((stop) => stop()),
-          () => undefined,
-        ),
-    };
+  private listenBy(listen: Listen, channel: string): { close(): void } {
+    const started = listen(channel, (payload) => this.onPayload(payload));
+    const follow = (work: Promise<void>) => inBackground(work, () => undefined);
+    follow(started.then(() => this.onListening(true)));
+    return { close: () => follow(started.then((stop) => stop())) };
   }
 
   /** Polls as long as no notifications arrive. When they begin to arrive, waiters recheck, because earlier ones are lost. */
@@ -104,14 +82,14 @@ export class PostgresRegister extends SqlRegister {
   private onPayload(payload: string): void {
     const notified = notifiedBy(payload);
     if (!notified) return;
-    const { name } = notified;
-    if (!('row' in notified)) {
+    const { name, row } = notified;
+    if (!row) {
       const told = this.read(name).then((reading) => this.listener?.onReading(name, reading));
       return inBackground(told, () => undefined);
     }
     let reading: Reading;
     try {
-      reading = readingOf(name, notified.row);
+      reading = readingOf(name, row);
     } catch {
       return;
     }
@@ -119,18 +97,7 @@ export class PostgresRegister extends SqlRegister {
   }
 }
 
-/** Where notifications come from: a connection of this store's own, or a function. */
-export type NotificationSource = OwnTarget | Listen;
-
-interface PostgresRegisterOptions extends SqlRegisterOptions {
-  readonly chance: Chance;
-  readonly clientId: string;
-}
-
-/**
- * Switches off the session's idle timeout. Sent only if notifications arrive: then there is no pooler in between, and no other
- * client uses this session.
- */
+/** Switches off the session's idle timeout. Sent only if notifications arrive: then no pooler gives this session to other clients. */
 const STAY = `
 SELECT set_config('idle_session_timeout', '0', false) WHERE current_setting('server_version_num')::int >= 140000`;
 
@@ -176,12 +143,10 @@ class PostgresListener {
     const { idle } = this;
     if (!idle) return;
     this.idle = undefined;
-    this.orLose(
-      idle,
-      this.ask(idle).then(() => {
-        if (this.kept.current === idle) this.idle = idle;
-      }),
-    );
+    const asked = this.ask(idle).then(() => {
+      if (this.kept.current === idle) this.idle = idle;
+    });
+    this.orLose(idle, asked);
   }
 
   close(): void {
@@ -190,19 +155,19 @@ class PostgresListener {
   }
 
   private open(signal: AbortSignal, onLost: (error: unknown) => void): Promise<Listening> {
-    return connectOwn(this.target, { signal, onLost }, async (client) => {
+    return connectOwn(this.target, { signal, onLost }, async (client, destroy) => {
       client.on('notification', ({ payload = '' }) =>
         payload === '' ? this.onProbe() : this.options.onPayload(payload),
       );
       await client.query(`LISTEN ${this.options.channel}`);
-      return { client, destroy: () => destroy(client) };
+      return { client, destroy };
     });
   }
 
   private async probe(connection: Listening): Promise<void> {
     const { options } = this;
     const arrived = new Promise<boolean>((resolve) => (this.onProbe = () => resolve(true)));
-    await options.probe(options.channel);
+    await options.probe();
     const silent = this.delays.wait(options.commandTimeoutMs).then(() => false);
     const arrives = await Promise.race([arrived, silent]);
     if (arrives) await connection.client.query(STAY);
@@ -227,18 +192,12 @@ class PostgresListener {
   }
 }
 
-interface ListenerOptions {
-  readonly clock: Clock;
-  readonly chance: Chance;
-  readonly commandTimeoutMs: number;
+interface ListenerOptions extends Pick<SqlContext, 'clock' | 'chance' | 'commandTimeoutMs'> {
   readonly channel: string;
-  /** Sends a notification to this channel over the store's other connection. */
-  probe(channel: string): Promise<unknown>;
+  /** Sends a notification to the channel over the store's other connection. */
+  probe(): Promise<void>;
   onPayload(payload: string): void;
-  /**
-   * Called with `true` when notifications begin to arrive, and with `false` when they stop. Until the first call, assume that none
-   * arrive.
-   */
+  /** Called with `true` when notifications begin to arrive, and with `false` when they stop. */
   onListening(isListening: boolean): void;
 }
 

@@ -1,29 +1,158 @@
 import { clientOf, clientsOf } from '../document/document.js';
 import { serializeDocument, serializeNote, serializeFirstGrant } from '../document/json.js';
 import type { Swap, Take } from '../document/timed-register.js';
-import { FREE_FOR_MS, type LockRow, UNWRITTEN_FOR_MS } from '../sql/database.js';
+import {
+  FREE_FOR_MS,
+  type LockRow,
+  type Named,
+  nestedErrors,
+  type ScannedRow,
+  type SqlLink,
+  type SqlWriteReply,
+  UNWRITTEN_FOR_MS,
+} from '../sql/database.js';
 
-/** When the server received the statement, in microseconds. Constant throughout the statement, and earlier than all its reads of rows. */
-const NOW = `(extract(epoch FROM statement_timestamp()) * 1e6)::bigint`;
+/** Executes the requests of a store by statements on one connection. */
+export class PostgresLink implements SqlLink {
+  readonly opened: SqlLink['opened'];
+  readonly destroy: () => void;
+  private readonly statements: ReturnType<typeof statementsFor>;
+
+  constructor(private readonly parts: LinkParts) {
+    this.opened = parts.opened;
+    this.destroy = parts.destroy;
+    this.statements = statementsFor(parts.table, parts.lockTimeoutMs);
+  }
+
+  take(takes: readonly Take[]): Promise<readonly SqlWriteReply[]> {
+    const { takeOne, takeMany } = this.statements;
+    const all = takes.map(takeParameters);
+    const [first] = all;
+    const isSingle = first && all.length === 1 && this.parts.mayReuseParameters;
+    if (isSingle) return this.write(takeOne, takes, Object.values(first));
+    return this.write(takeMany, takes, [JSON.stringify(all)]);
+  }
+
+  swap(swaps: readonly Swap[]): Promise<readonly SqlWriteReply[]> {
+    const mayBeForgotten = swaps.every((swap) => swap.mayBeForgotten) ? 1 : 0;
+    const { swapOne, swapMany } = this.statements;
+    const all = swaps.map(swapParameters);
+    const [first] = all;
+    const isSingle = first && all.length === 1 && this.parts.mayReuseParameters;
+    if (isSingle) return this.write(swapOne, swaps, [...Object.values(first), mayBeForgotten]);
+    return this.write(swapMany, swaps, [JSON.stringify(all), mayBeForgotten]);
+  }
+
+  async read(items: readonly Named[]): Promise<readonly LockRow[]> {
+    return (await this.readRows(items)).map(({ row }) => row);
+  }
+
+  async scan(after: string, most: number): Promise<readonly ScannedRow[]> {
+    return (await this.parts.send(this.statements.scan, [after, most])) as readonly ScannedRow[];
+  }
+
+  async deleteFree(names: readonly string[]): Promise<void> {
+    await this.parts.send(this.statements.deleteFree, [JSON.stringify(names)]);
+  }
+
+  async ping(channel?: string): Promise<void> {
+    const { ping, notify } = this.statements;
+    await (channel === undefined ? this.parts.send(ping, []) : this.parts.send(notify, [channel]));
+  }
+
+  /** Sends a write. Then reads the rows, if another client wrote first, so that some are missing, or if the write came too late. */
+  private write(
+    statement: PostgresStatement,
+    items: readonly Named[],
+    parameters: unknown[],
+  ): Promise<readonly SqlWriteReply[]> {
+    return this.parts.send(statement, parameters).then(
+      (rows) => (rows.length < items.length ? this.readRows(items) : repliesIn(rows, items)),
+      (error) => {
+        if (sqlStateOf(error) !== ROLLED_BACK_ITSELF) throw error;
+        return this.readRows(items);
+      },
+    );
+  }
+
+  private async readRows(items: readonly Named[]): Promise<readonly SqlWriteReply[]> {
+    const names = JSON.stringify(items.map(({ name }) => name));
+    return repliesIn(await this.parts.send(this.statements.read, [names]), items);
+  }
+}
+
+interface LinkParts extends Pick<SqlLink, 'opened' | 'destroy'> {
+  readonly send: (statement: PostgresStatement, parameters: unknown[]) => Promise<readonly object[]>;
+  /** The name of the table in quotes. */
+  readonly table: string;
+  readonly lockTimeoutMs: number;
+  /**
+   * Whether a statement may use a parameter several times. `false` for ORMs that number parameters anew: only the statements for
+   * several requests are used then, in which each parameter occurs once.
+   */
+  readonly mayReuseParameters: boolean;
+}
+
+/** A statement, and the name under which a connection prepares it. */
+interface PostgresStatement {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** The SQLSTATE of a division by zero: `inTime` has rolled the statement back, because a request came after its deadline. */
+const ROLLED_BACK_ITSELF = '22012';
 
 /**
- * 1 if the server executes the request before its deadline `until`, even after it has waited for a locked row. Otherwise divides
- * by zero: that error (22012) rolls the whole statement back.
+ * Matches a SQLSTATE: five characters, at least one of them a digit. Error codes of Node, such as EPIPE, have no digit. Those of
+ * Prisma begin with P and a digit from 1 to 9.
  */
+const SQL_STATE = /^(?!P[1-9])(?=.*\d)[0-9A-Z]{5}$/;
+
+/** The SQLSTATE of an error, also if an ORM has wrapped it; `undefined` for an error that the server did not send. */
+export function sqlStateOf(error: unknown): string | undefined {
+  return nestedErrors(error)
+    .flatMap(({ code, originalCode }) => [code, originalCode])
+    .find((code): code is string => typeof code === 'string' && SQL_STATE.test(code));
+}
+
+function repliesIn(rows: readonly object[], items: readonly Named[]): readonly SqlWriteReply[] {
+  const replies = new Map(
+    (rows as readonly WrittenRow[]).map((written) => {
+      const { name, row } = namedRow(JSON.parse(written.row) as RowText);
+      return [name, { isDone: Number(written.done) === 1, row }];
+    }),
+  );
+  return items.map(({ name }) => {
+    const reply = replies.get(name);
+    if (!reply) throw new Error(`The statement replied nothing for the name ${JSON.stringify(name)}`);
+    return reply;
+  });
+}
+
+interface WrittenRow {
+  readonly done: number | string | bigint | null;
+  /** The row as a JSON text, which `rowText` has made. */
+  readonly row: string;
+}
+
+/** When the server received the statement, in microseconds: earlier than all its reads of rows. */
+const NOW = `(extract(epoch FROM statement_timestamp()) * 1e6)::bigint`;
+
+/** 1 if the server executes the request by its deadline `until`. Otherwise divides by zero, which rolls the whole statement back. */
 const inTime = (until: string): string =>
   `1 / CASE WHEN (extract(epoch FROM clock_timestamp()) * 1e6)::bigint <= ${until} THEN 1 ELSE 0 END`;
 
 /**
- * Sets two options for the transaction of this one statement, before it locks a row. Options of the session would not do: behind a
- * pooler the store has no session of its own.
+ * Sets two options for the transaction of this one statement, before it locks a row. Behind a pooler the store has no session whose
+ * options it could set.
  *
- * - `lock_timeout`: the statement waits `lockTimeoutMs` at most for a row that another transaction has locked. Without it the
- *   server would go on waiting when the client has long given up, on one more connection for each attempt.
+ * - `lock_timeout`: without it the server would go on waiting for a locked row when the client has long given up, on one more
+ *   connection for each attempt.
  * - `synchronous_commit`: a grant is on disk before the server replies, whatever the role or the database have set. `remote_apply`
  *   is stronger, and stays.
  *
  * @param mayBeForgotten a condition in SQL under which a crash of the server may undo the statement's write
- * @returns a condition in SQL that is always true, and that is evaluated once
+ * @returns a condition in SQL that is always true
  */
 const settings = (lockTimeoutMs: number, mayBeForgotten = 'false'): string => `(SELECT
     set_config('lock_timeout', '${lockTimeoutMs}', true) || set_config('synchronous_commit', CASE
@@ -35,7 +164,7 @@ const ROW = 'version, state, last, at, notes';
 
 const rowOf = (alias: string): string => ROW.replaceAll(/\w+/g, (column) => `${alias}.${column}`);
 
-/** Makes a JSON text of a row, its name and the server's time, for replies and notifications. `namedRowIn` parses it. */
+/** Makes a JSON text of a row, its name and the server's time, for replies and notifications. `namedRow` reads it. */
 const rowText = (row: string, name = `${row}.name`): string =>
   `json_build_array(${name}, ${rowOf(row)}, ${NOW})::text`;
 
@@ -45,8 +174,7 @@ const isFreeRow = (row: string): string => `${row}.state IS NULL AND ${row}.note
  * Notifies clients of a row that was written. The notification contains the row, or only the row's name if the row is too long for
  * one. If even the name is too long, nothing is sent, and waiters find their grants by rechecks.
  *
- * @param clients client ids with commas between them, as a text in SQL
- * @returns the number of notified clients, as an expression in SQL
+ * @param clients client ids with commas between them
  */
 const notify = (row: string, clients: string, condition = 'true'): string => `(
     SELECT count(pg_notify('nest_lock_' || client, CASE WHEN octet_length(whole) < 8000 THEN whole ELSE short END))
@@ -56,16 +184,7 @@ const notify = (row: string, clients: string, condition = 'true'): string => `(
     ) AS notified
     WHERE octet_length(short) < 8000)`;
 
-/** A statement, and the name under which a connection prepares it. */
-export interface PostgresStatement {
-  readonly name: string;
-  readonly text: string;
-}
-
-export type PostgresStatements = ReturnType<typeof statementsFor>;
-
-/** @param table the name in quotes @param lockTimeoutMs how long a statement waits for a row that another transaction has locked */
-export function statementsFor(table: string, lockTimeoutMs: number) {
+function statementsFor(table: string, lockTimeoutMs: number) {
   const named = (name: string, text: string): PostgresStatement => ({ name: `nest_lock_${name}`, text });
   return {
     takeOne: named('take_one', takeOne(table, lockTimeoutMs)),
@@ -113,9 +232,7 @@ DELETE FROM ${table} AS l USING old WHERE l.name = old.name`;
  * A swap: writes the row if it still has the version that was read. Keeps the notes (the requests of waiters for a place in the queue)
  * that were stored after that reading. Returns no row if another client has written first.
  *
- * Parameters: name, version, state, last token, clients of the holders, length of the notes read, `failOnUnreadNotes` as 0 or 1, the
- * server time after which the statement does nothing, the ids of the clients to notify, and as 0 or 1 whether a crash of the server may
- * undo the write.
+ * Parameters: those of `swapParameters`, and as 0 or 1 whether a crash of the server may undo the write.
  */
 function swapOne(table: string, lockTimeoutMs: number): string {
   return `
@@ -157,10 +274,7 @@ WHERE g.name NOT IN (SELECT name FROM t)`;
 
 /**
  * A take: inserts the row, or overwrites a free one. If the row is not free, appends the notes to it and notifies the clients of
- * its holders. A take without notes only reads such a row, and does not lock it.
- *
- * Parameters, in the order of `takeParameters`: name, state, token that the new ones must exceed, number of tokens, client,
- * deadline, notes.
+ * its holders. A take without notes only reads such a row, and does not lock it. Parameters: those of `takeParameters`.
  */
 function takeOne(table: string, lockTimeoutMs: number): string {
   const free = isFreeRow('l');
@@ -236,25 +350,15 @@ WHERE g.name NOT IN (SELECT name FROM t)`;
 
 /**
  * The channel on which a client receives its notifications. Client ids are random, so only somebody who may read the lock table
- * can send a forged notification. Has no dashes, because PGlite does not quote channel names.
+ * can send a forged notification.
  */
 export function channelOf(clientId: string): string {
   return `nest_lock_${channelId(clientId)}`;
 }
 
-/** A client's id without dashes, as in the column `clients` and in the name of its channel. */
+/** A client's id without dashes, because PGlite does not quote the names of channels. */
 function channelId(clientId: string): string {
   return clientId.replaceAll('-', '');
-}
-
-/** A row as `rowText` has written it. */
-interface NamedRow {
-  readonly name: string;
-  readonly row: LockRow;
-}
-
-export function namedRowIn(text: string): NamedRow {
-  return namedRow(JSON.parse(text) as RowText);
 }
 
 /**
@@ -262,7 +366,7 @@ export function namedRowIn(text: string): NamedRow {
  *
  * @returns `undefined` for a text that our statements would not send: any client of the database may send one
  */
-export function notifiedBy(payload: string): NamedRow | Pick<NamedRow, 'name'> | undefined {
+export function notifiedBy(payload: string): { readonly name: string; readonly row?: LockRow } | undefined {
   let parsed: unknown;
   try {
     parsed = JSON.parse(payload);
@@ -279,14 +383,15 @@ export function notifiedBy(payload: string): NamedRow | Pick<NamedRow, 'name'> |
   return isRow ? namedRow(parsed as unknown as RowText) : undefined;
 }
 
+/** A row as `rowText` has written it. */
 type RowText = readonly [name: string, ...row: (number | string | null)[]];
 
-function namedRow([name, version, state, last, at, notes, now]: RowText): NamedRow {
+function namedRow([name, version, state, last, at, notes, now]: RowText) {
   return { name, row: { version, state, last, at, notes, now } as LockRow };
 }
 
 /** The parameters of a take, in the order in which the statement numbers them. */
-export function takeParameters({ name, request, minToken, notes, deadline }: Take) {
+function takeParameters({ name, request, minToken, notes, deadline }: Take) {
   return {
     name,
     state: serializeFirstGrant(request),
@@ -300,30 +405,19 @@ export function takeParameters({ name, request, minToken, notes, deadline }: Tak
 }
 
 /** The parameters of a swap, in the order in which the statement numbers them. */
-export function swapParameters({
-  name,
-  expected,
-  next,
-  lastToken,
-  failOnUnreadNotes,
-  notified,
-  deadline,
-}: Swap) {
+function swapParameters(swap: Swap) {
+  const { name, expected, next, deadline } = swap;
   return {
     name,
     version: expected.version,
     state: serializeDocument(next),
-    last: lastToken,
-    clients: channelIds(clientsOf(next.holders)),
+    last: swap.lastToken,
+    clients: clientsOf(next.holders).map(channelId).join(','),
     read: expected.notesRead,
-    exact: failOnUnreadNotes ? 1 : 0,
+    exact: swap.failOnUnreadNotes ? 1 : 0,
     until: micros(deadline()),
-    notified: channelIds(notified),
+    notified: swap.notified.map(channelId).join(','),
   };
-}
-
-function channelIds(clients: readonly string[]): string {
-  return clients.map(channelId).join(',');
 }
 
 function micros(ms: number): number {

@@ -1,8 +1,14 @@
+import type { Socket } from 'node:net';
+import type { Client, ClientConfig } from 'pg';
 import { assertObject, isEmpty, targetError } from '../connection/checks.js';
+import { clientPackage } from '../connection/client-package.js';
+import { type OwnProtocol, watchFirstBytes } from '../connection/kept-connection.js';
+import { KEEP_ALIVE_MS } from '../connection/timing.js';
 import {
   ANY_TEXT,
   decoded,
   oneOfTexts,
+  readOptions,
   readParameters,
   refused,
   refuseOtherTlsNames,
@@ -60,16 +66,14 @@ export interface PostgresHandle {
 const NEEDED = 'postgresStore takes a URL, pg options, a pg Pool, a PGlite instance or { query }';
 
 /**
- * Rejects clients of other libraries, and targets for which pg would silently connect to localhost. Error messages name the kind
- * of the target but not its values, among which there may be a password.
- *
- * @throws LockConfigurationError
+ * @throws LockConfigurationError for clients of other libraries, and targets for which pg would silently connect to localhost. The
+ * message does not repeat values, among which there may be a password
  */
 export function checkPostgresTarget(target: unknown): asserts target is PostgresTarget {
   if (typeof target === 'string') return checkUrl(target);
   assertObject(NEEDED, target);
-  if (isPool(target) || isPGlite(target)) return;
-  if (isClient(target)) {
+  if (isPool(target)) return;
+  if ('connectionParameters' in target) {
     throw new LockConfigurationError(
       `${NEEDED}; it was given a connected client of pg. Locks need connections of their own: give the URL or the options that this one was made with.`,
     );
@@ -86,7 +90,7 @@ export function checkPostgresTarget(target: unknown): asserts target is Postgres
 }
 
 // Do not use instanceof: the application may have another copy of pg than this library.
-export function isPool(target: object): target is PostgresPool {
+function isPool(target: object): target is PostgresPool {
   return 'totalCount' in target && 'options' in target && 'connect' in target;
 }
 
@@ -94,8 +98,13 @@ export function isPGlite(target: object): target is PGliteDatabase {
   return 'waitReady' in target && 'query' in target && 'listen' in target;
 }
 
-export function isHandle(target: object): target is PostgresHandle {
+function isHandle(target: object): target is PGliteDatabase | PostgresHandle {
   return 'query' in target && typeof target.query === 'function';
+}
+
+/** Whether the store gets a function that runs its statements, and so opens no connections. */
+export function isFunction(target: PostgresTarget): target is PGliteDatabase | PostgresHandle {
+  return typeof target === 'object' && !isPool(target) && isHandle(target);
 }
 
 /** Host, port and database for messages; no user and no password. */
@@ -119,10 +128,6 @@ function addressIn(url: string): string {
   return `${hostname || (searchParams.get('host') ?? '')}:${port || 5432}${pathname}`;
 }
 
-function isClient(target: object): boolean {
-  return 'connectionParameters' in target;
-}
-
 function checkUrl(url: string): void {
   if (url.trim() === '') throw targetError(NEEDED, url);
   const [, scheme] = /^([a-z][\w+.-]*):\/\//i.exec(url) ?? [];
@@ -138,22 +143,123 @@ function checkUrl(url: string): void {
   );
 }
 
+const POSTGRES: OwnProtocol = {
+  server: 'PostgreSQL',
+  // The server answers a request for TLS with N or S, and the startup message with R or E.
+  reply: /^[NSRE]/,
+  tls: 'add ?sslmode=verify-full to the URL, or give the option ssl',
+};
+
+export interface OwnTarget {
+  readonly target: string | PostgresConfig | PostgresPool;
+  /** How the server shows this connection, unless the application's options set another name. */
+  readonly connectionName: string;
+}
+
+/**
+ * Connects a new client of pg, with the settings that locks need. Sets no timeout in the startup message, because poolers reject
+ * that.
+ *
+ * @param setUp sends the first statements. The connection counts as open when its promise resolves. `destroy` ends the client at
+ * once, even if the server does not react
+ */
+export async function connectOwn<Opened>(
+  { target, connectionName }: OwnTarget,
+  { signal, onLost }: { readonly signal: AbortSignal; readonly onLost: (error: unknown) => void },
+  setUp: (client: Client, destroy: () => void) => Promise<Opened>,
+): Promise<Opened> {
+  const pg = await clientPackage<Pg>(() => import('pg'), NO_PG);
+  signal.throwIfAborted();
+  const settings: PoolSettings = typeof target === 'object' && isPool(target) ? target.options : {};
+  const client = newClient(pg, settings, configOf(target, connectionName));
+  const { stream } = (client as unknown as { readonly connection: { readonly stream: Socket } }).connection;
+  const destroy = (): void => {
+    // If the server is reachable, it learns that the client leaves.
+    client.end().catch(() => undefined);
+    setImmediate(() => stream.destroy());
+  };
+  // Without a listener for `error`, Node would end the process on a lost connection.
+  client.on('error', onLost);
+  client.on('end', () => onLost(new Error('the connection was closed')));
+  signal.addEventListener('abort', destroy);
+  const strange = new Promise<never>((_, reject) => watchFirstBytes(stream, POSTGRES, reject));
+  try {
+    const connected = client.connect().then(() => setUpAsPool(target, settings, client));
+    return await Promise.race([connected.then(() => setUp(client, destroy)), strange]);
+  } catch (error) {
+    destroy();
+    throw error;
+  }
+}
+
+/** The options of the next connection. Read anew for each connection, because the application may have changed the password. */
+function configOf(target: OwnTarget['target'], connectionName: string): ClientConfig {
+  const given = typeof target === 'string' ? { connectionString: target } : target;
+  return {
+    application_name: connectionName,
+    ...readOptions(isPool(given) ? given.options : given),
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+    // Get all values as texts: the application may have registered type parsers, which would change them.
+    types: { getTypeParser: () => (value: string) => value } as unknown as NonNullable<ClientConfig['types']>,
+    statement_timeout: false,
+    query_timeout: undefined,
+    lock_timeout: undefined,
+  } as ClientConfig;
+}
+
+/** Options by which an application prepares the new clients of its pool. */
+interface PoolSettings {
+  readonly Client?: new (config: ClientConfig) => Client;
+  readonly onConnect?: (client: Client) => unknown;
+  readonly verify?: (client: Client, done: (error?: Error) => void) => void;
+}
+
+/** Makes a client of the pool's class. Uses pg's own class in place of `pg-native`, whose socket is not accessible. */
+function newClient(pg: Pg, { Client: Given }: PoolSettings, config: ClientConfig): Client {
+  const client = Given && new Given(config);
+  return client && 'connection' in client ? client : new pg.Client(config);
+}
+
+/**
+ * Calls the functions that the application's pool calls with each new client. They may choose a role or a `search_path`, without
+ * which the store would find another table.
+ */
+async function setUpAsPool(
+  target: OwnTarget['target'],
+  { onConnect, verify }: PoolSettings,
+  client: Client,
+): Promise<void> {
+  await onConnect?.(client);
+  const listeners = typeof target === 'object' && isPool(target) ? target.listeners?.('connect') : undefined;
+  for (const listener of listeners ?? []) {
+    await (listener as (this: object, client: Client) => unknown).call(target as object, client);
+  }
+  if (!verify) return;
+  await new Promise<void>((resolve, reject) => {
+    verify(client, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+type Pg = typeof import('pg');
+
+const NO_PG =
+  'postgresStore needs the package pg, which it does not find, unless it is given PGlite or { query }: npm install pg. In a bundle leave pg outside of it, and install it beside the bundle.';
+
 const STORE = 'postgresStore';
 const TLS =
   'For TLS write ?sslmode=verify-full, with sslrootcert, sslcert or sslkey where they are needed, or give the option ssl.';
 const SCHEMA = "Give postgresStore the table with its schema: { table: 'app.nest_lock' }.";
+const SCHEMA_NAMES = ['schema', 'currentSchema', 'search_path', 'searchPath'] as const;
 const TIMEOUT = 'Leave it out, and give postgresStore the option commandTimeoutMs.';
 const POOL = 'Leave it out: postgresStore opens two connections of its own, and finds a pooler by itself.';
 const PATH = 'Write it as the path of the URL: postgres://user@host/database.';
 const OWN = 'Leave it out: postgresStore sets up its connections itself.';
 
-/**
- * The parameters that a URL may have, and well-known others with the advice what to write instead. All the rest is rejected, too,
- * because pg would silently ignore it.
- */
+/** The parameters that a URL may have, and well-known others with advice. All the rest is rejected, too: pg would ignore it. */
 export const POSTGRES_PARAMETERS: UrlParameters = {
   ...refused(TLS, ...TLS_PARAMETERS),
-  ...refused(SCHEMA, 'schema', 'currentSchema', 'search_path', 'searchPath'),
+  ...refused(SCHEMA, ...SCHEMA_NAMES),
   ...refused(TIMEOUT, 'statement_timeout', 'query_timeout', 'lock_timeout', 'socket_timeout'),
   ...refused(TIMEOUT, 'connect_timeout', 'connectTimeout', 'connectionTimeoutMillis'),
   ...refused(TIMEOUT, 'idle_in_transaction_session_timeout'),
@@ -169,28 +275,21 @@ export const POSTGRES_PARAMETERS: UrlParameters = {
   application_name: ANY_TEXT,
   fallback_application_name: ANY_TEXT,
   options: ANY_TEXT,
-  client_encoding: oneOfTexts({ utf8: 'utf8', UTF8: 'UTF8', 'utf-8': 'utf-8', 'UTF-8': 'UTF-8' }),
+  client_encoding: sameTextOf('utf8', 'UTF8', 'utf-8', 'UTF-8'),
   ssl: sameTextOf('true', '1', 'false', '0', 'no-verify'),
   sslmode: sameTextOf('disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'),
-  sslrootcert: file('sslrootcert'),
-  sslcert: file('sslcert'),
-  sslkey: file('sslkey'),
+  sslrootcert: file('. For the authorities that Node trusts leave it out'),
+  sslcert: file(),
+  sslkey: file(),
   sslnegotiation: sameTextOf('postgres', 'direct'),
   uselibpqcompat: sameTextOf('true', 'false'),
 };
 
-/** The options by which pg asks for TLS. */
-const READ_BY_PG = ['ssl', 'sslnegotiation', 'key', 'cert', 'ca'];
-
-/**
- * Rejects parameters that pg would ignore, and a URL that asks for TLS but would get a connection in plain text.
- *
- * @throws LockConfigurationError
- */
+/** @throws LockConfigurationError for parameters that pg would ignore, and a URL that asks for TLS but would get none */
 function checkPostgresUrl(url: string): void {
-  const [whole] = url.split('#', 1) as [string];
-  if (whole !== url) throw contradictionError('it has a #, which a password must have as %23');
-  const [place = '', query = ''] = splitOnce(url, '?');
+  if (url.includes('#')) throw contradictionError('it has a #, which a password must have as %23');
+  const [place = '', ...queries] = url.split('?');
+  const query = queries.join('?');
   decoded(STORE, place);
   const { ssl, sslmode, sslrootcert, sslcert, sslkey } = readParameters(STORE, query, POSTGRES_PARAMETERS);
   if (ssl !== undefined && sslmode !== undefined) {
@@ -205,38 +304,30 @@ function checkPostgresUrl(url: string): void {
 /** @throws LockConfigurationError for options that pg would ignore, and if a URL among the options contradicts the others */
 function checkPostgresOptions(options: object): void {
   refuseOtherTlsNames(STORE, options, {
-    known: READ_BY_PG,
+    known: ['ssl', 'sslnegotiation', 'key', 'cert', 'ca'],
     instead: 'For TLS give the option ssl: true, or ssl: { ca }.',
   });
   const given = options as Readonly<Record<string, unknown>>;
-  for (const name of ['schema', 'currentSchema', 'search_path', 'searchPath']) {
-    if (given[name] !== undefined) {
-      throw new LockConfigurationError(`${STORE} cannot follow the option "${name}". ${SCHEMA}`);
-    }
+  const schema = SCHEMA_NAMES.find((name) => given[name] !== undefined);
+  if (schema !== undefined) {
+    throw new LockConfigurationError(`${STORE} cannot follow the option "${schema}". ${SCHEMA}`);
   }
   const { connectionString, ssl } = given;
-  if (typeof connectionString !== 'string') return;
-  checkPostgresUrl(connectionString);
-  if (ssl && /[?&]ssl/.test(connectionString)) {
+  if (ssl && typeof connectionString === 'string' && /[?&]ssl/.test(connectionString)) {
     throw contradictionError(
       'pg takes its parameters for TLS in preference to the option ssl. Give one of them',
     );
   }
 }
 
-/** Accepts only these texts. Passes them on unchanged, because pg interprets them itself. */
+/** Accepts only these texts, and passes them on unchanged: pg interprets them itself. */
 function sameTextOf(...texts: readonly string[]) {
   return oneOfTexts(Object.fromEntries(texts.map((text) => [text, text])));
 }
 
-function file(name: string) {
-  const takes = `the path of a file${name === 'sslrootcert' ? '. For the authorities that Node trusts leave it out' : ''}`;
-  return { takes, read: (text: string) => (text === '' || text === 'system' ? undefined : text) };
-}
-
-function splitOnce(text: string, mark: string): readonly string[] {
-  const at = text.indexOf(mark);
-  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
+function file(advice = '') {
+  const read = (text: string) => (text === '' || text === 'system' ? undefined : text);
+  return { takes: `the path of a file${advice}`, read };
 }
 
 function contradictionError(why: string): LockConfigurationError {

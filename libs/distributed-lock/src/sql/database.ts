@@ -2,13 +2,11 @@ import type { StoreFailure } from '../connection/connection-errors.js';
 import type { Reading } from '../document/document.js';
 import { parseDocument, parseNotes } from '../document/json.js';
 import type { Swap, Take } from '../document/timed-register.js';
-import type { SqlAccess } from './lock-table.js';
 
-/** What `SqlConnection` needs from PostgreSQL, MySQL or SQLite. */
+/** Opens connections to PostgreSQL, MySQL or SQLite, and interprets the errors of its client library. */
 export interface SqlDatabase {
   /** The name of the database system in messages: `PostgreSQL`. */
   readonly server: string;
-  readonly access: SqlAccess;
   /**
    * Opens a connection.
    *
@@ -19,18 +17,20 @@ export interface SqlDatabase {
   failureOf(error: unknown): SqlFailure;
 }
 
-/** An open connection to the database. */
-export interface SqlLink extends SqlStatements {
+/**
+ * An open connection to the database. A rejected promise carries the error of the client library.
+ *
+ * `take`, `swap` and `read` execute several requests of one kind at once. The requests are sorted by name, with each name at most
+ * once, and the replies are in the same order.
+ */
+export interface SqlLink {
   /** The server's time in ms, read while the connection was opened, and our time when we asked for it. */
   readonly opened: { readonly now: number; readonly sentAt: number };
-  /** Ends the connection at once, even if the server does not react. */
-  destroy(): void;
-}
-
-/** The requests of a store as SQL statements. A rejected promise carries the error of the client library. */
-export interface SqlStatements extends BatchedStatements {
-  /** Reads some rows in order of their names: for the sweeper, which deletes old rows, and for lists of locks. */
-  scan(scan: Scan): Promise<Slice>;
+  take(takes: readonly Take[]): Promise<readonly SqlWriteReply[]>;
+  swap(swaps: readonly Swap[]): Promise<readonly SqlWriteReply[]>;
+  read(rows: readonly Named[]): Promise<readonly LockRow[]>;
+  /** Reads the next rows after this name, in order of their names: for the sweeper, which deletes old rows, and for lists of locks. */
+  scan(after: string, most: number): Promise<readonly ScannedRow[]>;
   /** Deletes those of these rows that have been free for long. Skips rows that a transaction has locked. */
   deleteFree(names: readonly string[]): Promise<void>;
   /**
@@ -39,16 +39,8 @@ export interface SqlStatements extends BatchedStatements {
    * @param channel PostgreSQL sends a notification on it, which shows whether notifications arrive
    */
   ping(channel?: string): Promise<void>;
-}
-
-/**
- * Statements that execute several requests of one kind at once. The requests are sorted by name, with each name at most once. The
- * replies are in the same order.
- */
-export interface BatchedStatements {
-  take(takes: readonly Take[]): Promise<readonly SqlWriteReply[]>;
-  swap(swaps: readonly Swap[]): Promise<readonly SqlWriteReply[]>;
-  read(rows: readonly Named[]): Promise<readonly LockRow[]>;
+  /** Ends the connection at once, even if the server does not react. */
+  destroy(): void;
 }
 
 export interface Named {
@@ -74,30 +66,26 @@ export interface SqlFailure extends StoreFailure {
   readonly isFatal?: boolean;
 }
 
-/** A row of the lock table as the client library returns it: numbers may be numbers, texts or bigints. */
+/** A row of the lock table as the client library returns it. */
 export interface LockRow {
-  /** The version of the row. `null` if there is no row of that name. */
-  readonly version: SqlNumber | null;
-  readonly state: string | null;
-  readonly last: SqlNumber | null;
-  readonly at: SqlNumber | null;
-  readonly notes: string | null;
   /** The server's time when it executed the statement, in microseconds. */
   readonly now: SqlNumber;
+  /** Absent or `null`, as are the columns that follow, if there is no row of that name. */
+  readonly version?: SqlNumber | null;
+  readonly state?: string | null;
+  readonly last?: SqlNumber | null;
+  readonly at?: SqlNumber | null;
+  readonly notes?: string | null;
 }
-
-/** What a statement returns for a name that has no row. Adds no `now`, which every reply contains. */
-export const NO_ROW = { version: null, state: null, last: null, at: null, notes: null } as const;
 
 type SqlNumber = number | string | bigint;
 
 /** @throws LockStoreError for a document of another format */
 export function readingOf(name: string, row: LockRow): Reading {
-  const { state } = row;
   const micros = Number(row.now);
-  const version = row.version === null ? undefined : Number(row.version);
+  const version = row.version == null ? undefined : Number(row.version);
   const lastToken = Number(row.last ?? 0);
-  const text = { state, lastToken, at: Number(row.at ?? 0), notes: row.notes ?? '' };
+  const text = { state: row.state ?? null, lastToken, at: Number(row.at ?? 0), notes: row.notes ?? '' };
   return {
     version,
     // Without a row, use the server's time. It is larger than any version that a deleted row had, because rows are deleted only
@@ -113,21 +101,15 @@ export function readingOf(name: string, row: LockRow): Reading {
   };
 }
 
-/** Some rows of the lock table, in order of their names. */
-export interface Slice {
-  /** Name of the last row here, after which the next slice begins. Absent if the table ends here. */
-  readonly last: string | undefined;
-  /** Names of documents that have a holder or a waiter. */
-  readonly held: readonly string[];
-  /** Names of documents that have been free for `FREE_FOR_MS`. */
-  readonly free: readonly string[];
-  /** Names of documents that nobody has written for `UNWRITTEN_FOR_MS`. */
-  readonly unwritten: readonly string[];
-}
-
-export interface Scan {
-  readonly after: string;
-  readonly most: number;
+/** A row as `scan` reads it. The flags are 1 if they are true. */
+export interface ScannedRow {
+  readonly name: string;
+  /** The document has a holder or a waiter. */
+  readonly held: SqlNumber;
+  /** The document has been free for `FREE_FOR_MS`. */
+  readonly free: SqlNumber;
+  /** The document has a holder or a waiter, and nobody has written it for `UNWRITTEN_FOR_MS`. */
+  readonly unwritten: SqlNumber;
 }
 
 /**
@@ -137,26 +119,6 @@ export interface Scan {
 export const FREE_FOR_MS = 10 * 60_000;
 /** If nobody has written a document for this long, in ms, its holders and waiters may have crashed, and the sweeper looks at it. */
 export const UNWRITTEN_FOR_MS = 60 * 60_000;
-
-/** A row as `scan` reads it: `held`, `free` and `unwritten` are 1 if they are true. */
-export interface SweptRow {
-  readonly name: string;
-  readonly held: number | string | bigint;
-  readonly free: number | string | bigint;
-  readonly unwritten: number | string | bigint;
-}
-
-/** @param most how many rows the statement could return. If it returned fewer, the table ends there */
-export function sliceOf(rows: readonly SweptRow[], most: number): Slice {
-  const namesOf = (which: 'held' | 'free' | 'unwritten') =>
-    rows.filter((row) => Number(row[which]) === 1).map(({ name }) => name);
-  return {
-    last: rows.length < most ? undefined : rows.at(-1)?.name,
-    held: namesOf('held'),
-    free: namesOf('free'),
-    unwritten: namesOf('unwritten'),
-  };
-}
 
 /** Properties in which ORMs put the error of the database driver. */
 const NESTED = ['cause', 'driverError', 'meta', 'driverAdapterError', 'originalError'] as const;

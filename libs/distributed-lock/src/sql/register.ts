@@ -1,21 +1,91 @@
-import { type Chance, type Clock, Delays, randomMs, systemChance } from '../common/clock.js';
-import { inBackground } from '../common/promises.js';
+import { type Clock, Delays, randomMs } from '../common/clock.js';
+import { inBackground, promiseOf } from '../common/promises.js';
+import { checkNameBytes } from '../connection/checks.js';
 import { keepAlive } from '../connection/timing.js';
 import { FREE, isOver, type LockDocument, type Reading } from '../document/document.js';
 import { toAsciiJson, fromAsciiJson } from '../document/json.js';
-import type { PollPriority, Register, RegisterListener } from '../document/timed-register.js';
-import { type HolderEntry, LOCK, type LockStoreContext } from '../port/lock-store.js';
+import type {
+  NamePage,
+  NameRequest,
+  PollPriority,
+  Register,
+  RegisterListener,
+  Swap,
+  Take,
+  WriteReply,
+} from '../document/timed-register.js';
+import { type HolderEntry, LOCK } from '../port/lock-store.js';
+import { LockKeyError } from '../port/lock.errors.js';
 import { HELD_POLL_MS } from '../port/timing.js';
-import { SqlConnection, SqlDocuments } from './connection.js';
-import type { SqlDatabase } from './database.js';
-import { holderEntryRow, SQL_INITIAL_LEASE_MS } from './lock-table.js';
+import { SqlConnection } from './connection.js';
+import { readingOf, type ScannedRow, type SqlDatabase, type SqlWriteReply } from './database.js';
+import type { SqlContext } from './store.js';
+
+/** Reads and writes documents, which are rows of one table, over one connection. */
+class SqlDocuments {
+  constructor(
+    protected readonly connection: SqlConnection,
+    protected readonly options: Omit<SqlContext, 'table'>,
+  ) {}
+
+  swap(swap: Swap): Promise<WriteReply> {
+    return this.connection.run('swap', swap).then((reply) => writeReply(swap.name, reply));
+  }
+
+  /** Overwrites a document that was just read, without a lane. The caller must not grant a lock by this. */
+  replace(name: string, expected: Reading, next: LockDocument): Promise<WriteReply> {
+    return this.swap({
+      name,
+      expected,
+      next,
+      lastToken: expected.lastToken,
+      failOnUnreadNotes: true,
+      notified: [],
+      mayBeForgotten: true,
+      deadline: () => this.soonAfter(expected),
+    });
+  }
+
+  async read(name: string): Promise<Reading> {
+    checkRowName(name);
+    return readingOf(name, await this.connection.run('read', { name }));
+  }
+
+  /** Reads the next rows after this name, in order of their names. */
+  async scan(after: string, most: number) {
+    const rows = await this.connection.runAlone((link) => link.scan(after, most));
+    const namesOf = (flag: keyof ScannedRow) =>
+      rows.filter((row) => Number(row[flag]) === 1).map(({ name }) => name);
+    return {
+      /** Name of the last row, after which the next scan begins. `undefined` if the table ends here. */
+      last: rows.length < most ? undefined : rows.at(-1)?.name,
+      held: namesOf('held'),
+      free: namesOf('free'),
+      unwritten: namesOf('unwritten'),
+    };
+  }
+
+  deleteFree(names: readonly string[]): Promise<void> {
+    return this.connection.runAlone((link) => link.deleteFree(names));
+  }
+
+  /** The deadline of a write that is sent right after this reading. */
+  protected soonAfter({ now }: Reading): number {
+    return Math.ceil(now + 2 * this.options.commandTimeoutMs);
+  }
+}
+
+function writeReply(name: string, { isDone, row }: SqlWriteReply): WriteReply {
+  return { isDone, reading: readingOf(name, row) };
+}
 
 /**
  * Stores documents as rows of one table. Polls the documents that this client depends on, unless the database sends notifications
  * of their changes.
  */
 export class SqlRegister extends SqlDocuments implements Register {
-  readonly initialLeaseMs = SQL_INITIAL_LEASE_MS;
+  /** How long, in ms, an owner has to confirm a grant that another client wrote for it. */
+  readonly initialLeaseMs = 1000;
   readonly mayLoseWrites = true;
   readonly isRemote = true;
   readonly commandTimeoutMs: number;
@@ -24,25 +94,19 @@ export class SqlRegister extends SqlDocuments implements Register {
   private readonly sweeper: TableSweeper | undefined;
   private readonly stopKeepingAlive: () => void;
 
-  constructor(
-    database: SqlDatabase,
-    private readonly options: SqlRegisterOptions,
-  ) {
-    const { clock, chance = systemChance, commandTimeoutMs, address, onState } = options;
-    const own = { clock, chance, commandTimeoutMs };
+  constructor(database: SqlDatabase, options: Omit<SqlContext, 'table'>) {
     const onTime = (now: number, sentAt: number) => this.listener?.onTime(now, sentAt);
-    super(new SqlConnection(database, { ...own, address, onState, onTime }));
+    super(new SqlConnection(database, options, onTime), options);
+    const { clock, access, commandTimeoutMs } = options;
     this.commandTimeoutMs = commandTimeoutMs;
     this.poller = new Poller(
       clock,
       (name) => this.read(name),
       (name, reading) => this.listener?.onReading(name, reading),
     );
-    if (database.access !== 'read') {
-      this.sweeper = new TableSweeper(
-        { clock, chance },
-        () => new SqlDocuments(new SqlConnection(database, own)),
-      );
+    if (access !== 'read') {
+      const own = { ...options, address: undefined, onState: undefined };
+      this.sweeper = new TableSweeper(own, () => new SqlConnection(database, own));
     }
     this.stopKeepingAlive = keepAlive(clock, () => this.checkConnections());
   }
@@ -57,6 +121,23 @@ export class SqlRegister extends SqlDocuments implements Register {
 
   watch(name: string, interest: PollPriority | undefined): void {
     this.poller.watch(name, interest);
+  }
+
+  take(take: Take): Promise<WriteReply> {
+    return promiseOf(() => {
+      checkLockName(take.name);
+      return this.takeRow(take);
+    });
+  }
+
+  /** Reads rows in order of their names, and returns the names of those documents that have a holder or a waiter. */
+  async list({ prefix, after, most }: NameRequest): Promise<NamePage> {
+    checkRowName(prefix);
+    checkRowName(after ?? '');
+    const first = after === undefined && prefix !== '' ? [prefix] : [];
+    const { last, held } = await this.scan(after ?? prefix, most);
+    const names = [...first, ...held].filter((name) => name.startsWith(prefix) && !isHolderEntry(name));
+    return { names, after: last?.startsWith(prefix) ? last : undefined };
   }
 
   /**
@@ -86,11 +167,15 @@ export class SqlRegister extends SqlDocuments implements Register {
     inBackground(checked, () => undefined);
   }
 
-  override async close(): Promise<void> {
+  async close(): Promise<void> {
     this.stopKeepingAlive();
     this.sweeper?.close();
     this.poller.close();
-    await super.close();
+    this.connection.close();
+  }
+
+  private takeRow(take: Take): Promise<WriteReply> {
+    return this.connection.run('take', take).then((reply) => writeReply(take.name, reply));
   }
 
   /** Reads the row, or creates it if there is none. @returns the row */
@@ -103,25 +188,48 @@ export class SqlRegister extends SqlDocuments implements Register {
   }
 }
 
-export interface SqlRegisterOptions extends LockStoreContext {
-  readonly commandTimeoutMs: number;
-  /** The address of the database for messages: host, port and database, or the path of a file. */
-  readonly address?: string | undefined;
+/** How long a row's name may be, in bytes. The index of each database has room for it. */
+const MAX_BYTES = 2000;
+
+/** @param name `keyPrefix` and the key together @throws LockKeyError for a name that a text column cannot store unchanged */
+function checkRowName(name: string): void {
+  checkNameBytes(name, MAX_BYTES, `at most ${MAX_BYTES} fit into the lock table`);
+  if (name.includes('\0')) {
+    throw new LockKeyError(
+      `The key ${JSON.stringify(name)} has a NUL character, which no text column holds.`,
+      name,
+    );
+  }
+}
+
+/** @throws LockKeyError for a name that no row can have, and for the name of a holder entry's row */
+function checkLockName(name: string): void {
+  checkRowName(name);
+  if (!isHolderEntry(name)) return;
+  throw new LockKeyError(
+    `"${name}" is the name of a row in which a client tells who it is. Choose another key.`,
+    name,
+  );
+}
+
+const HOLDER_ENTRY = 'nest_lock_client:';
+
+/** The name of the row by which other processes learn the name of a client that holds a lock. */
+function holderEntryRow(clientId: string): string {
+  return HOLDER_ENTRY + clientId;
+}
+
+function isHolderEntry(name: string): boolean {
+  return name.startsWith(HOLDER_ENTRY);
 }
 
 /** How long a process waits before each of its sweeps, at random, in ms. */
 const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
 /** If all leases and tickets in a document ended this long ago, in ms, its owners have crashed, and the sweeper frees it. */
 const ABANDONED_MS = 60 * 60_000;
-/**
- * How many rows the sweeper reads at a time. Halved when a read or delete fails, for example on a slow disk, and doubled when one
- * succeeds.
- */
+/** How many rows the sweeper reads at a time. Halved when a read or delete fails, as on a slow disk, and doubled when one succeeds. */
 const SLICE_ROWS = { most: 1000, least: 10 };
-/**
- * If a sweep could delete less than this share of the rows, the table is mostly in use. The wait before the next sweep doubles, up
- * to `MAX_PATIENCE` times the usual.
- */
+/** If a sweep could delete less than this share of the rows, the wait before the next sweep doubles, up to `MAX_PATIENCE` times. */
 const LITTLE = 0.1;
 const MAX_PATIENCE = 8;
 
@@ -134,7 +242,7 @@ const MAX_PATIENCE = 8;
 class TableSweeper {
   private readonly delays: Delays;
   private cancel = (): void => undefined;
-  private documents: SqlDocuments | undefined;
+  private connection: SqlConnection | undefined;
   private isClosed = false;
   /** The name after which the next slice begins. If a sweep fails, the next one continues here. */
   private after = '';
@@ -143,8 +251,8 @@ class TableSweeper {
 
   /** @param open opens a connection for one sweep */
   constructor(
-    private readonly context: { readonly clock: Clock; readonly chance: Chance },
-    private readonly open: () => SqlDocuments,
+    private readonly context: Omit<SqlContext, 'table'>,
+    private readonly open: () => SqlConnection,
   ) {
     this.delays = new Delays(context.clock);
     this.schedule();
@@ -154,27 +262,25 @@ class TableSweeper {
     this.isClosed = true;
     this.cancel();
     this.delays.endAll();
-    if (this.documents) inBackground(this.documents.close(), () => undefined);
+    this.connection?.close();
   }
 
   private schedule(): void {
     if (this.isClosed) return;
     const { clock, chance } = this.context;
     // If a sweep fails, wait for the next one, which does the same work.
-    this.cancel = clock.after(randomMs(chance, SWEEP_MS) * this.patience, () =>
-      inBackground(
-        this.run().finally(() => this.schedule()),
-        () => undefined,
-      ),
-    );
+    this.cancel = clock.after(randomMs(chance, SWEEP_MS) * this.patience, () => {
+      const swept = this.run().finally(() => this.schedule());
+      inBackground(swept, () => undefined);
+    });
   }
 
   private async run(): Promise<void> {
-    const documents = (this.documents = this.open());
+    const connection = (this.connection = this.open());
     try {
-      await this.sweep(documents);
+      await this.sweep(new SqlDocuments(connection, this.context));
     } finally {
-      await documents.close();
+      connection.close();
     }
   }
 
@@ -193,7 +299,7 @@ class TableSweeper {
   private async sweepSlice(documents: SqlDocuments, seen: { rows: number; free: number }): Promise<void> {
     const most = this.rows;
     this.rows = Math.max(Math.floor(most / 2), SLICE_ROWS.least);
-    const { last = '', free, unwritten } = await documents.scan({ after: this.after, most });
+    const { last = '', free, unwritten } = await documents.scan(this.after, most);
     this.after = last;
     seen.rows += most;
     seen.free += free.length;
@@ -213,14 +319,12 @@ class TableSweeper {
 
 function isAbandoned({ document, notes, now }: Reading): boolean {
   const limit = now - ABANDONED_MS;
-  const { holders, queue }: LockDocument = document;
-  return (
-    [...holders, ...queue].every(({ until }) => isOver(until, limit)) &&
-    notes.every(({ at }) => at / 1000 <= limit)
-  );
+  const { holders, queue } = document;
+  const isEveryoneGone = [...holders, ...queue].every(({ until }) => isOver(until, limit));
+  return isEveryoneGone && notes.every(({ at }) => at / 1000 <= limit);
 }
 
-async function succeeds(work: Promise<unknown>): Promise<boolean> {
+function succeeds(work: Promise<unknown>): Promise<boolean> {
   return work.then(
     () => true,
     () => false,
@@ -229,12 +333,11 @@ async function succeeds(work: Promise<unknown>): Promise<boolean> {
 
 /**
  * The interval at which the document of a waiter is polled, in ms. After each change it is `least`, and then grows by the factor
- * `growth` up to `most`. For the k-th waiter in the queue `least` and `most` are k times as long, but never longer than
- * `SLOWEST_MS`.
+ * `growth` up to `most`. For the k-th waiter in the queue both are k times as long, but never longer than `SLOWEST_MS`.
  */
 const FIRST_MS = { least: 2, most: 25, growth: 1.3 };
 const SLOWEST_MS = 250;
-/** A document is polled together with those that are due if less than this share of its own interval is left. That saves a statement. */
+/** A document is polled together with those that are due if less than this share of its own interval is left. */
 const TOGETHER = 0.25;
 
 /**
@@ -245,13 +348,10 @@ class Poller {
   private readonly names = new Map<string, Watched>();
   private isActive = true;
   private isReading = false;
-  private cancel: (() => void) | undefined;
+  private cancel = (): void => undefined;
   private timerAt = Infinity;
 
-  /**
-   * @param read reads one document. All reads of one turn of the event loop are sent as one statement
-   * @param onReading called with each document that has changed
-   */
+  /** @param onReading called with each document that has changed */
   constructor(
     private readonly clock: Clock,
     private readonly read: (name: string) => Promise<Reading>,
@@ -259,10 +359,7 @@ class Poller {
   ) {}
 
   watch(name: string, interest: PollPriority | undefined): void {
-    if (interest === undefined) {
-      this.names.delete(name);
-      return;
-    }
+    if (interest === undefined) return void this.names.delete(name);
     const watched = this.names.get(name);
     const everyMs = quickest(interest);
     const dueAt = this.clock.now() + everyMs;
@@ -288,7 +385,7 @@ class Poller {
       for (const { dueAt } of this.names.values()) next = Math.min(next, dueAt);
     }
     if (next === this.timerAt) return;
-    this.cancel?.();
+    this.cancel();
     this.timerAt = next;
     if (next === Infinity) return;
     this.cancel = this.clock.after(Math.max(0, next - this.clock.now()), () => {

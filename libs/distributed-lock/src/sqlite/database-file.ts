@@ -32,87 +32,70 @@ export function checkFile(file: unknown): asserts file is string {
       `sqliteStore cannot follow the parameter "${parameter}": it takes the path of a file and no URL, and a ? would be a part of the name. Give options as the second argument.`,
     );
   }
-  const isMemory = file === ':memory:' || /^file:.*[?&]mode=memory/.test(file);
+  if (file === ':memory:' || /^file:.*[?&]mode=memory/.test(file)) {
+    throw new LockConfigurationError(
+      'sqliteStore needs a file that several processes open. For locks in the memory of one process write memoryStore().',
+    );
+  }
   // SQLite would treat `file:locks` as a URL, and an option in that URL could switch off its locks.
-  if (!isMemory && !/^([a-z][\w+.-]*:\/\/|file:)/i.test(file)) return;
-  throw new LockConfigurationError(
-    isMemory
-      ? 'sqliteStore needs a file that several processes open. For locks in the memory of one process write memoryStore().'
-      : 'sqliteStore takes the path of a file; it was given a URL.',
-  );
+  if (/^([a-z][\w+.-]*:\/\/|file:)/i.test(file)) {
+    throw new LockConfigurationError('sqliteStore takes the path of a file; it was given a URL.');
+  }
+}
+
+/** @returns `undefined` if `work` throws */
+export function attempt<Result>(work: () => Result): Result | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
 }
 
 /** Resolves symbolic links, as SQLite does. Returns the path unchanged if there is no such file. */
 function realPath(file: string): string {
-  try {
-    return realpathSync(file);
-  } catch {
-    return resolve(file);
-  }
+  return attempt(() => realpathSync(file)) ?? resolve(file);
 }
 
 /**
- * Checks that all processes that open the file also share its write-ahead log, which SQLite stores beside the file. They would not
- * share it:
- *
- * - on a network file system, where locks on files are unreliable and the log's shared memory is not shared;
- * - if some open the file by another name (a hard link), because the log is named after that name;
- * - if only the file is mounted and not its folder, as in a container.
- *
- * Mounts and file systems are checked on Linux only.
- *
- * @throws LockConfigurationError where processes would not exclude each other
+ * @throws LockConfigurationError where processes would not exclude each other, because they do not share the write-ahead log, which
+ * SQLite stores beside the file. Mounts and file systems are checked on Linux only
  */
 export function checkPlace(file: string): void {
+  const cannot = (why: string) => new LockConfigurationError(`sqliteStore cannot use ${file}: ${why}`);
   const isLinux = process.platform === 'linux';
   const path = realPath(file);
-  const network = isLinux ? NETWORK[typeOf(dirname(path))] : undefined;
+  // Report nothing if this fails: SQLite fails to open the file, too, and says why.
+  const system = isLinux ? attempt(() => statfsSync(dirname(path)).type) : undefined;
+  const network = NETWORK[system ?? 0];
   if (network !== undefined) {
-    throw new LockConfigurationError(
-      `sqliteStore cannot use ${file}: it is on a network file system (${network}), where several machines would break SQLite's own locks. Take a local path, or a store with a server.`,
+    throw cannot(
+      `it is on a network file system (${network}), where several machines would break SQLite's own locks. Take a local path, or a store with a server.`,
     );
   }
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats?.isDirectory()) {
-    throw new LockConfigurationError(
-      `sqliteStore cannot use ${file}: it is a folder. Give the path of a file in it, such as ${join(file, 'locks.sqlite')}.`,
-    );
+    throw cannot(`it is a folder. Give the path of a file in it, such as ${join(file, 'locks.sqlite')}.`);
   }
   const names = stats?.nlink ?? 1;
   if (names > 1) {
-    throw new LockConfigurationError(
-      `sqliteStore cannot use ${file}: the file has ${names} names (hard links), and processes that open it by different names do not see each other's locks. Delete the other names, or take another file.`,
+    throw cannot(
+      `the file has ${names} names (hard links), and processes that open it by different names do not see each other's locks. Delete the other names, or take another file.`,
     );
   }
   if (isLinux && isMountPoint(path)) {
-    throw new LockConfigurationError(
-      `sqliteStore cannot use ${file}: the file is mounted without its folder, so each container has a log of its own beside it. Mount the folder.`,
+    throw cannot(
+      `the file is mounted without its folder, so each container has a log of its own beside it. Mount the folder.`,
     );
   }
 }
 
 function isMountPoint(path: string): boolean {
-  try {
-    const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
-    return mounts.some((line) => line.split(' ', 5)[4] === path.replaceAll(' ', '\\040'));
-  } catch {
-    return false;
-  }
+  const mounts = attempt(() => readFileSync('/proc/self/mountinfo', 'utf8'))?.split('\n') ?? [];
+  return mounts.some((line) => line.split(' ', 5)[4] === path.replaceAll(' ', '\\040'));
 }
 
-function typeOf(folder: string): number {
-  try {
-    return statfsSync(folder).type;
-  } catch {
-    // Report nothing here: SQLite fails to open the file, too, and says why.
-    return 0;
-  }
-}
-
-/**
- * Thrown when the path now leads to another database than the one that this connection has open, so that other processes no longer
- * see its locks.
- */
+/** Thrown when other processes find another database at the path than the one that this connection has open. */
 export class ReplacedError extends Error {
   /** @param wasExecuted the statement may have been committed, although to a log that other processes no longer read */
   constructor(
@@ -124,12 +107,11 @@ export class ReplacedError extends Error {
 }
 
 /**
- * The database file, its write-ahead log, and the log's shared memory, as they were when a connection opened them. `check` finds
- * out whether one of them was replaced.
+ * The database file, its write-ahead log, and the log's shared memory, as they were when a connection opened them.
  *
- * Normally SQLite's locks on the file prevent that. But POSIX drops all locks that a process has on a file as soon as the process
- * closes any descriptor of that file. A second SQLite library in the process does so, and so does copying the file. The next
- * process that closes the database then deletes the log, and this connection would go on writing to the deleted log.
+ * Normally SQLite's locks on the file keep others from replacing them. But POSIX drops all locks that a process has on a file as soon
+ * as the process closes any descriptor of that file. A second SQLite library in the process does so, and so does copying the file.
+ * The next process that closes the database then deletes the log, and this connection would go on writing to the deleted log.
  */
 export class DatabaseFiles {
   private readonly paths: readonly string[];
@@ -144,16 +126,17 @@ export class DatabaseFiles {
     this.opened = this.paths.map(statOf);
   }
 
-  get areReplaced(): boolean {
-    return this.paths.some((path, i) => !isSame(statOf(path), this.opened[i]));
+  /** The path of the first file that was replaced since it was opened. */
+  get replaced(): string | undefined {
+    return this.paths.find((path, i) => {
+      const [now, before] = [statOf(path), this.opened[i]];
+      return now?.ino !== before?.ino || now?.dev !== before?.dev;
+    });
   }
 
-  /**
-   * @param wasExecuted whether the statement may be committed already; passed on to the error
-   * @throws ReplacedError if the database file, its log or its shared memory was replaced since it was opened
-   */
+  /** @throws ReplacedError if a file was replaced since it was opened @param wasExecuted as in `ReplacedError` */
   check(wasExecuted: boolean): void {
-    const replaced = this.paths.find((path, i) => !isSame(statOf(path), this.opened[i]));
+    const { replaced } = this;
     if (replaced === undefined) return;
     throw new ReplacedError(
       `${replaced} was replaced or deleted while it was open. Give the locks a file of their own, and let nothing in their processes open and close it but node:sqlite: no other SQLite library, and no copy`,
@@ -162,13 +145,12 @@ export class DatabaseFiles {
   }
 
   /**
-   * Refuses a new connection if SQLite would give it the shared memory of a deleted log. SQLite does so as long as an earlier
-   * connection of this process has that memory open. Can be detected on Linux only.
-   *
-   * @throws ReplacedError
+   * @throws ReplacedError if SQLite would give this connection the shared memory of a deleted log. SQLite does so as long as an earlier
+   * connection of this process has that memory open. Can be detected on Linux only
    */
   checkMemory(): void {
-    if (process.platform !== 'linux' || !mapsDeleted(this.memory)) return;
+    const maps = attempt(() => readFileSync('/proc/self/maps', 'utf8'));
+    if (process.platform !== 'linux' || !maps?.includes(`${this.memory} (deleted)`)) return;
     throw new ReplacedError(
       `another connection of this process still uses a ${this.memory} that was deleted. It must close first`,
       false,
@@ -176,22 +158,6 @@ export class DatabaseFiles {
   }
 }
 
-function isSame(now: Stats | undefined, before: Stats | undefined): boolean {
-  return now?.ino === before?.ino && now?.dev === before?.dev;
-}
-
 function statOf(path: string): Stats | undefined {
-  try {
-    return statSync(path, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
-  }
-}
-
-function mapsDeleted(path: string): boolean {
-  try {
-    return readFileSync('/proc/self/maps', 'utf8').includes(`${path} (deleted)`);
-  } catch {
-    return false;
-  }
+  return attempt(() => statSync(path, { throwIfNoEntry: false }));
 }

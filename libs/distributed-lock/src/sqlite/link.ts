@@ -1,46 +1,51 @@
-import { type Chance, type Clock, randomMs } from '../common/clock.js';
+import { type Chance, type Clock, randomMs, timeOfDay } from '../common/clock.js';
 import { textOf } from '../connection/connection-errors.js';
-import type { Note } from '../document/document.js';
 import { serializeDocument, serializeNote, serializeFirstGrant } from '../document/json.js';
 import type { Swap, Take } from '../document/timed-register.js';
-import { LockConfigurationError } from '../port/lock.errors.js';
-import type { Named, SqlFailure, SqlLink, SqlWriteReply } from '../sql/database.js';
 import {
   FREE_FOR_MS,
   type LockRow,
-  NO_ROW,
-  type Scan,
-  type Slice,
-  sliceOf,
-  type SweptRow,
+  type Named,
+  type ScannedRow,
+  type SqlFailure,
+  type SqlLink,
+  type SqlWriteReply,
   UNWRITTEN_FOR_MS,
 } from '../sql/database.js';
-import { quoted } from '../sql/lock-table.js';
-import { microsecondsOf } from './clock.js';
-import { type DatabaseFiles, ReplacedError } from './database-file.js';
+import type { LockTable } from '../sql/lock-table.js';
+import { attempt, type DatabaseFiles, ReplacedError } from './database-file.js';
 
-/**
- * How long the next request waits, at random, in ms, after another process had the file locked. Unlike SQLite's own wait, this one
- * does not block the event loop.
- */
+/** How long requests wait, in ms, when another process has the file locked. Unlike SQLite's own wait, this does not block the loop. */
 const BUSY_PAUSE_MS = { least: 1, spread: 10 };
 
 /** One connection to the file. Refuses further requests as soon as the file, its log or its tables were replaced since it was opened. */
 export class SqliteLink implements SqlLink {
+  /** The open connections of all lock services in this process. */
+  private static readonly all = new Set<SqliteLink>();
+
   readonly opened: SqlLink['opened'];
   private readonly rows: SqliteRows;
   private readonly schemaVersion: () => unknown;
   private readonly openedSchema: unknown;
 
-  constructor(readonly parts: Parts) {
+  /**
+   * Closes all connections of this process whose file was replaced. While one of them is open, SQLite gives each new connection
+   * the shared memory of the deleted log. An idle one would notice the replacement only at its next keep-alive, up to half a
+   * minute later.
+   */
+  static closeReplaced(): void {
+    for (const link of SqliteLink.all) if (link.parts.files.replaced !== undefined) link.destroy();
+  }
+
+  constructor(private readonly parts: Parts) {
     const { database, table, clock } = parts;
     const micros = microsecondsOf(clock);
-    this.rows = new SqliteRows(database, quoted(table, '"'), micros);
+    this.rows = new SqliteRows(database, table.quoted, micros);
     const version = database.prepare('PRAGMA schema_version');
     this.schemaVersion = () => Object.values(version.get() ?? {})[0];
     this.openedSchema = this.schemaVersion();
     this.opened = { now: micros() / 1000, sentAt: clock.now() };
-    openLinks.add(this);
+    SqliteLink.all.add(this);
   }
 
   take(takes: readonly Take[]): Promise<readonly SqlWriteReply[]> {
@@ -55,8 +60,8 @@ export class SqliteLink implements SqlLink {
     return this.run(() => this.checked(() => items.map(({ name }) => this.rows.read(name))));
   }
 
-  scan(scan: Scan): Promise<Slice> {
-    return this.run(() => this.checked(() => this.rows.scan(scan)));
+  scan(after: string, most: number): Promise<readonly ScannedRow[]> {
+    return this.run(() => this.checked(() => this.rows.scan(after, most)));
   }
 
   deleteFree(names: readonly string[]): Promise<void> {
@@ -70,12 +75,12 @@ export class SqliteLink implements SqlLink {
   /**
    * Closes the connection. When the last connection to a database closes, SQLite deletes the log at its path. If the file was
    * replaced, the log there belongs to other processes. So open a reader first and close it last, which keeps SQLite from deleting
-   * that log.
+   * that log. If the reader cannot be opened, the file is gone, and there is no log to delete.
    */
   destroy(): void {
-    if (!openLinks.delete(this)) return;
+    if (!SqliteLink.all.delete(this)) return;
     const { database, files, openReader } = this.parts;
-    const reader = files.areReplaced ? orNone(openReader) : undefined;
+    const reader = files.replaced === undefined ? undefined : attempt(openReader);
     database.close();
     reader?.close();
   }
@@ -91,10 +96,12 @@ export class SqliteLink implements SqlLink {
 
   private async run<Result>(work: () => Result): Promise<Result> {
     try {
-      if (!openLinks.has(this)) throw new ReplacedError('its log was replaced while it was open', false);
+      if (!SqliteLink.all.has(this)) throw new ReplacedError('its log was replaced while it was open', false);
       return work();
     } catch (error) {
-      if (isBusy(error)) await this.pause();
+      const { clock, chance } = this.parts;
+      if (isBusy(error))
+        await new Promise<void>((resolve) => clock.after(randomMs(chance, BUSY_PAUSE_MS), resolve));
       throw error;
     }
   }
@@ -109,48 +116,31 @@ export class SqliteLink implements SqlLink {
     if (this.schemaVersion() === this.openedSchema) return work();
     throw new ReplacedError('the tables of the file were changed while it was open', false);
   }
-
-  private pause(): Promise<void> {
-    const { clock, chance } = this.parts;
-    return new Promise((resolve) => clock.after(randomMs(chance, BUSY_PAUSE_MS), resolve));
-  }
 }
 
-/** The open connections of all lock services in this process. */
-const openLinks = new Set<SqliteLink>();
-
 /**
- * Closes all connections of this process whose file was replaced. While one of them is open, SQLite gives each new connection the
- * shared memory of the deleted log. An idle one would notice the replacement only at its next keep-alive, up to half a minute
- * later.
+ * Returns the time of day of this host in microseconds. `timeOfDay` has only milliseconds, so the last three digits come from this
+ * process's own clock, to keep its requests in order. If somebody sets the host's clock, they may be 000 or 999 from then on.
  */
-export function closeReplacedLinks(): void {
-  for (const link of openLinks) if (link.parts.files.areReplaced) link.destroy();
+function microsecondsOf(clock: Clock): () => number {
+  const startedAt = performance.timeOrigin + performance.now() - clock.now();
+  return () => {
+    const ms = timeOfDay(clock);
+    const within = Math.floor((startedAt + clock.now() - ms) * 1000);
+    return ms * 1000 + Math.min(999, Math.max(0, within));
+  };
 }
 
 interface Parts {
   readonly database: Database;
   readonly files: DatabaseFiles;
-  readonly table: string;
+  readonly table: LockTable;
   readonly clock: Clock;
   readonly chance: Chance;
-  /** Opens the same file for reading only. */
   readonly openReader: () => Database;
 }
 
-/** @returns `undefined` if the file is gone: SQLite then has no log that it could delete */
-function orNone(open: () => Database): Database | undefined {
-  try {
-    return open();
-  } catch {
-    return undefined;
-  }
-}
-
-/**
- * Runs `work` in a transaction that locks the file for writing from the start. So nobody changes between a read and a write what
- * `work` has read.
- */
+/** Runs `work` in a transaction that locks the file for writing from the start, so that nobody changes what `work` has read. */
 function inTransaction<Result>(database: Database, work: () => Result): Result {
   database.exec('BEGIN IMMEDIATE');
   try {
@@ -158,27 +148,13 @@ function inTransaction<Result>(database: Database, work: () => Result): Result {
     database.exec('COMMIT');
     return result;
   } catch (error) {
-    rollBack(database);
+    // After some errors, for example on a full disk, SQLite has already rolled back, and then this fails.
+    attempt(() => database.exec('ROLLBACK'));
     throw error;
   }
 }
 
-/**
- * Rolls the transaction back. After some errors, for example on a full disk, SQLite has already done so, and this second rollback
- * fails.
- */
-function rollBack(database: Database): void {
-  try {
-    database.exec('ROLLBACK');
-  } catch {
-    // Ignore the error of the rollback: the caller gets the one that made it necessary.
-  }
-}
-
-/**
- * Executes requests on the rows of one table. Before a write, the caller must begin a transaction, so that no other process writes
- * meanwhile.
- */
+/** Executes requests on the rows of one table. Before a write, the caller must begin a transaction. */
 class SqliteRows {
   private readonly find;
   private readonly write;
@@ -202,14 +178,16 @@ class SqliteRows {
     this.deleteOne = database.prepare(`DELETE FROM ${table} WHERE name = ? AND state IS NULL AND at < ?`);
   }
 
-  take(take: Take): SqlWriteReply {
-    const { name, notes, deadline } = take;
+  take({ name, request, minToken, notes, deadline }: Take): SqlWriteReply {
     const isInTime = this.micros() <= deadline() * 1000;
     const row = this.rowOf(name);
     const isDone = isInTime && !row?.state;
-    if (isDone) this.grant(take, row);
-    else if (isInTime && notes.length > 0)
-      this.addNotes.run(notes.map((note) => this.stored(note)).join(''), name);
+    if (isDone) {
+      const last = Math.max(row?.last ?? 0, minToken, this.micros()) + request.tokens;
+      this.put(name, row, { state: serializeFirstGrant(request), last, notes: '' });
+    } else if (isInTime && notes.length > 0) {
+      this.addNotes.run(notes.map((note) => `${serializeNote(note)}${this.micros()}],`).join(''), name);
+    }
     return { isDone, row: this.read(name) };
   }
 
@@ -228,13 +206,13 @@ class SqliteRows {
   }
 
   read(name: string): LockRow {
-    return { ...NO_ROW, ...this.rowOf(name), now: this.micros() };
+    return { ...this.rowOf(name), now: this.micros() };
   }
 
-  scan({ after, most }: Scan): Slice {
+  scan(after: string, most: number): readonly ScannedRow[] {
     const now = this.micros();
     const [free, unwritten] = [now - FREE_FOR_MS * 1000, now - UNWRITTEN_FOR_MS * 1000];
-    return sliceOf(this.findNext.all(free, unwritten, after, most) as unknown as SweptRow[], most);
+    return this.findNext.all(free, unwritten, after, most) as unknown as ScannedRow[];
   }
 
   deleteFree(names: readonly string[]): void {
@@ -246,11 +224,6 @@ class SqliteRows {
     return this.find.get(name) as SqliteRow | undefined;
   }
 
-  private grant({ name, request, minToken }: Take, row: SqliteRow | undefined): void {
-    const last = Math.max(row?.last ?? 0, minToken, this.micros()) + request.tokens;
-    this.put(name, row, { state: serializeFirstGrant(request), last, notes: '' });
-  }
-
   /** Writes a row. Its new version is at least the time, so that the versions of a name grow even across a deletion of its row. */
   private put(
     name: string,
@@ -259,10 +232,6 @@ class SqliteRows {
   ): void {
     const now = this.micros();
     this.write.run(name, Math.max(now, (before?.version ?? 0) + 1), state, last, now, notes);
-  }
-
-  private stored(note: Note): string {
-    return `${serializeNote(note)}${this.micros()}],`;
   }
 }
 
@@ -274,11 +243,7 @@ interface SqliteRow {
   readonly notes: string;
 }
 
-/** The parts of `node:sqlite` that the store uses. Our own type, because the types of older releases of Node lack this module. */
-export interface NodeSqlite {
-  readonly DatabaseSync: new (file: string, options?: { readonly readOnly: boolean }) => Database;
-}
-
+/** The parts of a connection of `node:sqlite` that the store uses. */
 export interface Database {
   exec(sql: string): void;
   prepare(sql: string): PreparedStatement;
@@ -291,38 +256,26 @@ interface PreparedStatement {
   run(...parameters: readonly (string | number | null)[]): { readonly changes: number | bigint };
 }
 
-/** @throws LockConfigurationError on a Node without SQLite */
-export function loadNodeSqlite(): NodeSqlite {
-  const found = process.getBuiltinModule?.('node:sqlite') as NodeSqlite | undefined;
-  if (found) return found;
-  throw new LockConfigurationError(
-    `sqliteStore needs node:sqlite, which Node has from 22.13 on. This is Node ${process.version}. Update Node. Or take memoryStore() for one process, and redisStore, postgresStore or mysqlStore for several.`,
-  );
-}
-
 const BUSY = {
   reason: 'unready',
   mayRepeat: true,
   advice: 'Another process holds the file for too long: it is frozen, or has a transaction of its own open',
 } as const;
-const NO_FILE = {
-  reason: 'refused',
-  advice: 'The folder must exist, and this process must be allowed to write there',
-} as const;
+const NO_FILE = 'The folder must exist, and this process must be allowed to write there';
 const NO_SPACE = { reason: 'unready', advice: 'The disk is full or broken' } as const;
 
 /** By result code of SQLite: what the error means for the request, and what the user can do about it. */
 const FAILURES: Readonly<Record<number, Omit<SqlFailure, 'detail'> & { readonly advice: string }>> = {
   5: BUSY,
   6: BUSY,
-  8: NO_FILE,
+  8: { reason: 'refused', advice: NO_FILE },
   10: NO_SPACE,
   13: NO_SPACE,
-  14: NO_FILE,
+  14: { reason: 'refused', advice: NO_FILE },
   26: { reason: 'refused', advice: 'Give sqliteStore a file of its own' },
 };
 
-/** The primary result code of SQLite: its lowest byte, without the bits of an extended code. 0 for an error that is not SQLite's. */
+/** The primary result code of SQLite, which is the lowest byte of the extended one. 0 for an error that is not SQLite's. */
 function codeOf(error: unknown): number {
   return ((error as { readonly errcode?: number } | undefined)?.errcode ?? 0) & 0xff;
 }
@@ -331,13 +284,9 @@ function isBusy(error: unknown): boolean {
   return FAILURES[codeOf(error)] === BUSY;
 }
 
-/**
- * Says what an error means for the request that failed. A failed statement has changed nothing: SQLite or `SqliteLink` has rolled
- * its transaction back.
- */
+/** A failed statement has changed nothing: SQLite or `SqliteLink` has rolled its transaction back. */
 export function sqliteFailure(error: unknown): SqlFailure {
   const detail = textOf(error);
-  if (error instanceof LockConfigurationError) return { reason: 'refused', detail };
   if (error instanceof ReplacedError) {
     return error.wasExecuted
       ? { reason: 'unknown', detail }

@@ -1,7 +1,6 @@
 import type { Clock } from '../../../../libs/distributed-lock/src/common/clock.js';
-import type { BatchedKind, SqlItem, SqlReply } from '../../../../libs/distributed-lock/src/sql/connection.js';
 import type {
-  Slice,
+  ScannedRow,
   SqlDatabase,
   SqlFailure,
   SqlLink,
@@ -10,7 +9,7 @@ import type { SimProcess } from '../../kernel/process.js';
 import type { SimServer } from '../../kernel/server.js';
 import type { ClientEnd } from '../../network/connection.js';
 import type { Network } from '../../network/network.js';
-import { requestOf, type WireReply } from './wire.js';
+import { type BatchedKind, requestOf, type WireReply } from './wire.js';
 
 class Refused extends Error {}
 
@@ -21,7 +20,6 @@ interface Waiting {
 
 /** The driver of one process: what a client library of SQL is to the stores. One request is in flight at a time. */
 export class SimDatabase implements SqlDatabase {
-  readonly access = 'create' as const;
   readonly server = 'SQL';
   readonly location = 'nest_lock';
 
@@ -68,16 +66,16 @@ export class SimDatabase implements SqlDatabase {
   ): Promise<SqlLink> {
     const sentAt = this.clock.now();
     const hello = (await ask({ kind: 'hello' }, 'hello')) as { readonly now: number };
-    const execute =
-      <Kind extends BatchedKind>(kind: Kind) =>
-      async (items: readonly SqlItem<Kind>[]): Promise<readonly SqlReply<Kind>[]> =>
-        repliesIn(await ask(requestOf(kind, items), kind)) as readonly SqlReply<Kind>[];
+    const execute = <Kind extends BatchedKind>(kind: Kind): SqlLink[Kind] =>
+      (async (items: Parameters<SqlLink[Kind]>[0]) =>
+        repliesIn(await ask(requestOf(kind, items), kind))) as SqlLink[Kind];
     return {
       opened: { now: hello.now, sentAt },
       take: execute('take'),
       swap: execute('swap'),
       read: execute('read'),
-      scan: async (scan) => repliesIn(await ask({ kind: 'scan', ...scan }, 'scan'))[0] as Slice,
+      scan: async (after, most) =>
+        repliesIn(await ask({ kind: 'scan', after, most }, 'scan')) as readonly ScannedRow[],
       deleteFree: async (names) => void repliesIn(await ask({ kind: 'deleteFree', names }, 'deleteFree')),
       ping: async () => void repliesIn(await ask({ kind: 'ping' }, 'ping')),
       destroy: () => end.destroy(),

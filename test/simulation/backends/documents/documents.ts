@@ -75,9 +75,10 @@ function storeOn(
       const clientId = chance.uuid();
       const database = new SimDatabase(network, process, server, clock);
       const listen = listenBy(network, process, server);
+      const own = { ...context, chance, clientId, access: 'create' as const, commandTimeoutMs };
       const register = hasNotifications
-        ? new PostgresRegister(database, listen, { ...context, chance, clientId, commandTimeoutMs })
-        : new SqlRegister(database, { ...context, commandTimeoutMs });
+        ? new PostgresRegister(database, listen, own)
+        : new SqlRegister(database, own);
       return new DocumentStore({ name: 'documents', clientId }, register, context);
     },
   };

@@ -2,9 +2,8 @@ import { clientsOf, leftOf } from '../../../../libs/distributed-lock/src/documen
 import { parseDocument } from '../../../../libs/distributed-lock/src/document/json.js';
 import {
   FREE_FOR_MS,
+  type ScannedRow,
   UNWRITTEN_FOR_MS,
-  type Scan,
-  type Slice,
 } from '../../../../libs/distributed-lock/src/sql/database.js';
 import type { LockRow } from '../../../../libs/distributed-lock/src/sql/database.js';
 import type { RowReply, WireSwap, WireTake } from './wire.js';
@@ -72,21 +71,22 @@ export class Rows {
   }
 
   read(name: string): LockRow {
-    const none = { version: null, state: null, last: null, at: null, notes: null };
-    return { ...none, ...this.rows.get(name), now: this.micros() };
+    return { ...this.rows.get(name), now: this.micros() };
   }
 
   /** Some rows in order of their names. */
-  scan({ after, most }: Scan): Slice {
+  scan(after: string, most: number): readonly ScannedRow[] {
     const names = [...this.rows.keys()].filter((name) => name > after).toSorted();
-    const page = names.slice(0, most);
-    const isHeld = (name: string): boolean => !isFree(this.rows.get(name));
-    return {
-      last: names.length > most ? page.at(-1) : undefined,
-      held: page.filter(isHeld),
-      free: page.filter((name) => !isHeld(name) && this.isOlder(name, FREE_FOR_MS)),
-      unwritten: page.filter((name) => isHeld(name) && this.isOlder(name, UNWRITTEN_FOR_MS)),
-    };
+    return names.slice(0, most).map((name) => {
+      const isHeld = !isFree(this.rows.get(name));
+      const isOlder = this.isOlder(name, isHeld ? UNWRITTEN_FOR_MS : FREE_FOR_MS);
+      return {
+        name,
+        held: Number(isHeld),
+        free: Number(!isHeld && isOlder),
+        unwritten: Number(isHeld && isOlder),
+      };
+    });
   }
 
   /** Those of the rows that were free for long. */

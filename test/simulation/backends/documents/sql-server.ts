@@ -64,7 +64,7 @@ export class SqlServer extends SimServer {
       case 'read':
         return { replies: request.items.map(({ name }) => rows.read(name)) };
       case 'scan':
-        return { replies: [rows.scan(request)] };
+        return { replies: rows.scan(request.after, request.most) };
       case 'deleteFree':
         rows.deleteFree(request.names);
         return { replies: [] };

@@ -3,9 +3,8 @@ import {
   serializeNote,
   serializeFirstGrant,
 } from '../../../../libs/distributed-lock/src/document/json.js';
-import type { LockRow } from '../../../../libs/distributed-lock/src/sql/database.js';
+import type { LockRow, SqlLink } from '../../../../libs/distributed-lock/src/sql/database.js';
 import type { Swap, Take } from '../../../../libs/distributed-lock/src/document/timed-register.js';
-import type { BatchedKind, SqlItem } from '../../../../libs/distributed-lock/src/sql/connection.js';
 
 /** A request as it is sent: what the statements of a driver have as parameters. */
 export type WireRequest =
@@ -50,8 +49,10 @@ export interface RowReply {
   readonly row: LockRow;
 }
 
+export type BatchedKind = 'take' | 'swap' | 'read';
+
 /** The not-after is worked out now, just before the request is sent. */
-export function requestOf(kind: BatchedKind, items: readonly SqlItem<BatchedKind>[]): WireRequest {
+export function requestOf(kind: BatchedKind, items: Parameters<SqlLink[BatchedKind]>[0]): WireRequest {
   switch (kind) {
     case 'take':
       return { kind, items: items.map((item) => wireTake(item as Take)) };
