@@ -21,7 +21,6 @@ import { checkPostgresTarget, isFunction, postgresAddressOf, type PostgresTarget
  */
 export function postgresStore(target: PostgresTarget, options: PostgresStoreOptions = {}): LockStoreFactory {
   checkPostgresTarget(target);
-  const address = postgresAddressOf(target);
   const { notifications } = options;
   return sqlStore({
     name: 'postgres',
@@ -31,7 +30,7 @@ export function postgresStore(target: PostgresTarget, options: PostgresStoreOpti
       notifications: [(given) => given === 'poll', "'poll' or left out", String],
     },
     open(context) {
-      const own = { ...context, address };
+      const own = { ...context, address: postgresAddressOf(target) };
       if (isFunction(target)) {
         const listen = notifications ? undefined : target.listen?.bind(target);
         return new PostgresRegister(new PostgresFunction(target, own), listen, own);
