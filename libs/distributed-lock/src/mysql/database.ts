@@ -97,12 +97,12 @@ export class MysqlDatabase implements SqlDatabase {
   private async setUp(connection: Connection, pipe: MysqlPipe): Promise<SqlLink> {
     // Call the listeners that the application's pool calls with each new connection. They may choose a database or a role.
     const listeners = poolOf(this.target)?.listeners?.('connection') ?? [];
-    if (listeners.length > 0) await pipe.query('DO 0');
+    if (listeners.length > 0) await pipe.query(['DO 0']);
     for (const listener of listeners) await listener(connection);
-    const replies = await pipe.query(...SETTINGS);
+    const replies = await pipe.query(SETTINGS);
     for (const { Variable_name: name, Value: value } of replies.at(-1)?.rows ?? []) {
       const setting = value === 'OFF' ? undefined : OF_CLUSTERS[String(name)];
-      if (setting !== undefined) await pipe.query(setting);
+      if (setting !== undefined) await pipe.query([setting]);
     }
     return linkOver(pipe, this.context);
   }
@@ -117,7 +117,7 @@ const NO_MYSQL2 =
  * @throws LockConfigurationError, or the error of the first statement that fails
  */
 async function linkOver(pipe: MysqlPipe, { table, access, clock, chance }: SqlContext): Promise<SqlLink> {
-  const [reply] = await pipe.query('SELECT VERSION() AS version');
+  const [reply] = await pipe.query(['SELECT VERSION() AS version']);
   const statements = new MysqlStatements(table.quoted, serverOf(String(reply?.rows[0]?.['version'])));
   try {
     await pipe.run([statements.read([{ name: '' }])]);
@@ -131,7 +131,7 @@ async function linkOver(pipe: MysqlPipe, { table, access, clock, chance }: SqlCo
   }
   table.check(await shapeOf(pipe, table.name), COLUMNS);
   const sentAt = clock.now();
-  const [time] = await pipe.query(statements.time, ...(access === 'read' ? [] : statements.probes));
+  const [time] = await pipe.query([statements.time, ...(access === 'read' ? [] : statements.probes)]);
   const opened = { now: Number(time?.rows[0]?.['now']) / 1000, sentAt };
   return new MysqlLink(pipe, statements, { opened, chance });
 }
@@ -141,7 +141,7 @@ const NO_SUCH_COLUMN = 1054;
 
 async function createTable(pipe: MysqlPipe, table: LockTable): Promise<void> {
   try {
-    await pipe.query(table.sql);
+    await pipe.query([table.sql]);
   } catch (error) {
     const { reason, detail } = mysqlFailure(error);
     throw reason === 'refused' ? table.notMadeError(`: ${detail}`, error) : error;
@@ -173,11 +173,11 @@ const COLUMNS: Columns = { name: NAME, ...NUMBERS, state: TEXT, notes: TEXT };
 async function shapeOf(pipe: MysqlPipe, table: string): Promise<TableShape> {
   const [name, schema] = table.split('.').reverse();
   const isTable = `TABLE_SCHEMA = ${schema === undefined ? 'DATABASE()' : `'${schema}'`} AND TABLE_NAME = '${name}'`;
-  const replies = await pipe.query(
+  const replies = await pipe.query([
     `SELECT TABLE_TYPE AS type, ENGINE AS engine, CREATE_OPTIONS AS options FROM information_schema.TABLES WHERE ${isTable}`,
     `SELECT COLUMN_NAME AS name, COLUMN_TYPE AS type, IS_NULLABLE AS nullable, COLUMN_DEFAULT AS standard, EXTRA AS extra FROM information_schema.COLUMNS WHERE ${isTable}`,
     `SELECT INDEX_NAME AS name, COLUMN_NAME AS field, SUB_PART AS part FROM information_schema.STATISTICS WHERE ${isTable} AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX`,
-  );
+  ]);
   const [tables = [], columns = [], parts = []] = replies.map(({ rows }) => rows.map(textsOf));
   return { faults: faultsOf(tables[0]), columns: columns.map(columnIn), uniqueKeys: keysIn(parts) };
 }

@@ -62,7 +62,7 @@ export class MysqlLink implements SqlLink {
   }
 
   async ping(): Promise<void> {
-    await this.pipe.query('DO 0');
+    await this.pipe.query(['DO 0']);
   }
 
   destroy(): void {
@@ -122,13 +122,13 @@ export class MysqlPipe {
       return (await this.send([plain('BEGIN'), ...statements, plain('COMMIT')])).slice(1, -1);
     } catch (error) {
       // The error has left the transaction open, and its rows locked. The next BEGIN would even commit it.
-      await this.query('ROLLBACK');
+      await this.query(['ROLLBACK']);
       throw error;
     }
   }
 
   /** Runs statements without parameters. */
-  query(...sqls: readonly string[]): Promise<readonly MysqlReply[]> {
+  query(sqls: readonly string[]): Promise<readonly MysqlReply[]> {
     return this.send(sqls.map(plain));
   }
 
