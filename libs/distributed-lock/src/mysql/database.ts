@@ -166,8 +166,15 @@ function serverOf(version: string): keyof typeof LEAST {
 const NUMBER = { type: 'bigint', matches: /^bigint(\(\d+\))?$/ };
 const TEXT = { type: 'mediumtext', matches: /^(medium|long)text$/ };
 const NAME = { type: 'varbinary(2048)', matches: /^varbinary\(2048\)$/ };
-const NUMBERS = { writer: NUMBER, version: NUMBER, last: NUMBER, at: NUMBER };
-const COLUMNS: Columns = { name: NAME, ...NUMBERS, state: TEXT, notes: TEXT };
+const COLUMNS: Columns = {
+  name: NAME,
+  writer: NUMBER,
+  version: NUMBER,
+  state: TEXT,
+  last: NUMBER,
+  at: NUMBER,
+  notes: TEXT,
+};
 
 /** Asks the catalogue about the table. Its name needs no escaping: `TABLE_OPTION` allows only letters, digits and _. */
 async function shapeOf(pipe: MysqlPipe, table: string): Promise<TableShape> {

@@ -254,8 +254,15 @@ export class PostgresFunction extends PostgresDatabase<PGliteDatabase | Postgres
 const NAME = { type: 'text COLLATE C', matches: /^text COLLATE (C|POSIX)$/ };
 const NUMBER = { type: 'bigint', matches: /^bigint$/ };
 const TEXT = { type: 'text', matches: /^text( COLLATE .*)?$/ };
-const NUMBERS = { version: NUMBER, last: NUMBER, at: NUMBER };
-const COLUMNS: Columns = { name: NAME, ...NUMBERS, state: TEXT, clients: TEXT, notes: TEXT };
+const COLUMNS: Columns = {
+  name: NAME,
+  version: NUMBER,
+  state: TEXT,
+  last: NUMBER,
+  at: NUMBER,
+  clients: TEXT,
+  notes: TEXT,
+};
 
 const COLLATION = (oid: string) => `(SELECT ' COLLATE ' || collname FROM pg_collation WHERE oid = ${oid})`;
 const SHAPE = `
