@@ -21,7 +21,7 @@ export class PostgresRegister extends SqlRegister {
     private readonly database: SqlDatabase & { readonly location: string },
     /** Where notifications come from: a connection of the store's own, or a function. Without a source the store polls. */
     source: OwnTarget | Listen | undefined,
-    context: Omit<SqlContext, 'table'>,
+    context: SqlContext,
   ) {
     super(database, context);
     conceal(this, 'database');

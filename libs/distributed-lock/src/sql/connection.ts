@@ -1,7 +1,7 @@
 import { minOf } from '../common/collections.js';
 import { conceal } from '../common/redaction.js';
 import { ConnectionErrors } from '../connection/connection-errors.js';
-import { type Attempt, KeptConnection } from '../connection/kept-connection.js';
+import { KeptConnection } from '../connection/kept-connection.js';
 import { type PipedRequest, RequestPipe, WaitingRequests } from '../connection/request-pipe.js';
 import { connectWithinMs } from '../connection/timing.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
@@ -24,14 +24,16 @@ export class SqlConnection {
 
   constructor(
     private readonly database: SqlDatabase,
-    private readonly options: Omit<SqlContext, 'table'>,
+    private readonly options: SqlContext,
     /** Called with the server's time when a connection was opened, before any other request is sent on it. */
     private readonly onTime?: (now: number, sentAt: number) => void,
   ) {
     conceal(this, 'database', 'kept');
+    const { server } = database;
     const { commandTimeoutMs: ms, address } = options;
+    const withinMs = connectWithinMs(ms);
     this.attempted = new Promise((resolve) => (this.onAttempted = resolve));
-    const errors = (this.errors = new ConnectionErrors(database.server, address));
+    const errors = (this.errors = new ConnectionErrors(server, address));
     this.pipe = new RequestPipe({
       ...options,
       waiting: this.waiting,
@@ -46,7 +48,13 @@ export class SqlConnection {
     });
     this.kept = new KeptConnection({
       ...options,
-      attempt: () => this.attempt(),
+      attempt: () => ({
+        withinMs,
+        lateError: new Error(
+          `nothing that ${server} would send came back within ${withinMs} ms; is it ${server}, and not another server?`,
+        ),
+        open: (signal, onLost) => database.open(signal, onLost),
+      }),
       onOpen: (link) => this.onOpen(link),
       onDown: (error) => this.onDown(error),
       outageError: () => errors.noConnection(`no connection for ${ms} ms`),
@@ -79,17 +87,6 @@ export class SqlConnection {
     return new Promise((resolve, reject) => {
       this.pipe.add({ kind, item, key, since: this.options.clock.now(), resolve, reject });
     });
-  }
-
-  private attempt(): Attempt<SqlLink> {
-    const withinMs = connectWithinMs(this.options.commandTimeoutMs);
-    return {
-      withinMs,
-      lateError: new Error(
-        `nothing that ${this.database.server} would send came back within ${withinMs} ms; is it ${this.database.server}, and not another server?`,
-      ),
-      open: (signal, onLost) => this.database.open(signal, onLost),
-    };
   }
 
   private onOpen({ opened }: SqlLink): void {

@@ -25,7 +25,7 @@ import type { SqlContext } from './store.js';
 class SqlDocuments {
   constructor(
     protected readonly connection: SqlConnection,
-    protected readonly options: Omit<SqlContext, 'table'>,
+    protected readonly options: SqlContext,
   ) {}
 
   swap(swap: Swap): Promise<WriteReply> {
@@ -94,7 +94,7 @@ export class SqlRegister extends SqlDocuments implements Register {
   private readonly sweeper: TableSweeper | undefined;
   private readonly stopKeepingAlive: () => void;
 
-  constructor(database: SqlDatabase, options: Omit<SqlContext, 'table'>) {
+  constructor(database: SqlDatabase, options: SqlContext) {
     const onTime = (now: number, sentAt: number) => this.listener?.onTime(now, sentAt);
     super(new SqlConnection(database, options, onTime), options);
     const { clock, access, commandTimeoutMs } = options;
@@ -251,7 +251,7 @@ class TableSweeper {
 
   /** @param open opens a connection for one sweep */
   constructor(
-    private readonly context: Omit<SqlContext, 'table'>,
+    private readonly context: SqlContext,
     private readonly open: () => SqlConnection,
   ) {
     this.delays = new Delays(context.clock);
@@ -359,7 +359,10 @@ class Poller {
   ) {}
 
   watch(name: string, interest: PollPriority | undefined): void {
-    if (interest === undefined) return void this.names.delete(name);
+    if (interest === undefined) {
+      this.names.delete(name);
+      return;
+    }
     const watched = this.names.get(name);
     const everyMs = quickest(interest);
     const dueAt = this.clock.now() + everyMs;

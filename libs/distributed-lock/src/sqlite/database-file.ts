@@ -159,5 +159,9 @@ export class DatabaseFiles {
 }
 
 function statOf(path: string): Stats | undefined {
-  return attempt(() => statSync(path, { throwIfNoEntry: false }));
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
 }

@@ -1,6 +1,7 @@
 import type { LockStoreFactory } from '../../../../libs/distributed-lock/src/port/lock-store.js';
 import { DocumentStore } from '../../../../libs/distributed-lock/src/document/store.js';
 import { PostgresRegister } from '../../../../libs/distributed-lock/src/postgres/register.js';
+import { LockTable } from '../../../../libs/distributed-lock/src/sql/lock-table.js';
 import { SqlRegister } from '../../../../libs/distributed-lock/src/sql/register.js';
 import { systemChance } from '../../../../libs/distributed-lock/src/common/clock.js';
 import type { SimProcess } from '../../kernel/process.js';
@@ -75,7 +76,8 @@ function storeOn(
       const clientId = chance.uuid();
       const database = new SimDatabase(network, process, server, clock);
       const listen = listenBy(network, process, server);
-      const own = { ...context, chance, clientId, access: 'create' as const, commandTimeoutMs };
+      const table = new LockTable('postgres', 'nest_lock');
+      const own = { ...context, chance, clientId, table, access: 'create' as const, commandTimeoutMs };
       const register = hasNotifications
         ? new PostgresRegister(database, listen, own)
         : new SqlRegister(database, own);
