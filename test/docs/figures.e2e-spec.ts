@@ -9,13 +9,10 @@ import { UNCONFIRMED_MS } from '../../libs/distributed-lock/src/document/documen
 import { MAX_NAME_BYTES } from '../../libs/distributed-lock/src/etcd/backend.js';
 import { KEEP_ALIVES } from '../../libs/distributed-lock/src/etcd/sessions.js';
 import * as etcd from '../../libs/distributed-lock/src/etcd/store.js';
-import {
-  TOKENS_FOR_HAND_OFFS,
-  TOKENS_FOR_READERS,
-} from '../../libs/distributed-lock/src/lock/core/acquire-loop.js';
-import { HAND_OFF_BUDGET } from '../../libs/distributed-lock/src/lock/core/hand-off-budget.js';
+import { RESERVED_TOKENS } from '../../libs/distributed-lock/src/lock/core/acquire-loop.js';
+import { HAND_OFF_BUDGET } from '../../libs/distributed-lock/src/lock/core/contention.js';
 import { MAX_SILENCE_MS, RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/core/lease.js';
-import { FASTEST_ROUND_MS, SLOWEST_ROUND_MS } from '../../libs/distributed-lock/src/lock/core/watchdog.js';
+import { ROUND_MS } from '../../libs/distributed-lock/src/lock/core/watchdog.js';
 import {
   CALL_NAMES,
   GRACE_MS,
@@ -159,9 +156,7 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...words: string
     [GUARANTEES, 'replaces', seconds(KEEP_ALIVE_MS)],
     ['docs/decisions/0005-own-connections.md', '`PING`', seconds(KEEP_ALIVE_MS)],
   ],
-  'the rounds of the watchdog': [
-    [ARCHITECTURE, 'watchdog', `${FASTEST_ROUND_MS} ms`, seconds(SLOWEST_ROUND_MS)],
-  ],
+  'the rounds of the watchdog': [[ARCHITECTURE, 'watchdog', `${ROUND_MS.min} ms`, seconds(ROUND_MS.max)]],
   'the repetition of a release': [
     [
       ARCHITECTURE,
@@ -170,7 +165,12 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...words: string
     ],
   ],
   'the reserved tokens': [
-    ['docs/decisions/0004-fencing-tokens.md', 'tokens', `${TOKENS_FOR_HAND_OFFS}`, `${TOKENS_FOR_READERS}`],
+    [
+      'docs/decisions/0004-fencing-tokens.md',
+      'tokens',
+      `${RESERVED_TOKENS.handOffs}`,
+      `${RESERVED_TOKENS.readers}`,
+    ],
   ],
   'the commands in flight': [['docs/decisions/0005-own-connections.md', 'in flight', `${MAX_IN_FLIGHT}`]],
   'an idle connection': [

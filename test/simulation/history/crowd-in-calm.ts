@@ -1,4 +1,4 @@
-import { HAND_OFF_BUDGET } from '../../../libs/distributed-lock/src/lock/core/hand-off-budget.js';
+import { HAND_OFF_BUDGET } from '../../../libs/distributed-lock/src/lock/core/contention.js';
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import type { SimProcess } from '../kernel/process.js';
 import type { Stage } from './stage.js';

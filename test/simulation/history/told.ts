@@ -1,4 +1,4 @@
-import { SLOWEST_ROUND_MS } from '../../../libs/distributed-lock/src/lock/core/watchdog.js';
+import { ROUND_MS } from '../../../libs/distributed-lock/src/lock/core/watchdog.js';
 import type { Plan } from '../plan/plan.js';
 import type { History, HoldRecord } from './history.js';
 
@@ -18,7 +18,7 @@ const ARE_NOTICED: readonly string[] = ['reset', 'break', 'break after', 'hold',
  * is gone. One renewal may be without a reply.
  */
 export function toldAfterGapMs({ storeOptions }: Pick<Plan, 'storeOptions'>): number {
-  return RECONNECT_MS + 4 * storeOptions.commandTimeoutMs + SLOWEST_ROUND_MS;
+  return RECONNECT_MS + 4 * storeOptions.commandTimeoutMs + ROUND_MS.max;
 }
 
 /**

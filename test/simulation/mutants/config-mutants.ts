@@ -29,7 +29,7 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
     [
       'the signal of a lock under the watchdog does not abort when the lock is lost',
       'this.controller?.abort(error)',
-      '!this.owner.terms.watched && this.controller?.abort(error)',
+      '!owner.terms.watched && this.controller?.abort(error)',
     ],
     [
       'the signal of a lost lock names no loss',

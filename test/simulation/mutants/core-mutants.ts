@@ -32,7 +32,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'leaseMs * DRIFT * 0.5',
     ],
   ]),
-  ...mutantsOf('documents', 'lock/core/held-lock.js', [
+  ...mutantsOf('documents', 'lock/core/hold.js', [
     [
       'a holder is always told that others wait',
       'this.isHeld() && this.holds.some((hold) => hold.owner.contention.isContended)',
@@ -44,14 +44,14 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['flows that wait for each other go on waiting', 'if (path)', 'if (false)'],
     [
       'each wait for the holder of a key that waits itself is taken for a cycle',
-      'if (mine.some((hold) => isInTheWay(hold, next.request)))',
-      'if (true)',
+      'if (!mine.some((hold) => isInTheWay(hold, next.request)))',
+      'if (false)',
     ],
   ]),
-  ...mutantsOf('documents', 'lock/core/owner-registry.js', [
+  ...mutantsOf('documents', 'lock/core/lock-runtime.js', [
     [
       'a service tells of no lock that it holds',
-      'return Array.from(this.allHolds(), (hold) => hold.describe(now, time));',
+      'return Array.from(this.allHolds(), (hold) => hold.describe());',
       'return [];',
     ],
   ]),
@@ -87,7 +87,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a process that holds counts none but its own callers',
-      'if (!granted?.contention.isRunning)',
+      'if (!granted?.contention.hasWaitingOwners)',
       'if (true)',
     ],
   ]),
@@ -136,7 +136,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a renewal without an answer is not repeated',
-      'this.renewAt = this.now + randomMs(runtime.chance, RENEWAL_RETRY_MS)',
+      'this.renewAt = this.owner.now + randomMs(runtime.chance, RENEWAL_RETRY_MS)',
       'this.renewAt = Infinity',
     ],
   ]),
@@ -151,7 +151,11 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'validUntil, asked',
     ],
     ['extend(ms) leaves the end of a fixed lease where it was', 'this.fixedUntil = asked;', ''],
-    ['a confirmation without an answer waits for the next round', 'this.retryWhenDue();', ''],
+    [
+      'a confirmation without an answer waits for the next round',
+      'this.cancelRetry = runtime.clock.after(dueInMs, () => this.renewNow());',
+      '',
+    ],
     ['no timer notices the end of a fixed lease', 'this.noticeExpiry();', ''],
   ]),
   ...mutantsOf('documents', 'lock/core/hold.js', [
@@ -165,13 +169,17 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('documents', 'lock/core/acquire-loop.js', [
     ['the next fair caller of a process is not woken', 'else if (i === 0)', 'else if (i < 0)'],
   ]),
-  ...mutantsOf('documents', 'lock/core/hand-off-budget.js', [
+  ...mutantsOf('documents', 'lock/core/contention.js', [
     [
       'local hand-offs go on for a hundred times as long while others wait',
       '{ sharedMs: 4, minMs: 0.5, minCallers: 16, maxMs: 16 }',
       '{ sharedMs: 1600, minMs: 150, minCallers: 1600, maxMs: 1600 }',
     ],
-    ['an older answer ends the budget of local hand-offs', 'if (this.toldAt > askedAt)', 'if (false)'],
+    [
+      'an older answer ends the budget of local hand-offs',
+      'if (this.onOthers(waiting) || this.toldAt > askedAt)',
+      'if (this.onOthers(waiting))',
+    ],
   ]),
   ...mutantsOf('documents', 'lock/lock.service.js', [
     ['several keys are acquired in the order given', 'list.toSorted()', 'list.slice()'],
@@ -181,18 +189,18 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['several keys are kept when one of them fails', 'held.reverse()', 'held.slice(0, 0)'],
     [
       'a drain refuses the calls of a flow that holds a lock',
-      'return this.isClosed && !holdsOfFlow.some((hold) => hold.isLive());',
-      'return this.isClosed;',
+      'const isRefused = this.isClosed && !own.some((hold) => hold.isLive());',
+      'const isRefused = this.isClosed;',
     ],
     [
       'a service that closes admits new callers',
-      'return this.isClosed && !holdsOfFlow.some((hold) => hold.isLive());',
-      'return false;',
+      'const isRefused = this.isClosed && !own.some((hold) => hold.isLive());',
+      'const isRefused = false;',
     ],
     [
       'a flow that has lost its locks acquires others beside a drain',
-      'return this.isClosed && !holdsOfFlow.some((hold) => hold.isLive());',
-      'return this.isClosed && holdsOfFlow.length === 0;',
+      'const isRefused = this.isClosed && !own.some((hold) => hold.isLive());',
+      'const isRefused = this.isClosed && own.length === 0;',
     ],
   ]),
   ...mutantsOf('documents', 'lock/core/lock-runtime.js', [
@@ -220,10 +228,10 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'if (true) {',
     ],
     ['callers behind a downgraded lock get no owner', 'this.callers.onOwnerEnded(this);', ''],
-    ['a loss is not told', 'this.holds.lose(reason, detail, lease.suspendedBy);', ''],
+    ['a loss is not told', 'for (const hold of lost) hold.lose(reason, detail, lease.suspendedBy);', ''],
     [
       'a minimum hold ends with a local hand-off',
-      'if (!lease || holds.minimumUntil > after.now ||',
+      'if (!lease || this.minimumUntil > at.now ||',
       'if (!lease ||',
     ],
     ['a lock that was downgraded is handed on to a writer', 'claim !== this.claim', 'false'],
@@ -239,14 +247,14 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     ['another grant of the same owner counts as the same', 'if (grant.token !== lease.token)', 'if (false)'],
   ]),
-  ...mutantsOf('documents', 'lock/core/owner-holds.js', [
+  ...mutantsOf('documents', 'lock/core/owner.js', [
     [
       'a release does not tell of a minimum hold',
-      'minimumUntil > this.owner.now ? minimumUntil : undefined',
+      'minimumUntil > this.now ? minimumUntil : undefined',
       'undefined',
     ],
   ]),
-  ...mutantsOf('documents', 'lock/core/hand-off-budget.js', [
+  ...mutantsOf('documents', 'lock/core/contention.js', [
     [
       'one other waiter does not count as contention',
       'const others = waiting - (owner.callers.isInStoreQueue ? 1 : 0);',

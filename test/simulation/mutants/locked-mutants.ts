@@ -15,7 +15,7 @@ export const LOCKED_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a handler does not run in the flow that holds its lock',
-      'lock && handlerRunOfFlow() !== this ? runHolding(lock, work, as) : runFor(as, work)',
+      'lock && currentFlow()?.handlerRun !== this ? runHolding(lock, work, as) : runFor(as, work)',
       'runFor(as, work)',
     ],
   ]),

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { uptime as uptimeInSeconds } from 'node:os';
-import { interval, type Observable } from 'rxjs';
-import type { NeverRejects } from './promises.js';
+import { interval, Observable } from 'rxjs';
+import { detached, type NeverRejects } from './promises.js';
 
 /**
  * The only source of time in the library, so that tests can use a manual clock.
@@ -160,6 +160,32 @@ const MAX_MS = 2 ** 31 - 1;
 /** Turns a delay that may be negative or too long into one for `setTimeout`. From Node 24 on, a negative one causes a warning. */
 export function timerDelay(ms: number): number {
   return Math.min(Math.max(0, ms), MAX_MS);
+}
+
+/** The same clock, but an error in a timer goes to `onError` and does not end the process. */
+export function guardedClock(clock: Clock, onError: (error: unknown) => void): Clock {
+  const guarded = (task: () => void) => (): void => {
+    try {
+      task();
+    } catch (error) {
+      onError(error);
+    }
+  };
+  return { ...clock, after: (ms, task) => clock.after(ms, guarded(task)) };
+}
+
+/**
+ * The same clock, but its timers run outside of every async context: a timer of one caller serves others, too, and must not have its locks.
+ */
+export function detachedClock(clock: Clock): Clock & { readonly [READ]: () => ClockReading } {
+  return {
+    now: () => clock.now(),
+    [READ]: () => readClocks(clock),
+    ...(clock.timeOfDay && { timeOfDay: () => clock.timeOfDay?.() as number }),
+    ...(clock.nextTurn && { nextTurn: (task) => clock.nextTurn?.(task) }),
+    after: (ms, task) => detached(() => clock.after(ms, task)),
+    interval: (ms) => new Observable((out) => detached(() => clock.interval(ms).subscribe(out))),
+  };
 }
 
 const lastOf = new WeakMap<Clock, number>();

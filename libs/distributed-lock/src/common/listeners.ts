@@ -1,4 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
+import { setMaxListeners } from 'node:events';
 import { Observable } from 'rxjs';
 
 /**
@@ -134,6 +135,30 @@ function bind(listener: NonNullable<Listener>, signal: AbortSignal): Bound {
   return AsyncResource.bind((event: Event) =>
     typeof listener === 'function' ? Reflect.apply(listener, signal, [event]) : listener.handleEvent(event),
   );
+}
+
+/**
+ * An AbortController whose signal runs each listener in the async context in which it was added. Listeners of an `AbortSignal.any(…)` with
+ * that signal run in the context in which the controller was created.
+ */
+export class BoundController extends AsyncResource {
+  private readonly controller = new AbortController();
+  readonly signal = bindListeners(this.controller.signal);
+
+  constructor() {
+    super('nestjs-distributed-lock.signal');
+    try {
+      // Node warns of a leak at the 11th listener, but work under a lock may add a listener for each of its requests.
+      setMaxListeners(0, this.signal);
+    } catch {
+      // `setMaxListeners` throws for a signal of jsdom, which applications use in tests. Such a signal has no limit.
+    }
+  }
+
+  /** Aborts the signal. A second call does nothing. */
+  abort(reason: Error): void {
+    this.runInAsyncScope(() => this.controller.abort(reason));
+  }
 }
 
 /** The same events, but each subscriber gets them in the async context in which it subscribed. */

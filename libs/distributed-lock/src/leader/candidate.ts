@@ -1,9 +1,8 @@
 import { BehaviorSubject, type Observable } from 'rxjs';
 import { Delays, randomMs, timeOfDay, within } from '../common/clock.js';
-import { bindEvents } from '../common/listeners.js';
+import { bindEvents, BoundController } from '../common/listeners.js';
 import { detached, inBackground } from '../common/promises.js';
 import { inspectByJson } from '../common/redaction.js';
-import { LossController } from '../lock/core/hold.js';
 import { GuardedEvents } from '../lock/events/event-hub.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
 import { internalsOf, warn } from '../lock/events/service-internals.js';
@@ -214,7 +213,7 @@ function isAbort(error: unknown, { aborted, reason }: AbortSignal): boolean {
 export class LeaderTerm implements Term {
   /** Resolves when the term is over. The work of the term may go on. */
   readonly over: Promise<Demotion>;
-  private readonly controller = new LossController();
+  private readonly controller = new BoundController();
   private isOver = false;
   private resolveOver: (reason: Demotion) => void = () => undefined;
   private underWay = 0;

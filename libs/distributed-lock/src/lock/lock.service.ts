@@ -14,9 +14,9 @@ import {
 import { checkOptionNames, describeGiven, overlay } from '../port/option-checks.js';
 import { cannotError } from '../port/timing.js';
 import { Acquirer } from './core/acquirer.js';
-import { findHold, findLock } from './core/async-context.js';
+import { currentFlow, findHold } from './core/async-context.js';
 import type { GuardedStore } from './core/guarded-store.js';
-import type { HeldLock } from './core/held-lock.js';
+import type { HeldLock } from './core/hold.js';
 import { LockRuntime, RuntimeLifecycle } from './core/lock-runtime.js';
 import { EventHub } from './events/event-hub.js';
 import type { LockEvent } from './events/lock.events.js';
@@ -191,7 +191,7 @@ export class LockService {
 
   /** The innermost lock of this async flow that is still held: of `key`, or of any key. `undefined` if there is none. Sends no request. */
   current(key?: string): Lock | undefined {
-    return findLock(this.scope, key);
+    return currentFlow()?.findLock(this.scope, key);
   }
 
   /**
@@ -333,7 +333,7 @@ export class LockService {
     // The service closes, so a store that this call opened would never be closed.
     if (this.closing && !this.lifecycle.runtime)
       throw new LockShutdownError('The store was not asked: the application is closing.', key);
-    return this.lifecycle.send(command);
+    return command(this.lifecycle.open().store);
   }
 
   /** @throws LockStoreError if the store cannot notify a holder: then the holder would never learn of the takeover */

@@ -3,8 +3,8 @@
 import { isObservable, type Observable, throwError } from 'rxjs';
 import { andThen, type MaybePromise, promiseOf } from '../common/promises.js';
 import { assertGenuine, injectedProperty, mockError } from '../distributed-lock.tokens.js';
-import { handlerRunOfFlow, runFor, runHolding } from '../lock/core/async-context.js';
-import type { HeldLock } from '../lock/core/held-lock.js';
+import { currentFlow, runFor, runHolding } from '../lock/core/async-context.js';
+import type { HeldLock } from '../lock/core/hold.js';
 import type { Keys, Lock } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { assertHoldable, holdStream } from '../lock/streams/held-stream.js';
@@ -64,7 +64,7 @@ function plainCall({ site, original, self, args }: MethodCall, cls = classOf(sel
     const work = () => Reflect.apply(original, self, fillSlots(site, args, lock)) as unknown;
     // The caller may be a locked handler, whose run is stored in the async flow. Leave that run: if this method calls the
     // handler, that call must not pass for Nest's own call, which has the lock already.
-    return handlerRunOfFlow() ? runFor(undefined, work) : work();
+    return currentFlow()?.handlerRun ? runFor(undefined, work) : work();
   };
   return {
     plan,

@@ -6,12 +6,9 @@ import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import {
   currentFlow,
   enterNewFlow,
-  locksOfFlow,
-  originOfFlow,
+  type Flow,
   runAsNewFlow,
   runWithLocksSince,
-  type Flow,
-  type FlowOrigin,
 } from '../lock/core/async-context.js';
 import type { Lock } from '../lock/lock.js';
 import { siteOf, type LockedSite } from './locked.options.js';
@@ -20,7 +17,7 @@ const ORIGIN = Symbol.for('nestjs-distributed-lock/origin');
 
 /** Node's request, of HTTP/1 or HTTP/2. `beginFlows` stores the origin of its async flow on it. */
 interface MarkedRequest {
-  [ORIGIN]?: FlowOrigin;
+  [ORIGIN]?: object;
 }
 
 interface RequestSource {
@@ -42,7 +39,7 @@ export function beginFlows(server: RequestSource | undefined): void {
  * For the arguments of each message: the async flow in which `MessageGuard` saw it, before its interceptors. The locks that this
  * flow held then do not belong to the message.
  */
-const entries = new WeakMap<object, Flow>();
+const entries = new WeakMap<object, Flow | undefined>();
 
 /** Arguments of those messages that go through the global enhancers of the application. */
 const withAppConfig = new WeakSet<object>();
@@ -96,7 +93,7 @@ function isCalledByNest({ self, site, where }: PlainCall): boolean {
   if (site.method !== 'process' || !Reflect.hasMetadata(PROCESSOR, constructor as object)) return false;
   // If the flow holds this method's own lock, the worker's job is running already and calls its `process` again. That call keeps
   // the lock.
-  return !locksOfFlow().some(({ holds }) => holds.some((hold) => hold.site === where));
+  return !(currentFlow()?.locks ?? []).some(({ holds }) => holds.some((hold) => hold.site === where));
 }
 
 /**
@@ -104,11 +101,12 @@ function isCalledByNest({ self, site, where }: PlainCall): boolean {
  * around the handler, or for a GraphQL field by the resolver of its parent.
  */
 export function isInOwnFlow(context: ExecutionContext): boolean {
-  if (!currentFlow()) return true;
+  const flow = currentFlow();
+  if (!flow) return true;
   const type = context.getType<string>();
   if (type === 'graphql' && !isRootField(context)) return true;
   const request = requestOf(context, type);
-  return request !== undefined && request[ORIGIN] === originOfFlow();
+  return request !== undefined && request[ORIGIN] === flow.origin;
 }
 
 /**
@@ -122,8 +120,9 @@ export function runInOwnFlow<T>(context: ExecutionContext, work: () => T): T {
 
 /** The locks in the present flow that do not belong to this handler. */
 export function locksLeftOut(context: ExecutionContext): readonly Lock[] {
-  const ownLocks = runInOwnFlow(context, locksOfFlow);
-  return locksOfFlow().filter((lock) => !ownLocks.includes(lock));
+  const locks = (): readonly Lock[] => currentFlow()?.locks ?? [];
+  const ownLocks = runInOwnFlow(context, locks);
+  return locks().filter((lock) => !ownLocks.includes(lock));
 }
 
 function isRootField(context: ExecutionContext): boolean {

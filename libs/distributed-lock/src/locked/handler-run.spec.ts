@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { CallHandler, ExecutionContext } from '@nestjs/common';
 import { catchError, defer, lastValueFrom, map, of } from 'rxjs';
 import { LockNotHeldError } from '../port/lock.errors.js';
-import { handlerRunOfFlow } from '../lock/core/async-context.js';
+import { currentFlow } from '../lock/core/async-context.js';
 import { ExpectedNestCall, LockedHandlerRun, toHandler, type HandlerRequest } from './handler-run.js';
 import type { KeyPlan } from './key-plan.js';
 import type { LockedSite } from './locked.options.js';
@@ -75,7 +75,7 @@ describe('a run of a handler', () => {
       hold: (it: unknown) => it,
     };
     const handlerRun = new LockedHandlerRun(callOf(siteOf('a')), undefined, underLock);
-    const result = handlerRun.enter(() => handlerRun.start(async () => handlerRunOfFlow(), nothing));
+    const result = handlerRun.enter(() => handlerRun.start(async () => currentFlow()?.handlerRun, nothing));
     handlerRun.close();
     expect(log).toEqual(['started']);
     expect(await result).toBeUndefined();

@@ -4,8 +4,8 @@
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { isObservable, Observable, type Observer, type Subscriber, Subscription, tap } from 'rxjs';
 import { inBackground, isPromiseLike } from '../common/promises.js';
-import { handlerRunOfFlow, runFor, runHolding } from '../lock/core/async-context.js';
-import type { HeldLock } from '../lock/core/held-lock.js';
+import { currentFlow, runFor, runHolding } from '../lock/core/async-context.js';
+import type { HeldLock } from '../lock/core/hold.js';
 import { holdStream, type StreamOrigin } from '../lock/streams/held-stream.js';
 import { type LockLostError, LockNotHeldError } from '../port/lock.errors.js';
 import type { Answer } from './answers.js';
@@ -242,7 +242,7 @@ export class LockedHandlerRun {
    * acquired already.
    */
   static passing({ [SHARED]: run }: ContextOfRun, site: LockedSite): LockedHandlerRun | undefined {
-    return run?.site === site && run === handlerRunOfFlow() ? run : undefined;
+    return run?.site === site && run === currentFlow()?.handlerRun ? run : undefined;
   }
 
   /**
@@ -267,7 +267,7 @@ export class LockedHandlerRun {
   /** Runs `work` in an async flow that carries the lock and `as`, by default this run. */
   enter<T>(work: () => T, as: object = this): T {
     const { lock } = this;
-    return lock && handlerRunOfFlow() !== this ? runHolding(lock, work, as) : runFor(as, work);
+    return lock && currentFlow()?.handlerRun !== this ? runHolding(lock, work, as) : runFor(as, work);
   }
 
   /** From now on the handler cannot start. If it is running, it keeps the lock until it ends. */
@@ -327,7 +327,7 @@ export class ExpectedNestCall {
   /** Returns the call that is expected in the present flow, if a call of this method with these arguments can be Nest's own. */
   static of(site: LockedSite, args: readonly unknown[]): ExpectedNestCall | undefined {
     // Not by `instanceof`: an application may load both builds of this package.
-    const call = handlerRunOfFlow() as Partial<ExpectedNestCall> | undefined;
+    const call = currentFlow()?.handlerRun as Partial<ExpectedNestCall> | undefined;
     return call?.is?.(site, args) ? (call as ExpectedNestCall) : undefined;
   }
 

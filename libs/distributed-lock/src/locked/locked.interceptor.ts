@@ -4,7 +4,7 @@ import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { catchError, finalize, Observable, of, type Subscriber, type TeardownLogic } from 'rxjs';
 import { andThen, type MaybePromise } from '../common/promises.js';
 import { findLockService, findProvider, getLockHttpToken } from '../distributed-lock.tokens.js';
-import type { HeldLock } from '../lock/core/held-lock.js';
+import type { HeldLock } from '../lock/core/hold.js';
 import { warn, warnOnce } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
 import { INTERCEPTORS, enhancersOf, isSse } from '../nest/metadata.js';

@@ -16,23 +16,17 @@ import type { Takeover } from './takeover.js';
  */
 const MAX_WAIT_PER_REQUEST_MS = 60_000;
 /**
- * How many fencing tokens an owner reserves with its grant, for local hand-offs. Each hand-off uses one without a request to the store, and
- * the release gives the rest back. With a tenth of them, a busy owner would use them up in about a millisecond and have to ask the store
- * again.
+ * How many fencing tokens an owner reserves with its grant. Each local hand-off uses one without a request to the store, and the release
+ * gives the rest back. With a tenth of them, a busy owner would use them up in about a millisecond and have to ask the store again.
+ *
+ * Readers get fewer, because several owners hold at the same time: the store takes unused tokens back only if no later ones were given out,
+ * so most of them would be wasted.
  *
  * Stores take tokens from their clock, in µs. If a process crashes before it gives its tokens back, the tokens of the key are ahead of that
  * clock by up to this many µs (docs/decisions/0004).
  */
-export const TOKENS_FOR_HAND_OFFS = 10_000;
-/**
- * How many fencing tokens an owner reserves for readers. Fewer than for local hand-offs, because several owners hold at the same time. The
- * store takes unused tokens back only if no later ones were given out, so most of them would be wasted.
- */
-export const TOKENS_FOR_READERS = 100;
-/**
- * Delay before the next request if the last reply settles nothing for a caller: the caller joined after the request was sent, or the timer
- * of its deadline is late.
- */
+export const RESERVED_TOKENS = { handOffs: 10_000, readers: 100 };
+/** Delay before the next request if the last reply settles nothing for a caller, because it joined after the request was sent. */
 const BUSY_RETRY_MS = 1;
 /** If a caller waits for longer than the last request said, the loop rechecks this many ms before the store would drop the owner. */
 const BEFORE_DROPPED_MS = 50;
@@ -53,16 +47,12 @@ const NEVER: ClockReading = { now: -Infinity, wallClockOffset: 0 };
  * 6. As soon as no caller waits, the owner gives up: it releases if the store may have it in its queue.
  */
 export class AcquireLoop implements Replies<AcquireReply> {
-  /** The local queue on whose behalf the loop asks. */
   readonly callers: LocalQueue;
   private readonly runtime: LockRuntime;
   isRunning = false;
   /** The owner's place in the store's queue, from the last reply; 0 until the store has put this owner into its queue. */
   ticket = 0;
-  /**
-   * True after a request that got no reply. The store may execute it later and put this owner into its queue, so the owner must send a
-   * release when it gives up.
-   */
+  /** True after a request that got no reply: the store may execute it later and put this owner into its queue. */
   private mayComeLate = false;
   /** Both clocks, read when the last request was sent. The validity of its grant counts from here. */
   asked: ClockReading = NEVER;
@@ -74,17 +64,21 @@ export class AcquireLoop implements Replies<AcquireReply> {
   private isCounting = false;
   private isNextDue = false;
   /**
-   * The loops of this process's fair callers for the same key and claim, this one included. Set as soon as this owner has a ticket, and
-   * only if it is fair.
+   * The loops of this process's fair callers for the same key and claim, this one included, by ticket. Set as soon as this owner has a
+   * ticket, and only if it is fair.
+   *
+   * Only the first loop of a queue rechecks, and its reply counts for the others, too. Meanwhile the store drops the others from its queue,
+   * because they are silent. They do not lose their turn: each keeps its ticket and sends it again as soon as its loop is the first, before
+   * the caller ahead of it can release.
    */
-  private fairQueue: readonly AcquireLoop[] | undefined;
+  private fairQueue: AcquireLoop[] | undefined;
   private cancelRecheck: (() => void) | undefined;
   /** When the recheck timer fires; `Infinity` if none is set. */
   private recheckAt = Infinity;
 
   constructor(
     private readonly owner: Owner,
-    /** Set for an owner whose call has `onBusy: 'takeover'`, `undefined` for an owner that waits for its turn. */
+    /** Set for an owner whose call has `onBusy: 'takeover'`. */
     private readonly takeover: Takeover | undefined,
   ) {
     this.callers = owner.callers;
@@ -106,15 +100,10 @@ export class AcquireLoop implements Replies<AcquireReply> {
     if (!this.isRunning) return;
     this.isRunning = this.callers.isInStoreQueue = false;
     this.dropRecheck();
-    if (!this.fairQueue) return;
-    this.fairQueue = undefined;
-    this.runtime.fairQueues.leave(kindName(this.owner.key, this.owner.terms), this);
+    this.leaveFairQueue();
   }
 
-  /**
-   * Called when this loop becomes the first of the process's fair callers and has to recheck for all of them. Until now another loop did,
-   * so the store may have dropped this owner from its queue as silent. The loop rechecks within `RECHECK_MS` of its last request.
-   */
+  /** Called when this loop becomes the first of its fair queue, and has to recheck from now on. */
   onFirst(): void {
     this.recheckAfter(Math.max(0, this.asked.now + RECHECK_MS - this.runtime.clock.now()));
   }
@@ -135,10 +124,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
     });
   }
 
-  /**
-   * Schedules a recheck if a caller waits for longer than the last request announced. Otherwise the store would drop the owner while that
-   * caller still waits.
-   */
+  /** Schedules a recheck if a caller waits for longer than the last request announced, before the store drops the owner. */
   stayInQueue(): void {
     const { isRunning, inFlight, waitsUntil, callers } = this;
     if (!isRunning || inFlight || !this.isFirst || waitsUntil >= this.recheckAt) return;
@@ -191,8 +177,8 @@ export class AcquireLoop implements Replies<AcquireReply> {
   private tokensWanted(): number {
     const { claim, watched, fair } = this.owner.terms;
     if (!watched || fair) return 1;
-    if (!isExclusive(claim)) return TOKENS_FOR_READERS;
-    return this.callers.size > 1 ? TOKENS_FOR_HAND_OFFS : 1;
+    if (!isExclusive(claim)) return RESERVED_TOKENS.readers;
+    return this.callers.size > 1 ? RESERVED_TOKENS.handOffs : 1;
   }
 
   onReply(reply: AcquireReply): void {
@@ -201,14 +187,13 @@ export class AcquireLoop implements Replies<AcquireReply> {
     if (reply.mayComeLate) this.mayComeLate = true;
     if (reply.kind === 'granted') this.owner.onGrant(reply, at);
     // If the loop no longer runs, a notification has overtaken this reply and granted the lock, so the refusal is out of date.
-    else if (this.isRunning) this.onRefusal(reply, at.now);
+    else if (this.isRunning) this.onRefusal(reply);
     if (isNextDue) this.ask();
   }
 
   onFailure(error: LockError): void {
-    const { now } = this.owner;
-    const isNextDue = this.endRequest(now);
-    if (this.isRunning) this.onError(error, now);
+    const isNextDue = this.endRequest(this.owner.now);
+    if (this.isRunning) this.onError(error);
     if (isNextDue) this.ask();
   }
 
@@ -220,9 +205,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
     return isNextDue;
   }
 
-  /** Handles a reply that is no grant: the owner is in the store's queue, or was refused a place there (`busy`). */
-  private onRefusal(reply: Queued | Busy, now: number): void {
-    this.callers.watchFirst(now);
+  private onRefusal(reply: Queued | Busy): void {
     if (reply.kind === 'queued') this.onQueued(reply.ticket);
     for (const { callers } of this.sharers())
       callers.onHolder(reply.holder, reply.remainingMs, this.asked.now);
@@ -237,8 +220,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
     }
   }
 
-  private onError(error: LockError, now: number): void {
-    this.callers.watchFirst(now);
+  private onError(error: LockError): void {
     if (!(error instanceof LockStoreError) || error.reason === 'refused') this.callers.dismissAll(error);
     else {
       if (error.reason === 'unknown') this.mayComeLate = true;
@@ -252,48 +234,34 @@ export class AcquireLoop implements Replies<AcquireReply> {
   private onQueued(ticket: number): void {
     this.ticket = ticket;
     this.callers.isInStoreQueue = true;
-    if (this.owner.terms.fair)
-      this.fairQueue ??= this.runtime.fairQueues.enter(kindName(this.owner.key, this.owner.terms), this);
+    if (this.owner.terms.fair) this.fairQueue ??= this.enterFairQueue();
   }
 
-  /** Whether this loop sends its own rechecks. Among the fair callers of one process only the first one does. */
+  private enterFairQueue(): AcquireLoop[] {
+    const { fairQueues } = this.runtime;
+    const kind = kindName(this.owner.key, this.owner.terms);
+    const queue = fairQueues.get(kind) ?? [];
+    fairQueues.set(kind, queue);
+    queue.splice(queue.findLastIndex(({ ticket }) => ticket <= this.ticket) + 1, 0, this);
+    return queue;
+  }
+
+  private leaveFairQueue(): void {
+    const { fairQueue: queue, runtime, owner } = this;
+    if (!queue) return;
+    this.fairQueue = undefined;
+    const i = queue.indexOf(this);
+    queue.splice(i, 1);
+    if (queue.length === 0) runtime.fairQueues.delete(kindName(owner.key, owner.terms));
+    else if (i === 0) queue[0]?.onFirst();
+  }
+
   private get isFirst(): boolean {
     return !this.fairQueue || this.fairQueue[0] === this;
   }
 
-  /** The loops whose callers learn from this loop's reply: the first fair caller asks on behalf of those behind it, too. */
+  /** The loops whose callers learn from this loop's reply. */
   private sharers(): readonly AcquireLoop[] {
     return this.fairQueue?.[0] === this ? this.fairQueue : [this];
-  }
-}
-
-/**
- * The loops of one process's fair callers, in the order of their tickets: one queue for each key and kind of claim.
- *
- * Only the first loop of a queue rechecks, and its reply counts for the others, too. Meanwhile the store drops the others from its queue,
- * because they are silent. They do not lose their turn: each keeps its ticket and sends it again as soon as its loop is the first, before
- * the caller ahead of it can release.
- */
-export class FairQueues {
-  private readonly byKind = new Map<string, AcquireLoop[]>();
-
-  sizeOf(kind: string): number {
-    return this.byKind.get(kind)?.length ?? 0;
-  }
-
-  enter(kind: string, waiter: AcquireLoop): readonly AcquireLoop[] {
-    let queue = this.byKind.get(kind);
-    if (!queue) this.byKind.set(kind, (queue = []));
-    queue.splice(queue.findLastIndex(({ ticket }) => ticket <= waiter.ticket) + 1, 0, waiter);
-    return queue;
-  }
-
-  leave(kind: string, waiter: AcquireLoop): void {
-    const queue = this.byKind.get(kind) ?? [];
-    const i = queue.indexOf(waiter);
-    if (i < 0) return;
-    queue.splice(i, 1);
-    if (queue.length === 0) this.byKind.delete(kind);
-    else if (i === 0) queue[0]?.onFirst();
   }
 }

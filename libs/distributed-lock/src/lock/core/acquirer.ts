@@ -2,10 +2,10 @@ import type { Clock } from '../../common/clock.js';
 import { maxOf, RebuiltMap } from '../../common/collections.js';
 import { type Claim, claimText, covers } from '../../port/lock-store.js';
 import { LockDeadlockError, LockShutdownError } from '../../port/lock.errors.js';
+import { callText } from '../request/call-site.js';
 import { kindName, type LockRequest, type Terms } from '../request/lock-request.js';
-import { depthOf, findHold, holdsOfFlow } from './async-context.js';
-import { HeldLock } from './held-lock.js';
-import { callText, type Hold } from './hold.js';
+import { currentFlow, findHold, holdsOfFlow } from './async-context.js';
+import { HeldLock, type Hold } from './hold.js';
 import { LocalQueue } from './local-queue.js';
 import type { LockRuntime } from './lock-runtime.js';
 
@@ -14,11 +14,9 @@ import type { LockRuntime } from './lock-runtime.js';
  * Otherwise it joins the local queue of the key.
  */
 export class Acquirer {
-  /**
-   * The local queues for the most common calls, by key: those without a mode, renewed by the watchdog, neither fair nor a takeover. For
-   * these the key is the name of the queue. All others need a name that is built from the key and the terms of the call (`kindName`).
-   */
+  /** The local queues for the most common calls, by key: those without a mode, renewed by the watchdog, neither fair nor a takeover. */
   private readonly common = new RebuiltMap<string, LocalQueue>();
+  /** All other local queues, by key and terms (`kindName`). A call that has a queue of its own is the name of that queue. */
   private readonly others = new RebuiltMap<string | LockRequest, LocalQueue>();
   private readonly deadlocks = new DeadlockDetection();
   private isClosed = false;
@@ -84,26 +82,20 @@ export class Acquirer {
    *
    * @param keys in the order of the lock's `keys`
    * @param requests for these keys, sorted by key, so that no two callers wait for each other
+   * @throws LockDeadlockError if the flow of the call holds one of the keys and may not share it
    */
   async acquireSeveral(keys: readonly string[], requests: readonly LockRequest[]): Promise<HeldLock> {
-    this.refuseNotReentrant(requests);
+    // Check all keys before the call waits for any of them.
+    for (const request of requests) {
+      const hold = findHold(this.scope, request.key);
+      if (hold && !mayShare(hold, request.terms)) throw notReentrantError(hold, request);
+    }
     const holds = await this.acquireInOrder(requests);
     const byKey = new Map(holds.map((hold) => [hold.key, hold]));
     return new HeldLock(
       keys.map((key) => byKey.get(key) as Hold),
       maxOf(holds.map(depthOf)),
     );
-  }
-
-  /**
-   * @throws LockDeadlockError if the flow of the call holds one of the keys and may not share it. Checked for all keys before the call
-   * waits for any of them.
-   */
-  private refuseNotReentrant(requests: readonly LockRequest[]): void {
-    for (const request of requests) {
-      const hold = findHold(this.scope, request.key);
-      if (hold && !mayShare(hold, request.terms)) throw notReentrantError(hold, request);
-    }
   }
 
   private async acquireInOrder(requests: readonly LockRequest[]): Promise<readonly Hold[]> {
@@ -138,12 +130,9 @@ export class Acquirer {
     { key, signal }: LockRequest,
     own: readonly Hold[],
   ): { readonly error: unknown } | undefined {
-    if (this.isRefused(own)) return { error: shutdownError(key) };
+    const isRefused = this.isClosed && !own.some((hold) => hold.isLive());
+    if (isRefused) return { error: shutdownError(key) };
     return signal?.aborted ? { error: signal.reason } : undefined;
-  }
-
-  private isRefused(holdsOfFlow: readonly Hold[]): boolean {
-    return this.isClosed && !holdsOfFlow.some((hold) => hold.isLive());
   }
 
   /**
@@ -179,14 +168,13 @@ export class Acquirer {
 
 const NO_HOLDS: readonly Hold[] = [];
 
-/**
- * Called after another key was acquired. While the call waited for it, the lease of an earlier key may have expired, or its last
- * renewal may still be unanswered.
- *
- * @throws LockLostError if one of the holds was lost
- */
+function depthOf(hold: Hold): number {
+  return currentFlow()?.depthOf(hold) ?? 0;
+}
+
+/** @throws LockLostError if an earlier hold of a call for several keys was lost while the call waited for the next key */
 async function throwIfLost(holds: readonly Hold[]): Promise<void> {
-  for (const hold of holds) if (hold.isInDoubt()) await hold.owner.whenSure();
+  for (const hold of holds) if (hold.isInDoubt()) await hold.lease.whenSure();
   const loss = holds.map((hold) => hold.noticeLoss()).find(Boolean);
   if (loss) throw loss;
 }
@@ -201,7 +189,7 @@ function shutdownError(key: string): LockShutdownError {
  * A cycle across processes is not found. There `waitMs` ends the wait.
  */
 export class DeadlockDetection {
-  /** The flows that hold keys while they wait for another key. Each flow is listed under every key that it holds. */
+  /** By each key that the flow holds. */
   private readonly blocked = new Map<string, Set<Blocked>>();
 
   /**
@@ -230,27 +218,24 @@ export class DeadlockDetection {
    * @returns the path of keys from `wanted` to one of `mine`, each held by a flow that waits for the next; `undefined` if there is no cycle
    */
   private pathToOneOf(mine: readonly Hold[], wanted: LockRequest): readonly string[] | undefined {
-    const seen = new Set<Blocked>();
-    const waits: Wait[] = [{ request: wanted, before: undefined }];
-    // Further waits are pushed to the list during this loop, and `for … of` visits them, too.
-    for (const wait of waits) {
-      for (const blocked of this.blocked.get(wait.request.key) ?? []) {
-        if (seen.has(blocked) || !blocked.holds.some((hold) => isInTheWay(hold, wait.request))) continue;
-        seen.add(blocked);
-        const next: Wait = { request: blocked.request, before: wait };
-        if (mine.some((hold) => isInTheWay(hold, next.request))) return keysUpTo(next);
-        waits.push(next);
+    /** Each flow that was found, and the one that waits for it. The loop visits those that it adds, too. */
+    const found = new Map<Blocked, Blocked | undefined>([[{ request: wanted, holds: [] }, undefined]]);
+    for (const flow of found.keys()) {
+      for (const next of this.blocked.get(flow.request.key) ?? []) {
+        if (found.has(next) || !next.holds.some((hold) => isInTheWay(hold, flow.request))) continue;
+        found.set(next, flow);
+        if (!mine.some((hold) => isInTheWay(hold, next.request))) continue;
+        const keys: string[] = [];
+        for (let at: Blocked | undefined = next; at; at = found.get(at)) keys.push(at.request.key);
+        return keys.toReversed();
       }
     }
     return undefined;
   }
 
   private enter(blocked: Blocked): void {
-    for (const { key } of blocked.holds) {
-      const others = this.blocked.get(key);
-      if (others) others.add(blocked);
-      else this.blocked.set(key, new Set([blocked]));
-    }
+    for (const { key } of blocked.holds)
+      this.blocked.set(key, (this.blocked.get(key) ?? new Set()).add(blocked));
   }
 
   private leave(blocked: Blocked): void {
@@ -262,29 +247,13 @@ export class DeadlockDetection {
   }
 }
 
+/** A flow that holds keys and waits for another one. */
 interface Blocked {
   readonly request: LockRequest;
   readonly holds: readonly Hold[];
 }
 
-interface Wait {
-  readonly request: LockRequest;
-  /**
-   * The previous step of the path: the flow that makes `request` holds the key for which that step waits. `undefined` for the first step.
-   */
-  readonly before: Wait | undefined;
-}
-
-function keysUpTo(last: Wait): readonly string[] {
-  const keys: string[] = [];
-  for (let wait: Wait | undefined = last; wait; wait = wait.before) keys.push(wait.request.key);
-  return keys.toReversed();
-}
-
-/**
- * Ends the messages of a `LockDeadlockError` with another possible cause: a shared queue or pool ran this call in the async context of an
- * unrelated call that holds the key.
- */
+/** Another possible cause, which ends the messages of a `LockDeadlockError`. */
 const OR_A_QUEUE =
   'If the call that holds it did not make this one, a shared queue or pool has started this one in its async context: wrap the task, as in queue.add(AsyncResource.bind(task)).';
 
@@ -293,7 +262,6 @@ function mayShare(hold: Hold, { reentrant }: Terms): boolean {
   return reentrant && hold.isReentrant;
 }
 
-/** The error of a nested call for a key that its flow holds, if the outer or the inner call has `reentrant: false`. */
 function notReentrantError(hold: Hold, { key, site, terms }: LockRequest): LockDeadlockError {
   const [inner, outer] = [callText(site), callText(hold.site)];
   const since = Math.round(hold.owner.now - hold.acquiredAt);
@@ -302,7 +270,6 @@ function notReentrantError(hold: Hold, { key, site, terms }: LockRequest): LockD
   return new LockDeadlockError(message, key, [key]);
 }
 
-/** The error of a nested call whose claim is not covered by what its flow holds. It would wait for its own flow to release. */
 function heldInAnotherWayError({ key, claim }: Hold, wanted: Claim): LockDeadlockError {
   const advice =
     wanted.kind === 'permits' || claim.kind === 'permits'

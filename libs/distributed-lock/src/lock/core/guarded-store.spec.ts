@@ -1,11 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Subject } from 'rxjs';
+import { systemClock } from '../../common/clock.js';
 import { LOCK } from '../../port/lock-store.js';
 import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
 import { CAPABILITIES, type StoreCapability } from '../../port/timing.js';
 import type { AcquireReply, LockStore, Notification, ReleaseReply } from '../../port/lock-store.js';
-import { guardedStore, type GuardedStore } from './guarded-store.js';
+import { GuardedStore } from './guarded-store.js';
 
 type Given = Readonly<Record<string, unknown>>;
 
@@ -14,8 +15,7 @@ const ACQUIRE = { ...ON_A, waitMs: 0, ticket: 0, tokens: 1 };
 
 const acquire = (store: GuardedStore): Promise<AcquireReply> =>
   new Promise((onReply, onFailure) => store.acquire(ACQUIRE, { onReply, onFailure }));
-const release = (store: GuardedStore): Promise<ReleaseReply> =>
-  new Promise((onReply, onFailure) => store.release(ON_A, { onReply, onFailure }));
+const release = (store: GuardedStore): Promise<ReleaseReply> => store.release(ON_A).reply;
 
 describe('a store of another package', () => {
   let answers: Record<string, unknown>;
@@ -38,7 +38,7 @@ describe('a store of another package', () => {
     ];
     const methods = Object.fromEntries(names.map((name) => [name, method(name)]));
     const given = { name: 'acme', clientId: 'c', commandTimeoutMs: 9, notifications$, ...methods, ...more };
-    return guardedStore(given as unknown as LockStore, (_, error) => told.push(error));
+    return new GuardedStore(given as unknown as LockStore, systemClock, (_, error) => told.push(error));
   };
   const failure = async (work: unknown): Promise<LockStoreError> => {
     const outcome = await Promise.resolve(work).catch((error: unknown) => error);
@@ -60,7 +60,9 @@ describe('a store of another package', () => {
   );
 
   it.each([undefined, null, Promise.resolve()])('is refused if it is none: %s', (none) => {
-    expect(() => guardedStore(none as unknown as LockStore, () => undefined)).toThrow(LockConfigurationError);
+    expect(() => new GuardedStore(none as unknown as LockStore, systemClock, () => undefined)).toThrow(
+      LockConfigurationError,
+    );
   });
 
   it('is taken at its word, whatever it answers', async () => {

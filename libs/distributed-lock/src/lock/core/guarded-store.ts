@@ -1,92 +1,158 @@
-import { catchError, EMPTY } from 'rxjs';
-import { Delays } from '../../common/clock.js';
+import { catchError, EMPTY, type Observable } from 'rxjs';
+import { type Clock, Delays } from '../../common/clock.js';
 import { detached, inBackground, type NeverRejects, promiseOf } from '../../common/promises.js';
 import type {
   AcquireReply,
   AcquireRequest,
   LockStore,
+  Notification,
   ReleaseReply,
   ReleaseRequest,
 } from '../../port/lock-store.js';
 import { isLockError, LockConfigurationError, LockError, LockStoreError } from '../../port/lock.errors.js';
 import { canStore, type StoreCapability, storeThatCan, type StoreThatCan } from '../../port/timing.js';
-import type { LockRuntime } from './lock-runtime.js';
 
 const METHODS = ['acquire', 'renew', 'release', 'inspect', 'close'] as const;
+
+type Full = StoreThatCan<StoreCapability>;
+type OnError = (during: string, error: unknown, key?: string) => void;
 
 /**
  * Wraps a store for the core. Its commands run outside of every async context, because the store may repeat them later and may open
  * connections. Whatever it throws becomes a `LockError`. Replies are passed on unchecked, because the contract suite checks a store
- * before it is used.
+ * before it is used. The methods of a capability that the store lacks reject.
  *
- * @param onError called when `notifications$` fails, which ends the notifications
- * @throws LockConfigurationError for a store that lacks a method
+ * `acquire` and `release` do not return a promise: every lock needs both requests, and a promise for each takes time
+ * (docs/decisions/0012).
  */
-export function guardedStore(
-  store: LockStore,
-  onError: (during: string, error: unknown) => void,
-): GuardedStore {
-  checkMethods(store);
-  const { name, clientId, commandTimeoutMs } = store;
+export class GuardedStore implements Omit<Full, 'acquire' | 'release'> {
+  readonly name: string;
+  readonly attempted: LockStore['attempted'];
+  readonly clientId: string;
+  readonly commandTimeoutMs: number;
+  readonly notifications$: Observable<Notification>;
+  /** How many releases are in flight or delayed. */
+  private releasing = 0;
+  /** How many other requests are in flight, acquires left out. */
+  private asking = 0;
+  private onAllReleased: (() => void) | undefined;
+  private readonly delays: Delays;
 
-  const send = <T>(key: string, command: () => Promise<T>, to: Replies<T>): void => {
-    const settle = () =>
-      promiseOf(command).then(
-        (reply) => to.onReply(reply),
-        (error: unknown) => to.onFailure(asLockError(name, error, key)),
-      );
-    inBackground(detached(settle) as NeverRejects<void>);
-  };
-  const ask = <T>(key: string | undefined, command: () => Promise<T>): Promise<T> => {
-    const fail = (error: unknown): never => {
-      throw asLockError(name, error, key);
-    };
-    return detached(() => promiseOf(command).catch(fail));
-  };
-
-  return {
-    name,
-    get address() {
-      return store.address;
-    },
-    attempted: store.attempted,
-    clientId,
-    commandTimeoutMs,
-    notifications$: store.notifications$.pipe(
+  /**
+   * @param onError called when a release has failed, and when `notifications$` fails, which ends the notifications
+   * @throws LockConfigurationError for a store that lacks a method
+   */
+  constructor(
+    private readonly store: LockStore,
+    clock: Clock,
+    private readonly onError: OnError,
+  ) {
+    checkMethods(store);
+    this.name = store.name;
+    this.attempted = store.attempted;
+    this.clientId = store.clientId;
+    this.commandTimeoutMs = store.commandTimeoutMs;
+    this.delays = new Delays(clock);
+    this.notifications$ = store.notifications$.pipe(
       catchError((error: unknown) => {
         onError('notification', error);
         return EMPTY;
       }),
-    ),
-    acquire: (request, to) => send(request.key, () => store.acquire(request), to),
-    renew: (renewals) => ask(undefined, () => store.renew(renewals)),
-    release: (request, to) => send(request.key, () => store.release(request), to),
-    inspect: (key) => ask(key, () => store.inspect(key)),
-    can: (capability) => canStore(store, capability),
-    forceRelease: (key, force) => ask(key, () => storeThatCan(store, 'force').forceRelease(key, force)),
-    announceTakeover: (takeover) =>
-      ask(takeover.key, () => storeThatCan(store, 'takeover').announceTakeover(takeover)),
-    publishHolderEntry: (entry) =>
-      ask(undefined, () => storeThatCan(store, 'names').publishHolderEntry(entry)),
-    readHolderEntries: (clientIds) =>
-      ask(undefined, () => storeThatCan(store, 'names').readHolderEntries(clientIds)),
-    list: (request) => ask(undefined, () => storeThatCan(store, 'list').list(request)),
-    close: () => ask(undefined, () => store.close()),
-  };
+    );
+  }
+
+  get address(): string | undefined {
+    return this.store.address;
+  }
+
+  can(capability: StoreCapability): boolean {
+    return canStore(this.store, capability);
+  }
+
+  acquire(request: AcquireRequest, to: Replies<AcquireReply>): void {
+    this.send(request.key, () => this.store.acquire(request), to);
+  }
+
+  renew: Full['renew'] = (renewals) => this.ask(undefined, () => this.store.renew(renewals));
+
+  /**
+   * Sends a release, after `delayMs` if it is given; `finishReleases` ends the delay. If the store fails, the reply is `unknown` and
+   * `onError` is called.
+   */
+  release(request: ReleaseRequest, delayMs = 0): Release {
+    this.releasing += 1;
+    const release = new PendingRelease(this, request.key);
+    if (delayMs <= 0) this.sendRelease(request, release);
+    else {
+      const sent = detached(() => this.delays.wait(delayMs).then(() => this.sendRelease(request, release)));
+      inBackground(sent as NeverRejects<void>);
+    }
+    return release;
+  }
+
+  private sendRelease(request: ReleaseRequest, to: Replies<ReleaseReply>): void {
+    this.send(request.key, () => this.store.release(request), to);
+  }
+
+  inspect: Full['inspect'] = (key) => this.ask(key, () => this.store.inspect(key));
+
+  forceRelease: Full['forceRelease'] = (key, force) =>
+    this.ask(key, () => storeThatCan(this.store, 'force').forceRelease(key, force));
+
+  announceTakeover: Full['announceTakeover'] = (takeover) =>
+    this.ask(takeover.key, () => storeThatCan(this.store, 'takeover').announceTakeover(takeover));
+
+  publishHolderEntry: Full['publishHolderEntry'] = (entry) =>
+    this.ask(undefined, () => storeThatCan(this.store, 'names').publishHolderEntry(entry));
+
+  readHolderEntries: Full['readHolderEntries'] = (clientIds) =>
+    this.ask(undefined, () => storeThatCan(this.store, 'names').readHolderEntries(clientIds));
+
+  list: Full['list'] = (request) => this.ask(undefined, () => storeThatCan(this.store, 'list').list(request));
+
+  close: Full['close'] = () => this.ask(undefined, () => this.store.close());
+
+  /** Whether no request but acquires is in flight or delayed. */
+  get isAtRest(): boolean {
+    return this.releasing === 0 && this.asking === 0;
+  }
+
+  /** Sends delayed releases at once, and waits until every release has its reply or has failed. */
+  async finishReleases(): Promise<void> {
+    this.delays.endAll();
+    if (this.releasing > 0) await new Promise<void>((resolve) => (this.onAllReleased = resolve));
+  }
+
+  onReleased(key: string, error?: LockError): void {
+    this.releasing -= 1;
+    if (error) this.onError('release', error, key);
+    if (this.releasing === 0) this.onAllReleased?.();
+  }
+
+  private send<T>(key: string, command: () => Promise<T>, to: Replies<T>): void {
+    const settle = () =>
+      promiseOf(command).then(
+        (reply) => to.onReply(reply),
+        (error: unknown) => to.onFailure(asLockError(this.name, error, key)),
+      );
+    inBackground(detached(settle) as NeverRejects<void>);
+  }
+
+  private ask<T>(key: string | undefined, command: () => Promise<T>): Promise<T> {
+    this.asking += 1;
+    const end = (reply: T): T => {
+      this.asking -= 1;
+      return reply;
+    };
+    const fail = (error: unknown): never => {
+      this.asking -= 1;
+      throw asLockError(this.name, error, key);
+    };
+    return detached(() => promiseOf(command).then(end, fail));
+  }
 }
 
-/**
- * The store as the core uses it. `acquire` and `release` take an object with a method for the reply and one for the failure, instead of
- * returning a promise: every lock needs both requests, and a promise for each takes time (docs/decisions/0012). The methods of a
- * capability that the store lacks reject.
- */
-export interface GuardedStore extends Omit<StoreThatCan<StoreCapability>, 'acquire' | 'release'> {
-  can(capability: StoreCapability): boolean;
-  acquire(request: AcquireRequest, to: Replies<AcquireReply>): void;
-  release(request: ReleaseRequest, to: Replies<ReleaseReply>): void;
-}
-
-/** Receives the reply to a request: the store calls exactly one of these methods, once. */
+/** Receives the reply to a request, by exactly one call of one of these methods. */
 export interface Replies<T> {
   onReply(reply: T): void;
   onFailure(error: LockError): void;
@@ -117,95 +183,44 @@ function asLockError(store: string, error: unknown, key: string | undefined): Lo
 
 /** A release that has been started. */
 export interface Release {
-  /**
-   * The promise is created when somebody first reads this property: most releases run in the background, and a promise for each would take
-   * time.
-   */
+  /** The promise is created when somebody first reads this property: most releases run in the background and need none. */
   readonly reply: NeverRejects<ReleaseReply>;
 }
 
-/** The result of a release that needs no request, because the lock was handed off locally or is still shared by another call. */
+/** The result of a release that needs no request: a local hand-off, or another call still shares the lock. */
 export const RELEASED: Release = { reply: Promise.resolve('released') as NeverRejects<'released'> };
 
-/** Counts the releases of one service that are in flight or delayed, so that the service can wait for them when it closes. */
-export class ReleaseTracker {
-  private underWay = 0;
-  private onAllDone: (() => void) | undefined;
-  private readonly delays: Delays;
-
-  constructor(readonly runtime: LockRuntime) {
-    this.delays = new Delays(runtime.clock);
-  }
-
-  get areAllDone(): boolean {
-    return this.underWay === 0;
-  }
-
-  /**
-   * Sends a release, after `delayMs` if it is given; closing the service ends the delay. If the store fails, the caller gets `unknown`
-   * and the service emits an `error` event.
-   */
-  send(request: ReleaseRequest, delayMs = 0): Release {
-    this.underWay += 1;
-    const release = new PendingRelease(this, request.key);
-    if (delayMs <= 0) this.runtime.store.release(request, release);
-    else inBackground(this.sendLater(request, release, delayMs));
-    return release;
-  }
-
-  /** Sends delayed releases at once, and waits until every release has its reply or has failed. */
-  async finish(): Promise<void> {
-    this.delays.endAll();
-    if (this.underWay > 0) await new Promise<void>((resolve) => (this.onAllDone = resolve));
-  }
-
-  onDone(): void {
-    this.underWay -= 1;
-    if (this.underWay === 0) this.onAllDone?.();
-  }
-
-  private sendLater(request: ReleaseRequest, release: PendingRelease, ms: number): NeverRejects<void> {
-    const sent = detached(() =>
-      this.delays.wait(ms).then(() => this.runtime.store.release(request, release)),
-    );
-    return sent as NeverRejects<void>;
-  }
-}
-
-class PendingRelease implements Release, Replies<ReleaseReply> {
+class PendingRelease implements Replies<ReleaseReply> {
   private outcome: ReleaseReply | undefined;
   private promise: NeverRejects<ReleaseReply> | undefined;
   private resolve: ((reply: ReleaseReply) => void) | undefined;
 
   constructor(
-    private readonly tracker: ReleaseTracker,
+    private readonly store: GuardedStore,
     private readonly key: string,
   ) {}
 
-  /**
-   * The promise is created outside of any async context. Otherwise it would keep the context of its first reader in memory for as long as
-   * the hold exists.
-   */
   get reply(): NeverRejects<ReleaseReply> {
-    return (this.promise ??= detached(() => this.makePromise()));
+    const { outcome } = this;
+    const settle = (resolve: (reply: ReleaseReply) => void): void => {
+      if (outcome === undefined) this.resolve = resolve;
+      else resolve(outcome);
+    };
+    // Outside of any async context: otherwise the promise would keep the context of its first reader in memory, as long as the hold exists.
+    return (this.promise ??= detached(() => new Promise(settle)) as NeverRejects<ReleaseReply>);
   }
 
   onReply(reply: ReleaseReply): void {
-    this.outcome = reply;
-    this.tracker.onDone();
-    this.resolve?.(reply);
+    this.settle(reply);
   }
 
   onFailure(error: LockError): void {
-    this.tracker.runtime.emit({ type: 'error', key: this.key, during: 'release', error });
-    this.onReply('unknown');
+    this.settle('unknown', error);
   }
 
-  private makePromise(): NeverRejects<ReleaseReply> {
-    const { outcome } = this;
-    return new Promise((resolve) => {
-      if (outcome === undefined) this.resolve = resolve;
-      else resolve(outcome);
-    }) as NeverRejects<ReleaseReply>;
+  private settle(outcome: ReleaseReply, error?: LockError): void {
+    this.outcome = outcome;
+    this.store.onReleased(this.key, error);
+    this.resolve?.(outcome);
   }
 }

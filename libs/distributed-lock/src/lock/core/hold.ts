@@ -1,16 +1,20 @@
 import { AsyncResource } from 'node:async_hooks';
-import { setMaxListeners } from 'node:events';
-import { type ClockReading, nextTurn } from '../../common/clock.js';
-import { bindListeners } from '../../common/listeners.js';
+import { type ClockReading, nextTurn, timeOfDay } from '../../common/clock.js';
+import { maxOf, minOf } from '../../common/collections.js';
+import { BoundController, onAbort } from '../../common/listeners.js';
 import { detached, type NeverRejects } from '../../common/promises.js';
-import { type Claim, modeOf, type ReleaseReply } from '../../port/lock-store.js';
-import { LockLostError } from '../../port/lock.errors.js';
-import type { HoldSnapshot } from '../lock.js';
-import { type CallSite, siteText } from '../request/call-site.js';
+import { inspectByJson } from '../../common/redaction.js';
+import { type Claim, type LockMode, modeOf, type ReleaseReply } from '../../port/lock-store.js';
+import { LockConfigurationError, LockLostError, LockNotHeldError } from '../../port/lock.errors.js';
+import type { HoldSnapshot, Lock } from '../lock.js';
+import { type CallSite, callText, siteText } from '../request/call-site.js';
+import { checkLease } from '../request/lock-options.js';
 import type { LockRequest } from '../request/lock-request.js';
+import { runHolding } from './async-context.js';
+import type { Call } from './call.js';
 import { type Release, RELEASED } from './guarded-store.js';
+import type { Lease } from './lease.js';
 import type { Owner } from './owner.js';
-import type { Call } from './wait-deadlines.js';
 
 const NOT_HELD: Release = { reply: Promise.resolve('not held') as NeverRejects<ReleaseReply> };
 
@@ -20,53 +24,66 @@ const NOT_HELD: Release = { reply: Promise.resolve('not held') as NeverRejects<R
  * Nested calls share the hold. When the last of them ends, the hold goes back to the owner and is never live again.
  */
 export class Hold {
-  /** Identifies the service, because the locks of several services can be in one async flow. */
-  readonly scope: symbol;
   /** The number of the call that has acquired it, as in the events. */
   readonly call: number;
-  readonly key: string;
   readonly site: string | CallSite | undefined;
   /** Whether nested calls may share it. If not, they are refused. */
   readonly isReentrant: boolean;
-  /** The end of the minimum hold (`holdAtLeastMs`): no other owner gets the key before this, even if the hold is released sooner. */
+  readonly fencingToken: number;
+  /** The end of the minimum hold: no other owner gets the key before this, even if the hold is released sooner. */
   holdUntil = 0;
   /** How many calls share it: the one that has acquired it, and nested ones that have not ended. */
   calls = 1;
   /** The site of the last nested call, for a warning. */
   private lastSharedBy: string | CallSite | undefined;
+  private isReleased = false;
   private loss: LockLostError | undefined;
-  private released: Release | undefined;
-  private controller: LossController | undefined;
+  private controller: BoundController | undefined;
   private listeners: Set<(loss: LockLostError) => void> | undefined;
-  private shutdownController: LossController | undefined;
+  private shutdownController: BoundController | undefined;
 
   constructor(
-    readonly owner: Owner,
-    { number, request }: Call,
-    readonly fencingToken: number,
+    readonly lease: Lease,
+    { number, request: { terms, site } }: Call,
     readonly acquiredAt: number,
   ) {
-    const { terms, site } = request;
-    this.scope = owner.runtime.scope;
     this.call = number;
-    this.key = owner.key;
     this.site = site;
     this.isReentrant = terms.reentrant;
+    this.fencingToken = lease.takeToken();
     this.holdAtLeast(terms.holdAtLeastMs);
+  }
+
+  get owner(): Owner {
+    return this.lease.owner;
+  }
+
+  get key(): string {
+    return this.owner.key;
   }
 
   get claim(): Claim {
     return this.owner.claim;
   }
 
+  /** The line of the `acquire` call, if it was recorded. */
+  get acquireSite(): CallSite | undefined {
+    const { site } = this;
+    return typeof site === 'object' && site.isNoted ? site : undefined;
+  }
+
+  get scope(): symbol {
+    return this.owner.runtime.scope;
+  }
+
   /** Whether the hold was released, or is known to be lost. Does not check the lease. */
   get isOver(): boolean {
-    return this.released !== undefined || this.loss !== undefined;
+    return this.isReleased || this.loss !== undefined;
   }
 
   /** Whether the hold is neither released nor lost. Checks the lease itself, because no timer runs while the event loop is blocked. */
   isLive(): boolean {
-    return this.released === undefined && this.noticeLoss() === undefined;
+    return !this.isReleased && this.noticeLoss() === undefined;
   }
 
   /** Checks the lease, and reports a loss that nobody has noticed yet. @returns the loss, if it came before the release */
@@ -75,50 +92,44 @@ export class Hold {
     return this.loss;
   }
 
-  /** True while it is not certain whether the lock is lost. Await `whenSure` to find out. */
   isInDoubt(at?: ClockReading): boolean {
-    return !this.isOver && this.owner.lease?.doubtReason(at) !== undefined;
+    return !this.isOver && this.lease.doubtReason(at) !== undefined;
   }
 
   /** @throws LockLostError if the lock is lost, and also while it is in doubt */
   assertBelieved(): void {
-    const { key, owner, acquiredAt } = this;
     const loss = this.noticeLoss();
     if (loss) throw loss;
-    const doubt = this.released === undefined ? owner.lease?.doubtReason() : undefined;
-    if (doubt) throw new LockLostError(key, owner.now - acquiredAt, 'expired', doubt);
+    const doubt = this.isReleased ? undefined : this.lease.doubtReason();
+    if (doubt) throw this.lossError('expired', doubt);
   }
 
   openSignal(): AbortSignal {
     const loss = this.noticeLoss();
-    this.controller ??= new LossController();
+    this.controller ??= new BoundController();
     if (loss) this.controller.abort(loss);
     this.tellTakeover();
     return this.controller.signal;
   }
 
-  /**
-   * Aborts `signal` if another call takes the lock over and somebody has asked for the signal. The lock stays held until the grace is
-   * over.
-   */
+  /** Aborts `signal` if another call takes the lock over, which stays held until the grace is over. */
   tellTakeover(): void {
-    const { takeover, now } = this.owner;
+    const { takeover } = this.owner;
     if (!takeover || this.isOver) return;
-    const { by, graceMs } = takeover;
-    const detail = `${by} takes it over, and leaves ${graceMs} ms for the work to end`;
-    this.controller?.abort(new LockLostError(this.key, now - this.acquiredAt, 'takeover', detail));
+    const detail = `${takeover.by} takes it over, and leaves ${takeover.graceMs} ms for the work to end`;
+    this.controller?.abort(this.lossError('takeover', detail));
   }
 
   openShutdownSignal(): AbortSignal {
-    this.shutdownController ??= new LossController();
+    this.shutdownController ??= new BoundController();
     this.tellShutdown();
     return this.shutdownController.signal;
   }
 
-  /** Aborts `shutdownSignal` if the service is closing and somebody has asked for the signal. */
+  /** Aborts `shutdownSignal` if the service is closing. */
   tellShutdown(): void {
     const shutdown = this.owner.runtime.owners.shutdownErrorOf?.(this.key);
-    if (shutdown && this.released === undefined) this.shutdownController?.abort(shutdown);
+    if (shutdown && !this.isReleased) this.shutdownController?.abort(shutdown);
   }
 
   /**
@@ -137,13 +148,13 @@ export class Hold {
     };
   }
 
-  /** Describes the hold for `held()` and for holder entries. @param timeOfDay in ms, read at the same moment as `now` */
-  describe(now: number, timeOfDay: number): HoldSnapshot {
+  /** Describes the hold for `held()` and for holder entries. */
+  describe(): HoldSnapshot {
     const { key, claim, fencingToken, calls } = this;
-    const site = siteText(this.site);
-    const { id: owner, validForMs, leaseMs } = this.owner;
+    const { id: owner, validForMs, leaseMs, now, runtime } = this.owner;
     const heldMs = now - this.acquiredAt;
-    const since = new Date(timeOfDay - heldMs);
+    const since = new Date(timeOfDay(runtime.clock) - heldMs);
+    const site = siteText(this.site);
     return { key, mode: modeOf(claim), owner, fencingToken, site, since, heldMs, validForMs, leaseMs, calls };
   }
 
@@ -158,24 +169,21 @@ export class Hold {
   /** Called when the call that acquired the lock ends. Warns if nested calls still share the hold, because they keep the key locked. */
   onFirstCallEnds(): void {
     if (this.calls <= 1 || this.isOver) return;
-    // Check in the next turn of the event loop: if several calls return the same stream, its end ends all of these calls in one turn, in
-    // any order.
+    const { clock, events } = this.owner.runtime;
     const warnIfOpen = () => {
-      if (!this.isOver) this.warnOfNested();
+      if (this.isOver) return;
+      const [outer, nested] = [callText(this.site), callText(this.lastSharedBy)];
+      events.warnOnce(
+        `outlived: ${outer}, ${nested}`,
+        `"${this.key}" stays locked although ${outer}, which acquired it, has ended: ${nested} shares the lock and still runs. Await it there. If it was not called there, a shared queue or pool has started it in the async context of the other: wrap the task, as in queue.add(AsyncResource.bind(task)), and use reentrant: false.`,
+      );
     };
-    detached(() => nextTurn(this.owner.runtime.clock, warnIfOpen));
+    // In the next turn of the event loop: if several calls return the same stream, its end ends all of them in one turn, in any order.
+    detached(() => nextTurn(clock, warnIfOpen));
   }
 
-  private warnOfNested(): void {
-    const [outer, nested] = [callText(this.site), callText(this.lastSharedBy)];
-    this.owner.runtime.events.warnOnce(
-      `outlived: ${outer}, ${nested}`,
-      `"${this.key}" stays locked although ${outer}, which acquired it, has ended: ${nested} shares the lock and still runs. Await it there. If it was not called there, a shared queue or pool has started it in the async context of the other: wrap the task, as in queue.add(AsyncResource.bind(task)), and use reentrant: false.`,
-    );
-  }
-
-  /** Starts a minimum hold of `ms` now. Called when the lock is acquired, and for each nested call, which may ask for a longer one. */
-  holdAtLeast(ms: number): void {
+  /** Starts a minimum hold of `ms` now. A nested call may ask for a longer one. */
+  private holdAtLeast(ms: number): void {
     if (ms > 0) this.holdUntil = Math.max(this.holdUntil, this.owner.now + ms);
   }
 
@@ -188,11 +196,18 @@ export class Hold {
     this.calls -= 1;
     const loss = this.noticeLoss(at);
     if (this.calls > 0) return loss ? NOT_HELD : RELEASED;
-    if (this.released) return this.released;
-    // Set `released` before the owner emits an event: a listener of that event must find this hold no longer live.
-    this.released = loss ? NOT_HELD : RELEASED;
-    if (!loss) this.released = this.owner.release(this, isAwaited, at);
-    return this.released;
+    // Set this before the event: a listener must find this hold no longer live.
+    this.isReleased = true;
+    if (loss) return NOT_HELD;
+    const { owner, call, key, fencingToken, acquiredAt } = this;
+    const { runtime, id } = owner;
+    const isHeard = runtime.hears('released');
+    if (isHeard) {
+      const heldMs = at.now - acquiredAt;
+      runtime.emit({ type: 'released', call, key, owner: id, fencingToken, heldMs });
+    }
+    // A listener may have blocked the event loop, so the earlier reading of the clocks may be old.
+    return owner.release(this, isAwaited, isHeard ? owner.readClocks() : at);
   }
 
   /** Releases a hold whose work never began. Its minimum hold is dropped, unless an outer call shares the hold. */
@@ -201,49 +216,223 @@ export class Hold {
     this.release();
   }
 
+  /** Marks the hold as lost. The owner calls `tellLoss` when all of its holds are marked. */
+  lose(reason: LockLostError['reason'], detail: string, cause: Error | undefined): void {
+    this.loss = this.lossError(reason, detail, cause);
+  }
+
+  tellLoss(): void {
+    const { loss: error, call, key, fencingToken, owner } = this;
+    if (!error) return;
+    this.controller?.abort(error);
+    for (const tell of this.listeners ?? []) tell(error);
+    owner.runtime.emit({ type: 'lost', call, key, owner: owner.id, fencingToken, error });
+  }
+
+  private lossError(reason: LockLostError['reason'], detail: string, cause?: Error): LockLostError {
+    const heldMs = this.owner.now - this.acquiredAt;
+    return new LockLostError(this.key, heldMs, reason, detail, cause && { cause });
+  }
+}
+
+/** The `Lock` that a caller gets: its share of the holds of one or several keys. */
+export class HeldLock implements Lock {
+  private released: Release | undefined;
+  private outcome: Promise<ReleaseOutcome> | undefined;
+  private joined: BoundController | undefined;
+  private stopJoining: (() => void) | undefined;
+
   /**
-   * Marks the hold as lost, unless it was released. @returns a function that notifies the listeners and aborts the signal, to be called
-   * when all holds of the owner are marked
+   * @param holds one or more, in the order in which the caller gave the keys
+   * @param depth how many calls around this one share the lock
    */
-  lose(error: LockLostError): () => void {
-    if (this.isOver) return () => undefined;
-    this.loss = error;
-    return () => {
-      this.controller?.abort(error);
-      for (const tell of this.listeners ?? []) tell(error);
-    };
+  constructor(
+    readonly holds: readonly Hold[],
+    readonly depth: number,
+  ) {}
+
+  private get first(): Hold {
+    return this.holds[0] as Hold;
+  }
+
+  get key(): string {
+    return this.first.key;
+  }
+
+  get keys(): readonly string[] {
+    return this.holds.map((hold) => hold.key);
+  }
+
+  get mode(): LockMode {
+    return modeOf(this.first.claim);
+  }
+
+  isHeld(): boolean {
+    return this.released === undefined && this.holds.every((hold) => hold.isLive());
+  }
+
+  /** True while it is not certain whether the lock is lost, for example after the event loop was blocked for long. */
+  isInDoubt(at?: ClockReading): boolean {
+    return this.holds.some((hold) => hold.isInDoubt(at));
+  }
+
+  /** Resolves when `isInDoubt` is false. */
+  whenSure(): NeverRejects<unknown> {
+    return Promise.all(this.holds.map(({ lease }) => lease.whenSure())) as NeverRejects<unknown>;
+  }
+
+  /** As `Hold.noticeLoss` does. */
+  noticeLoss(at?: ClockReading): LockLostError | undefined {
+    for (const hold of this.holds) {
+      const loss = hold.noticeLoss(at);
+      if (loss) return loss;
+    }
+    return undefined;
+  }
+
+  readClocks(): ClockReading {
+    return this.first.owner.readClocks();
+  }
+
+  get signal(): AbortSignal {
+    if (this.holds.length === 1) return this.first.openSignal();
+    const joined = (this.joined ??= this.joinSignals());
+    // Every use checks the leases, so that a loss that nobody has noticed yet aborts the signal now.
+    const aborted = this.holds.map((hold) => hold.openSignal()).find((signal) => signal.aborted);
+    if (aborted) joined.abort(aborted.reason as LockLostError);
+    return joined.signal;
+  }
+
+  /**
+   * Makes a signal that aborts as soon as the signal of one hold aborts. Adds a listener to each, because `AbortSignal.any` leaks: as soon
+   * as such a signal has a listener, Node keeps it in memory until it aborts, and most locks are never lost.
+   */
+  private joinSignals(): BoundController {
+    const joined = new BoundController();
+    if (this.released !== undefined) return joined;
+    const stops = this.holds.map((hold) => {
+      const signal = hold.openSignal();
+      return onAbort(signal, () => joined.abort(signal.reason as LockLostError));
+    });
+    this.stopJoining = () => stops.forEach((stop) => stop());
+    return joined;
+  }
+
+  get shutdownSignal(): AbortSignal {
+    return this.first.openShutdownSignal();
+  }
+
+  /** Calls `listener` for each hold that is lost, as `Hold.onLoss` does. @returns a function that stops listening */
+  onLoss(listener: (loss: LockLostError) => void): () => void {
+    const stops = this.holds.map((hold) => hold.onLoss(listener));
+    return () => stops.forEach((stop) => stop());
+  }
+
+  get contended(): boolean {
+    return this.isHeld() && this.holds.some((hold) => hold.owner.contention.isContended);
+  }
+
+  get validForMs(): number {
+    return this.isHeld() ? minOf(this.holds.map((hold) => hold.owner.validForMs)) : 0;
+  }
+
+  get calls(): number {
+    return maxOf(this.holds.map((hold) => hold.calls));
+  }
+
+  get fencingToken(): number {
+    if (this.holds.length === 1) return this.first.fencingToken;
+    throw new LockConfigurationError(
+      `A lock of ${this.holds.length} keys has a fencing token for each of them: use tokenOf(key).`,
+    );
+  }
+
+  tokenOf(key: string): number {
+    const hold = this.holds.find((it) => it.key === key);
+    if (hold) return hold.fencingToken;
+    throw new LockNotHeldError(`"${key}" is not one of this lock's keys: ${this.keys.join(', ')}.`, key);
+  }
+
+  assertHeld(): void {
+    for (const hold of this.holds) hold.assertBelieved();
+    if (this.released !== undefined) {
+      throw new LockNotHeldError(`"${this.key}" is not held any more: this lock was released.`, this.key);
+    }
+  }
+
+  async extend(ms: number): Promise<void> {
+    checkLease('ms', ms);
+    await this.assertSurelyHeld();
+    await Promise.all(this.holds.map(({ lease }) => lease.extend(ms)));
+    this.assertHeld();
+  }
+
+  async downgrade(): Promise<void> {
+    await this.assertSurelyHeld();
+    await Promise.all(this.holds.map((hold) => hold.owner.downgrade()));
+    this.assertHeld();
+  }
+
+  async run<T>(work: () => T | Promise<T>): Promise<T> {
+    await this.assertSurelyHeld();
+    return runHolding(this, () => work());
+  }
+
+  release(): Promise<ReleaseOutcome> {
+    return (this.outcome ??= outcomeOf(this.releaseOnce(true).reply));
+  }
+
+  releaseInBackground(at?: ClockReading): void {
+    this.releaseOnce(false, at);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release().then(() => undefined);
+  }
+
+  /** What a log shows of this lock: no service and no store. Does not check the lease. */
+  toJSON(): object {
+    const { key, keys, mode } = this;
+    const fencingTokens = Object.fromEntries(this.holds.map((hold) => [hold.key, hold.fencingToken]));
+    return { key, keys, mode, fencingTokens, isReleased: this.released !== undefined };
+  }
+
+  private async assertSurelyHeld(): Promise<void> {
+    if (this.isInDoubt()) await this.whenSure();
+    this.assertHeld();
+  }
+
+  private releaseOnce(isAwaited: boolean, at = this.readClocks()): Release {
+    if (this.released) return this.released;
+    const isSure = !this.isInDoubt(at);
+    // Set this before any event is emitted: a listener may release the lock again, which must not give a second share back.
+    this.released = RELEASED;
+    if (this.depth === 0) for (const hold of this.holds) hold.onFirstCallEnds();
+    if (isSure && this.holds.length === 1) return (this.released = this.first.release(isAwaited, at));
+    // Outside of any async context: otherwise the promise would keep that of the caller in memory, as long as this lock is reachable.
+    const reply = detached(() =>
+      isSure ? this.releaseAll(isAwaited, at) : this.whenSure().then(() => this.releaseAll(isAwaited)),
+    ) as NeverRejects<ReleaseReply>;
+    return (this.released = { reply });
+  }
+
+  /** Releases all keys at the same time, so that a caller that waits for one of them need not wait for the others. */
+  private releaseAll(isAwaited: boolean, at?: ClockReading): Promise<ReleaseReply> {
+    const worst = (replies: readonly ReleaseReply[]) =>
+      (['not held', 'unknown'] as const).find((reply) => replies.includes(reply)) ?? 'released';
+    const released = this.holds.map((hold) => hold.release(isAwaited, at).reply);
+    // If this was a nested call, the outer call may hold a key for long. Remove the listeners from its signal, or they would stay as long.
+    this.stopJoining?.();
+    return Promise.all(released).then(worst);
   }
 }
 
-/** How messages name a call: by its site. */
-export function callText(site: Hold['site']): string {
-  return siteText(site) ?? 'a call without a name (option site)';
+type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
+
+function outcomeOf(reply: NeverRejects<ReleaseReply>): Promise<ReleaseOutcome> {
+  // After a local hand-off, save a promise.
+  if (reply === RELEASED.reply) return RELEASED.reply as NeverRejects<'released'>;
+  return reply.then((it) => (it === 'not held' ? 'lost' : it));
 }
 
-/**
- * Makes a signal that aborts on a loss, a takeover or a shutdown. Each listener of the signal runs in the async context in which it was
- * added. Listeners of an `AbortSignal.any(…)` with it run in the context in which the signal was first asked for.
- */
-export class LossController extends AsyncResource {
-  private readonly controller = new AbortController();
-  readonly signal = bindListeners(this.controller.signal);
-
-  constructor() {
-    super('nestjs-distributed-lock.signal');
-    allowManyListeners(this.signal);
-  }
-
-  /** Aborts the signal. A second call does nothing. */
-  abort(reason: Error): void {
-    this.runInAsyncScope(() => this.controller.abort(reason));
-  }
-}
-
-/** Node warns of a leak at the 11th listener, but work under a lock may add a listener for each of its requests. */
-function allowManyListeners(signal: AbortSignal): void {
-  try {
-    setMaxListeners(0, signal);
-  } catch {
-    // `setMaxListeners` throws for a signal of jsdom, which applications use in tests. Such a signal has no limit.
-  }
-}
+inspectByJson(HeldLock, 'Lock');

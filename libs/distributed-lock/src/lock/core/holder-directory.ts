@@ -1,19 +1,15 @@
 import { timeOfDay, within } from '../../common/clock.js';
+import { maxOf } from '../../common/collections.js';
 import { inBackground } from '../../common/promises.js';
 import type { LockClient, LockHolder, LockSnapshot } from '../../port/lock-store.js';
 import { holderName, LockStoreError } from '../../port/lock.errors.js';
 import type { HoldSnapshot, LockInspection } from '../lock.js';
+import type { Hold } from './hold.js';
 import type { LockRuntime } from './lock-runtime.js';
 
-/**
- * The time between two checks of a client whether to publish its holder entry: JSON in the store that says which process the client is and
- * which locks it holds. A client that has held and waited for each of its locks for less than this writes no entry.
- */
+/** The time between two checks whether to publish an entry. A client whose owners are all younger than this writes none. */
 export const FIRST_HOLDER_ENTRY_MS = 1000;
-/**
- * A call that has timed out looks up who holds the lock, to name it in the error. The call rejects after this time at the latest, without
- * the name.
- */
+/** A call that has timed out looks up who holds the lock, to name it in the error. It rejects without the name after this time. */
 export const NAME_WITHIN_MS = 100;
 /** `describe` looks up the names of this many waiters at the head of the queue. Those behind are listed by owner id alone. */
 const MAX_NAMED_WAITERS = 20;
@@ -21,21 +17,18 @@ const MAX_NAMED_WAITERS = 20;
 /**
  * Publishes in the store who this client is and what it holds, and looks up who holds a lock.
  *
- * The client writes one entry for all its locks: three times in each `watchdogTimeoutMs` while it holds or waits, and earlier if others
- * wait for a lock that the last entry does not name. The entry expires by itself, no sooner than the locks that it names.
+ * The client writes one JSON entry for all its locks: three times in each `watchdogTimeoutMs` while it holds or waits, and earlier if
+ * others wait for a lock that the last entry does not name. The entry expires by itself, no sooner than the locks that it names.
  */
 export class HolderDirectory {
-  /** Stops the timer that checks every `FIRST_HOLDER_ENTRY_MS` whether to write an entry. Set while the client has owners. */
+  /** Stops the checks. Set while the client has owners. */
   private cancel: (() => void) | undefined;
-  /**
-   * The number of the newest owner at the last check. If an owner up to that number still exists, it has existed for at least
-   * `FIRST_HOLDER_ENTRY_MS`.
-   */
+  /** How many owners there had been at the last check. */
   private ownersBefore = 0;
   private writtenAt = -Infinity;
   /** The ids of the owners that the last entry names. */
   private named: ReadonlySet<string> = new Set();
-  /** Others may wait for a lock that the last entry does not name. */
+  /** Whether others may wait for a lock that the last entry does not name. */
   private mayBeAwaited = false;
   /** Reads of other clients' entries that are in flight, by client id. */
   private readonly readings = new Map<string, Promise<ClientEntry | undefined>>();
@@ -46,7 +39,7 @@ export class HolderDirectory {
 
   // --- our own entry --------------------------------------------------------------------------------------------
 
-  /** Called when an owner begins to ask for its key. Starts the checks. */
+  /** Called when an owner begins to ask for its key. */
   onOwner(): void {
     if (this.cancel === undefined && !this.isStopped && this.areKept) this.schedule();
   }
@@ -91,29 +84,30 @@ export class HolderDirectory {
   private isAwaited(): boolean {
     // An entry names at most `MAX_AWAITED` such locks, so a new entry would not name more.
     if (!this.mayBeAwaited || this.named.size >= MAX_AWAITED) return false;
-    const heldMs = this.runtime.owners.longestAwaitedBeside(this.named);
-    this.mayBeAwaited = heldMs !== undefined;
-    return heldMs !== undefined && heldMs >= FIRST_HOLDER_ENTRY_MS;
+    const { naming: clock, owners } = this.runtime;
+    let first = Infinity;
+    for (const { acquiredAt, owner } of owners.allHolds())
+      if (acquiredAt < first && owner.contention.isContended && !this.named.has(owner.id)) first = acquiredAt;
+    this.mayBeAwaited = first < Infinity;
+    return clock.now() - first >= FIRST_HOLDER_ENTRY_MS;
   }
 
   private write(): void {
     const { client, naming: clock, store, watchdogTimeoutMs, owners } = this.runtime;
     if (!client) return;
     this.writtenAt = clock.now();
-    const holds = owners.describeHoldsToName();
+    const holds = holdsToName(owners.allHolds()).map((hold) => hold.describe());
     this.named = new Set(holds.map(({ owner }) => owner));
+    const longestMs = maxOf(Array.from(owners, (owner) => owner.validForMs));
     const entry = {
       clientId: store.clientId,
       text: holderEntryText(client, holds),
-      leaseMs: Math.ceil(Math.max(watchdogTimeoutMs, 3 * FIRST_HOLDER_ENTRY_MS, owners.longestValidityMs)),
+      leaseMs: Math.ceil(Math.max(watchdogTimeoutMs, 3 * FIRST_HOLDER_ENTRY_MS, longestMs)),
     };
     inBackground(store.publishHolderEntry(entry), (error) => this.onFailed(error));
   }
 
-  /**
-   * Called when an entry could not be written. If the store could not be reached, nothing is lost: the next entry is written in any case. A
-   * store that refused will refuse again, so the directory stops with a warning.
-   */
+  /** Stops with a warning if the store has refused an entry, because it will refuse again. After other errors the next entry is written. */
   private onFailed(error: unknown): void {
     if (!(error instanceof LockStoreError) || error.reason !== 'refused' || this.isStopped) return;
     this.stop();
@@ -124,7 +118,6 @@ export class HolderDirectory {
 
   // --- entries of other clients ---------------------------------------------------------------------------------
 
-  /** Whether this owner's name can be found: in the store, or because the owner belongs to this process. */
   mayKnow(owner: string): boolean {
     return this.areKept || (this.runtime.client !== undefined && this.isOwn(owner));
   }
@@ -158,11 +151,12 @@ export class HolderDirectory {
     return holderIn(entry, owner, timeOfDay(this.runtime.naming));
   }
 
-  /** Describes an owner of this process. Looks at this one owner, however many locks the process holds. */
   private ownHolder(owner: string): NamedHolder {
     const { client, owners } = this.runtime;
     if (!client) return { holder: { owner } };
-    const { site, heldMs, leaseMs } = owners.describeHoldOf(requestedId(owner)) ?? {};
+    // The first hold of an owner is the one held longest.
+    const [hold] = owners.get(requestedId(owner))?.holds ?? [];
+    const { site, heldMs, leaseMs } = hold?.describe() ?? {};
     const holder = {
       owner,
       client,
@@ -172,14 +166,10 @@ export class HolderDirectory {
     return { holder, leaseMs };
   }
 
-  /**
-   * Reads the entry of a client. Calls that need the same entry at the same time share one request, as when many waits time out
-   * together.
-   */
+  /** Reads the entry of a client. Calls that need the same entry at the same time share one request, as when many waits time out together. */
   private readOnce(clientId: string): Promise<ClientEntry | undefined> {
-    const shared = this.readings.get(clientId);
-    if (shared) return shared;
-    const reading = this.read(clientId).finally(() => this.readings.delete(clientId));
+    const reading =
+      this.readings.get(clientId) ?? this.read(clientId).finally(() => this.readings.delete(clientId));
     this.readings.set(clientId, reading);
     return reading;
   }
@@ -213,17 +203,13 @@ export const MAX_AWAITED = 200;
 const MAX_LONGEST = 20;
 /** The latest moment that a `Date` can represent, in ms. */
 const MAX_DATE = 8.64e15;
-/**
- * Ten years, in ms. If an entry says that a lock has been held for longer, it was forged, or the clock of its writer was wrong. Then we
- * leave the age out.
- */
+/** Ten years, in ms. An entry with an older lock was forged, or the clock of its writer was wrong. Then we leave the age out. */
 const MAX_HELD_MS = 3650 * 86_400_000;
 
 /** The JSON of a holder entry: which process the client is, and for each hold its owner, its start, its site and its lease. */
 type Text = readonly [application: string, host: string, process: number, since: number, ...HoldText[]];
 type HoldText = readonly [owner: string, since: number, site: string | null, leaseMs: number];
 
-/** Makes the JSON of a holder entry: some kilobytes at most for 20 holds, and at most 160 bytes for each further hold. */
 function holderEntryText(client: LockClient, holds: readonly HoldSnapshot[]): string {
   const { application, host, process, since } = client;
   const texts = holds.map((it): HoldText => [it.owner, +it.since, it.site ?? null, it.leaseMs]);
@@ -265,10 +251,7 @@ function holderIn({ client, holds }: ClientEntry, owner: string, timeOfDay: numb
   return { holder, leaseMs: typeof leaseMs === 'number' ? leaseMs : undefined };
 }
 
-/**
- * Returns the id under which an owner is known in its own process. If an owner has released before the end of a minimum hold, the store
- * keeps the key taken under a placeholder: the same id with `:-` instead of `:`.
- */
+/** The id of an owner in its own process. During the rest of a minimum hold, the store has the same id with `:-` instead of `:`. */
 function requestedId(owner: string): string {
   return owner.replace(':-', ':');
 }
@@ -286,18 +269,10 @@ function listIn(text: string | undefined): readonly unknown[] {
   }
 }
 
-interface NameableHold {
-  readonly acquiredAt: number;
-  readonly owner: { readonly contention: { readonly isContended: boolean } };
-}
-
-/**
- * Chooses the holds that a holder entry names: those that others wait for, and those that have been held longest. Looks at each hold once
- * and describes none of them, because a process may hold 100 000 locks.
- */
-export function holdsToName<H extends NameableHold>(holds: Iterable<H>): readonly H[] {
-  const awaited: H[] = [];
-  const others: H[] = [];
+/** Chooses the holds that an entry names. Looks at each hold once, because a process may hold 100 000 locks. */
+function holdsToName(holds: Iterable<Hold>): readonly Hold[] {
+  const awaited: Hold[] = [];
+  const others: Hold[] = [];
   for (const hold of holds) {
     if (hold.owner.contention.isContended) keepLongest(awaited, hold, MAX_AWAITED);
     else keepLongest(others, hold, MAX_LONGEST);
@@ -306,7 +281,7 @@ export function holdsToName<H extends NameableHold>(holds: Iterable<H>): readonl
 }
 
 /** Adds `hold` to the longest-held ones, which are sorted, and drops the newest one if there are more than `max`. */
-function keepLongest<H extends NameableHold>(longest: H[], hold: H, max: number): void {
+function keepLongest(longest: Hold[], hold: Hold, max: number): void {
   const i = longest.findLastIndex(({ acquiredAt }) => acquiredAt <= hold.acquiredAt) + 1;
   longest.splice(i, 0, hold);
   if (longest.length > max) longest.pop();

@@ -1,10 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { systemChance } from '../../common/clock.js';
+import { readClocks, systemChance } from '../../common/clock.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import { LOCK, type Renewal, type RenewalReply } from '../../port/lock-store.js';
 import { leaseMargin, leaseValidity } from '../../port/timing.js';
 import { Lease, RENEWALS_PER_LEASE } from './lease.js';
+import type { Owner } from './owner.js';
 
 const LEASE_MS = 5000;
 
@@ -18,7 +19,12 @@ function leaseOf(
 ): Lease {
   const ignore = (): void => undefined;
   const watchdog = {
-    send: async ([renewal]: readonly Renewal[]) => [await send(renewal as Renewal)],
+    renew: async ([lease]: readonly Lease[], leaseMs?: number) => {
+      const { renewal, onReply } = (lease as Lease).startRenewal(leaseMs);
+      const reply = await send(renewal);
+      onReply(reply);
+      return [reply];
+    },
   };
   const owner = {
     key: 'goods:42',
@@ -26,13 +32,18 @@ function leaseOf(
     claim: LOCK,
     terms: { claim: LOCK, leaseMs: LEASE_MS, watched: false },
     isHeld: true,
+    get now() {
+      return clock.now();
+    },
+    readClocks: () => readClocks(clock),
+    acquireLoop: { asked: { wallClockOffset: 0 } },
     onConfirmed: ignore,
     onUnanswered: ignore,
     contention: { onWaitingCount: ignore },
     onLost: ignore,
     runtime: { clock, chance: systemChance, emit: ignore, watchdog },
-  } as unknown as ConstructorParameters<typeof Lease>[0];
-  return new Lease(owner, { ...GRANT, validUntil }, clock.now(), 0);
+  } as unknown as Owner;
+  return new Lease(owner, { ...GRANT, validUntil }, clock.now());
 }
 
 function renewed(validUntil: number): RenewalReply {

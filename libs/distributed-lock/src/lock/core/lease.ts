@@ -1,24 +1,16 @@
-import { arrivedReplies, type ClockReading, randomMs, readClocks } from '../../common/clock.js';
+import { arrivedReplies, type ClockReading, randomMs } from '../../common/clock.js';
 import { Linked } from '../../common/collections.js';
 import { inBackground, type NeverRejects } from '../../common/promises.js';
 import type { Grant, ReleaseRequest, RenewalReply } from '../../port/lock-store.js';
 import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
 import { leaseMargin, leaseValidity } from '../../port/timing.js';
-import type { LockRuntime } from './lock-runtime.js';
 import type { Owner } from './owner.js';
-import type { StartedRenewal } from './watchdog.js';
 
 /** A lease is renewed after a third of the time that the last reply left it. So two renewals in a row may fail before it is in danger. */
 export const RENEWALS_PER_LEASE = 3;
-/**
- * If the store's last reply is older than this, the owner renews before the next local hand-off: the reply says whether other processes
- * wait, so that they are not kept waiting if a notification was lost.
- */
+/** If the store's last reply is older than this, the owner renews before the next local hand-off. */
 export const MAX_SILENCE_MS = 1000;
-/**
- * While a timer waits for the end of a lease, it fires at least this often and compares the lease with the time of day. A suspended machine
- * stops timers, and a fixed lease has no watchdog that would notice.
- */
+/** The timer of a lease fires at least this often, to look at the time of day: a suspended machine stops timers. */
 const WAKE_CHECK_MS = 1000;
 const RENEWAL_RETRY_MS = { least: 100, spread: 200 };
 const UNSURE =
@@ -37,7 +29,7 @@ const UNANSWERED = 'the store has not answered its last renewal yet';
  *    somebody may have set that clock: the holder asks the store before it goes on.
  */
 export class Lease extends Linked {
-  /** The store has replied to a request for this lease. Until then this is the initial lease of a grant by notification. */
+  /** Whether the store has replied to a request for this lease. Otherwise this is the initial lease of a grant by notification. */
   isConfirmed: boolean;
   /** When the store last confirmed the lease, on the monotonic clock. */
   private answeredAt: number;
@@ -46,6 +38,8 @@ export class Lease extends Linked {
   leaseMs: number;
   private validUntil: number;
   private renewAt: number;
+  /** The first fencing token of the grant. It identifies the grant in renewals. */
+  readonly token: number;
   private nextToken: number;
   private lastToken: number;
   /**
@@ -71,21 +65,19 @@ export class Lease extends Linked {
   private cancelRetry: (() => void) | undefined;
   private isStopped = false;
 
-  /** @param wallClockOffset read when the request for the grant was sent */
   constructor(
-    private readonly owner: LeaseOwner,
-    private readonly grant: Grant,
+    readonly owner: Owner,
+    grant: Grant,
     now: number,
-    wallClockOffset: number,
   ) {
     super();
     this.isConfirmed = grant.confirmed;
     this.leaseMs = owner.terms.leaseMs;
-    this.nextToken = grant.token;
+    this.token = this.nextToken = grant.token;
     this.lastToken = grant.lastToken;
     this.validUntil = grant.validUntil;
     this.answeredAt = now;
-    this.wallClockOffset = wallClockOffset;
+    this.wallClockOffset = owner.acquireLoop.asked.wallClockOffset;
     this.renewAt = this.nextRenewal(now);
   }
 
@@ -106,31 +98,26 @@ export class Lease extends Linked {
 
   // --- validity -------------------------------------------------------------------------------------------------
 
-  state({ now, wallClockOffset } = this.readClocks()): 'valid' | 'unsure' | 'expired' {
+  state({ now, wallClockOffset } = this.owner.readClocks()): 'valid' | 'unsure' | 'expired' {
     if (now >= this.validUntil) return 'expired';
     return this.validUntil - now > wallClockOffset - this.wallClockOffset ? 'valid' : 'unsure';
   }
 
   /** How much longer the holder may believe in the lease, by the clock that leaves less time. In ms. */
-  measureValidity({ now, wallClockOffset } = this.readClocks()): number {
+  measureValidity({ now, wallClockOffset } = this.owner.readClocks()): number {
     return Math.max(0, this.validUntil - now - Math.max(0, wallClockOffset - this.wallClockOffset));
   }
 
-  /** What is left of the lease by the monotonic clock alone, in ms. */
+  /** The rest of the lease by the monotonic clock alone, in ms. */
   measureLeft(): number {
-    return Math.max(0, this.validUntil - this.now);
+    return Math.max(0, this.validUntil - this.owner.now);
   }
 
   // --- tokens ---------------------------------------------------------------------------------------------------
 
-  /** The first fencing token of the grant. It identifies the grant in renewals. */
-  get token(): number {
-    return this.grant.token;
-  }
-
   /** No caller has been admitted under this grant yet, so losing it harms nobody. */
   get hasAdmittedNobody(): boolean {
-    return this.nextToken === this.grant.token;
+    return this.nextToken === this.token;
   }
 
   get hasToken(): boolean {
@@ -163,27 +150,27 @@ export class Lease extends Linked {
   // --- renewal --------------------------------------------------------------------------------------------------
 
   isRenewalDue(): boolean {
-    if (this.isRenewing) return false;
-    const { now, wallClockOffset } = this.readClocks();
+    if (this.inFlight > 0) return false;
+    const { now, wallClockOffset } = this.owner.readClocks();
     return now + Math.max(0, wallClockOffset - this.wallClockOffset) >= this.renewAt;
   }
 
   /** Prepares a renewal. The caller sends it at once, because the validity of its reply counts from now. */
-  startRenewal(leaseMs = this.renewedMs): StartedRenewal {
+  startRenewal(leaseMs = this.renewedMs) {
     const { key, id: owner, claim } = this.owner;
     const { token, lastToken } = this;
-    const { now, wallClockOffset } = this.readClocks();
+    const { now, wallClockOffset } = this.owner.readClocks();
     const asked = { sentAt: now, wallClockOffset, resets: this.resets, endsAt: leaseValidity(now, leaseMs) };
     this.inFlight += 1;
     const renewal = { key, owner, claim, leaseMs, token, lastToken };
-    return { renewal, onReply: (reply) => this.onReply(reply, asked) };
+    return { renewal, onReply: (reply: RenewalReply) => this.onReply(reply, asked) };
   }
 
   renewNow(): void {
-    if (!this.isRenewing) inBackground(this.renew() as NeverRejects<RenewalReply>);
+    if (this.inFlight === 0) inBackground(this.renew() as NeverRejects<RenewalReply>);
   }
 
-  /** Renews if the store's last reply is old. Called before a local hand-off, because a reply says whether other processes wait. */
+  /** Renews if the store's last reply is old. Called before a local hand-off, because the notification that others wait may be lost. */
   renewIfStale(now: number): void {
     if (now - this.answeredAt > MAX_SILENCE_MS) this.renewNow();
   }
@@ -204,23 +191,16 @@ export class Lease extends Linked {
     }
   }
 
-  private get isRenewing(): boolean {
-    return this.inFlight > 0;
-  }
-
   /** The length to ask for in a renewal. For a fixed lease that is the time up to its promised end, so that the end does not move. */
   private get renewedMs(): number {
     const { leaseMs, fixedUntil } = this;
     if (fixedUntil === Infinity) return leaseMs;
-    return Math.max(1, Math.ceil(fixedUntil - this.now + this.marginMs));
+    return Math.max(1, Math.ceil(fixedUntil - this.owner.now + this.marginMs));
   }
 
   private async renew(leaseMs?: number): Promise<RenewalReply> {
-    const { renewal, onReply } = this.startRenewal(leaseMs);
-    const replies = await this.owner.runtime.watchdog.send([renewal]);
-    const reply = replies[0] as RenewalReply;
-    onReply(reply);
-    return reply;
+    const [reply] = await this.owner.runtime.watchdog.renew([this], leaseMs);
+    return reply as RenewalReply;
   }
 
   private onReply(reply: RenewalReply, asked: AskedRenewal): void {
@@ -238,8 +218,9 @@ export class Lease extends Linked {
     }
   }
 
-  private onRenewed({ waiting, validUntil }: Renewed, asked: AskedRenewal): void {
+  private onRenewed(reply: Extract<RenewalReply, { kind: 'renewed' }>, asked: AskedRenewal): void {
     const { owner } = this;
+    const { waiting, validUntil } = reply;
     this.prolong(Math.min(validUntil, this.fixedUntil), asked);
     owner.contention.onWaitingCount(waiting, asked.sentAt);
     // A listener of an event may have released the lock.
@@ -267,7 +248,7 @@ export class Lease extends Linked {
     this.validUntil = Math.max(this.validUntil, validUntil);
     this.isConfirmed = true;
     this.suspendedBy = undefined;
-    this.answeredAt = this.now;
+    this.answeredAt = this.owner.now;
     this.renewAt = this.nextRenewal(this.answeredAt);
     if (!isResumed) return;
     const { key, id: owner, terms, runtime } = this.owner;
@@ -281,20 +262,18 @@ export class Lease extends Linked {
     const validForMs = this.measureValidity();
     const isSuspendedNow = !this.suspendedBy;
     this.suspendedBy = error;
-    this.renewAt = this.now + randomMs(runtime.chance, RENEWAL_RETRY_MS);
+    this.renewAt = this.owner.now + randomMs(runtime.chance, RENEWAL_RETRY_MS);
     if (isSuspendedNow) runtime.emit({ type: 'suspended', key, owner: id, validForMs, error });
     // A listener of the event may have released the lock.
     if (this.isStopped) return;
     // An initial lease may expire before the watchdog's next round, which comes up to 1 s later.
-    if (!owner.isHeld || !this.isConfirmed) this.retryWhenDue();
+    if (!owner.isHeld || !this.isConfirmed) {
+      this.cancelRetry?.();
+      const dueInMs = Math.max(0, Math.ceil(this.renewAt - this.owner.now));
+      this.cancelRetry = runtime.clock.after(dueInMs, () => this.renewNow());
+    }
     if (owner.isHeld) this.armExpiry();
     else owner.onUnanswered(error);
-  }
-
-  private retryWhenDue(): void {
-    this.cancelRetry?.();
-    const dueInMs = Math.max(0, Math.ceil(this.renewAt - this.now));
-    this.cancelRetry = this.owner.runtime.clock.after(dueInMs, () => this.renewNow());
   }
 
   /**
@@ -335,7 +314,7 @@ export class Lease extends Linked {
   private async reset(leaseMs: number, what: string): Promise<void> {
     const { key, terms } = this.owner;
     const before = this.fixedUntil;
-    const end = leaseValidity(this.now, leaseMs);
+    const end = leaseValidity(this.owner.now, leaseMs);
     const asked = terms.watched ? Infinity : end;
     this.fixedUntil = asked;
     this.leaseMs = leaseMs;
@@ -371,7 +350,7 @@ export class Lease extends Linked {
     if (!this.owner.isHeld) return undefined;
     const state = this.state(at);
     if (state === 'unsure') return UNSURE;
-    return state === 'expired' && this.isRenewing ? UNANSWERED : undefined;
+    return state === 'expired' && this.inFlight > 0 ? UNANSWERED : undefined;
   }
 
   /**
@@ -379,7 +358,7 @@ export class Lease extends Linked {
    * waits until the process has handled the replies that have already arrived: one of them may renew the lease.
    */
   async whenSure(): Promise<void> {
-    if (this.state() !== 'unsure') return arrivedReplies(this.owner.runtime.clock);
+    if (this.isStopped || this.state() !== 'unsure') return arrivedReplies(this.owner.runtime.clock);
     await this.renew();
     if (this.owner.isHeld && this.state() === 'unsure') this.owner.onLost('expired', UNSURE);
   }
@@ -400,24 +379,10 @@ export class Lease extends Linked {
     const { leaseMs, answeredAt, suspendedBy } = this;
     if (!this.owner.terms.watched)
       return `its lease of ${leaseMs} ms ran out (raise leaseMs, or leave it out, and the watchdog renews the lease)`;
-    const since = Math.round(this.now - answeredAt);
+    const since = Math.round(this.owner.now - answeredAt);
     return `no renewal succeeded since ${since} ms${suspendedBy ? ` (last error: ${suspendedBy.message})` : ''}`;
   }
-
-  private get now(): number {
-    return this.owner.runtime.clock.now();
-  }
-
-  private readClocks(): ClockReading {
-    return readClocks(this.owner.runtime.clock);
-  }
 }
-
-/** The members of `Owner` that a lease calls, so that a test can stand in for an owner. */
-type LeaseOwner = Pick<
-  Owner,
-  'key' | 'id' | 'claim' | 'terms' | 'isHeld' | 'onConfirmed' | 'contention' | 'onUnanswered' | 'onLost'
-> & { readonly runtime: Pick<LockRuntime, 'clock' | 'chance' | 'watchdog' | 'emit'> };
 
 /** What was true when a renewal was sent. `prolong` needs it to judge the reply. */
 interface AskedRenewal {
@@ -428,5 +393,3 @@ interface AskedRenewal {
   /** The end of the lease if the store executes the renewal as soon as it is sent. */
   readonly endsAt: number;
 }
-
-type Renewed = Extract<RenewalReply, { kind: 'renewed' }>;

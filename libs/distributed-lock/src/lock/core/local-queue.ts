@@ -5,11 +5,10 @@ import { inBackground } from '../../common/promises.js';
 import { type Busy, isExclusive, type Queued } from '../../port/lock-store.js';
 import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 import { kindName, type LockRequest, type Terms } from '../request/lock-request.js';
-import type { HeldLock } from './held-lock.js';
-import type { Hold } from './hold.js';
+import { Call } from './call.js';
+import type { HeldLock, Hold } from './hold.js';
 import type { LockRuntime } from './lock-runtime.js';
 import { Owner } from './owner.js';
-import { Call, WaitDeadlines } from './wait-deadlines.js';
 
 const NONE: readonly never[] = [];
 
@@ -29,12 +28,12 @@ const NONE: readonly never[] = [];
  * takes the lock over.
  */
 export class LocalQueue {
-  /** Whether an owner of this queue has a ticket in the store's queue. Set by that owner's acquire loop. */
+  /** Whether an owner of this queue has a ticket in the store's queue. Only its acquire loop changes this. */
   isInStoreQueue = false;
   private readonly waiters = new LinkedQueue<Call>();
   /**
-   * Callers that need an answer now, because they passed `waitMs: 0` or their `waitMs` ran out before the store's first reply. The
-   * queue asks the store at once, and its next answer settles them.
+   * Callers that the store's next answer settles, because they passed `waitMs: 0` or their `waitMs` ran out before the store's first
+   * reply.
    */
   private readonly needingAnswerNow = new SmallSet<Call>();
   /**
@@ -43,19 +42,9 @@ export class LocalQueue {
    */
   private readonly awaitingQueueLength = new SmallSet<Call>();
   private isCounting = false;
-  /** The deadlines of the callers, watched by a timer. Absent while no deadline needs one. */
-  private deadlines: WaitDeadlines | undefined;
-  /**
-   * The only caller, while the store has not replied yet. Even if its `waitMs` runs out, it waits for that first reply, so its deadline
-   * needs no timer yet.
-   */
-  private unwatched: Call | undefined;
-  /**
-   * The latest deadline of all callers that have joined since the queue was last empty. Callers that have left count, too, so it may be too
-   * late but never too early.
-   */
+  /** The latest deadline of all callers that have joined since the queue was last empty, including those that have left. */
   private latestDeadline = -Infinity;
-  /** The owner that has not admitted a caller yet: it asks the store, waits in its queue, or has its grant confirmed. */
+  /** The owner that has not admitted a caller yet. */
   private waitingOwner: Owner | undefined;
   /** Owners that have admitted callers and have not ended. Several only if the claim is not exclusive. */
   private readonly holding = new SmallSet<Owner>();
@@ -63,10 +52,7 @@ export class LocalQueue {
   private lastAnswer: LastAnswer | undefined;
 
   readonly key: string;
-  /**
-   * The terms of the first caller. All callers of this queue have the same claim and the same lease. Their `waitMs`, `maxWaiting` and
-   * minimum hold may differ.
-   */
+  /** The terms of the first caller. The others have the same claim and lease, but may differ in the rest. */
   readonly terms: Terms;
   /** If the caller of this queue takes the lock over, the site of that caller. The holder is notified with this name. */
   readonly site: LockRequest['site'];
@@ -89,16 +75,17 @@ export class LocalQueue {
   // --- callers --------------------------------------------------------------------------------------------------
 
   /**
-   * Enqueues the call. Resolves when an owner admits it. The caller of this method has checked that the request's signal has not aborted
-   * yet.
+   * Enqueues a call, whose signal has not aborted yet. Resolves when an owner admits it.
    *
    * @throws LockWaitTimeoutError, LockStoreError, LockShutdownError, or the reason of the request's signal if it aborts
    */
   join(number: number, request: LockRequest, holdsOfFlow: readonly Hold[]): Promise<HeldLock> {
-    return new Promise((resolve, reject) => {
-      const at = readClocks(this.runtime.clock);
-      this.enter(new Call(number, request, at.now, holdsOfFlow, resolve, reject), at);
-    });
+    const call = new Call(this, number, request);
+    const at = readClocks(this.runtime.clock);
+    call.waitingSince = at.now;
+    call.holdsOfFlow = holdsOfFlow;
+    this.enter(call, at);
+    return call.lock;
   }
 
   private enter(call: Call, at: ClockReading): void {
@@ -108,14 +95,10 @@ export class LocalQueue {
     if (signal) call.stopListening = onAbort(signal, () => this.leave(call, signal.reason));
     this.waiters.push(call);
     this.latestDeadline = Math.max(this.latestDeadline, call.deadline);
-    if (waitMs <= 0) this.needingAnswerNow.add(call);
-    else if (!this.waitingOwner && this.holding.size === 0) this.unwatched = call;
-    else {
-      this.watchFirst(call.waitingSince);
-      this.watch(call);
-    }
-    if (waitMs <= 0 && this.canRefuseLocally) return this.refuse(call, this.busyError(terms));
-    if (ahead !== undefined && ahead >= maxWaiting) return this.refuse(call, this.busyError(terms, ahead));
+    if (waitMs > 0) this.runtime.deadlines.watch(call);
+    else this.needingAnswerNow.add(call);
+    if (waitMs <= 0 && this.canRefuseLocally) return this.refuse(call, this.busyError(call));
+    if (ahead !== undefined && ahead >= maxWaiting) return this.refuse(call, this.busyError(call, ahead));
     if (waitMs > 0 && maxWaiting < Infinity) this.awaitingQueueLength.add(call);
     if (claim.kind === 'shared' && !this.waitingOwner) for (const owner of this.holding) owner.admitReaders();
     this.startOwner(at);
@@ -125,48 +108,19 @@ export class LocalQueue {
     this.countOthers();
   }
 
-  /**
-   * Called when the service closes. Rejects the waiting callers, except those whose flow holds a lock, because their work may end.
-   * Owners that hold go on.
-   */
+  /** Rejects the waiting callers, except those whose flow holds a lock. Owners that hold go on. */
   close(error: unknown): void {
     for (const waiter of this.waiters) if (!waiter.isAtWork) this.dismiss(waiter, error);
     this.tellLastCallerLeft();
   }
 
-  /**
-   * Starts to watch the deadline of the caller that was alone until now. Called when another caller joins, and when the store replies
-   * without a grant.
-   */
-  watchFirst(now: number): void {
-    const { unwatched } = this;
-    if (!unwatched) return;
-    this.unwatched = undefined;
-    if (unwatched.deadline > now) this.watch(unwatched);
-    else this.needAnswerNow(unwatched);
-  }
-
-  private watch(waiter: Call): void {
-    const { deadlines } = this.runtime;
-    this.deadlines ??= new WaitDeadlines(deadlines, this.waiters, (late) => this.onLate(late));
-    this.deadlines.watch(waiter);
-  }
-
-  /**
-   * Called when the `waitMs` of a caller has run out. If the store has not answered since the call began, the caller still waits for
-   * one answer, as a call with `waitMs: 0` does: it may be a grant.
-   */
-  private onLate(waiter: Call): void {
+  /** Called when the `waitMs` of a caller has run out. If the store has not answered it yet, it still waits for one answer. */
+  onLate(waiter: Call): void {
     const isAnswered = this.isAnswered(waiter) || this.isInStoreQueue;
-    if (!this.waitingOwner || isAnswered)
-      return this.leaveLate(waiter, this.timeoutError(waiter.request.terms));
-    this.needAnswerNow(waiter);
-    this.waitingOwner.askNow();
-  }
-
-  private needAnswerNow(waiter: Call): void {
+    if (!this.waitingOwner || isAnswered) return this.leaveLate(waiter, this.timeoutError(waiter));
     this.awaitingQueueLength.delete(waiter);
     this.needingAnswerNow.add(waiter);
+    this.waitingOwner.askNow();
   }
 
   /**
@@ -193,10 +147,7 @@ export class LocalQueue {
     this.tellLastCallerLeft();
   }
 
-  /**
-   * Rejects a call that has just joined. If this queue was created for that call, it has no owner and no other caller, so it is dropped
-   * again.
-   */
+  /** Rejects a call that has just joined. If the queue was created for that call, it is dropped again. */
   private refuse(waiter: Call, error: unknown): void {
     this.dismiss(waiter, error);
     this.endIfIdle();
@@ -209,32 +160,25 @@ export class LocalQueue {
     this.reject(waiter, error, this.runtime.clock.now() - waiter.waitingSince);
   }
 
-  private remove(waiter: Call): void {
-    this.waiters.remove(waiter);
-    this.onLeft(waiter);
-  }
-
   private reject(waiter: Call, error: unknown, waitedMs: number): void {
     waiter.reject(error);
     this.runtime.emit({ type: 'abandoned', call: waiter.number, key: this.key, waitedMs, error });
   }
 
-  private onLeft(waiter: Call): void {
+  private remove(waiter: Call): void {
+    this.waiters.remove(waiter);
     waiter.stopListening?.();
     this.needingAnswerNow.delete(waiter);
     this.awaitingQueueLength.delete(waiter);
-    if (this.unwatched === waiter) this.unwatched = undefined;
-    if (this.waiters.size > 0) return;
-    this.latestDeadline = -Infinity;
-    this.deadlines?.stop();
-    this.deadlines = undefined;
+    this.runtime.deadlines.unwatch(waiter);
+    if (this.waiters.size === 0) this.latestDeadline = -Infinity;
   }
 
   // --- owners ---------------------------------------------------------------------------------------------------
 
   shift(): Call | undefined {
     const waiter = this.waiters.shift();
-    if (waiter) this.onLeft(waiter);
+    if (waiter) this.remove(waiter);
     return waiter;
   }
 
@@ -252,10 +196,8 @@ export class LocalQueue {
   }
 
   refuseNeedingAnswerNow(): void {
-    for (const waiter of this.callsThatNeedAnswerNow()) {
-      const isAnswered = this.isAnswered(waiter);
-      if (isAnswered || this.isWaitedFor) this.dismiss(waiter, this.busyError(waiter.request.terms));
-    }
+    for (const waiter of this.callsThatNeedAnswerNow())
+      if (this.isAnswered(waiter) || this.isWaitedFor) this.dismiss(waiter, this.busyError(waiter));
   }
 
   rejectNeedingAnswerNow(error: unknown): void {
@@ -266,19 +208,14 @@ export class LocalQueue {
     for (const waiter of this.waiters) this.dismiss(waiter, error);
   }
 
-  /**
-   * Called when an owner has admitted callers: it counts as holding from now on. Under an exclusive claim, callers that need an answer
-   * now are refused. Otherwise the queue starts another owner for the callers that still wait.
-   */
+  /** Called when an owner has admitted callers: it counts as holding from now on. */
   onServed(owner: Owner): void {
     if (this.waitingOwner === owner) {
       this.waitingOwner = undefined;
       this.holding.add(owner);
     }
-    if (isExclusive(this.terms.claim)) {
-      for (const waiter of this.callsThatNeedAnswerNow())
-        this.dismiss(waiter, this.busyError(waiter.request.terms));
-    }
+    if (isExclusive(this.terms.claim))
+      for (const waiter of this.callsThatNeedAnswerNow()) this.dismiss(waiter, this.busyError(waiter));
     this.tellLastCallerLeft();
     this.startOwner();
     this.countOthers();
@@ -328,7 +265,7 @@ export class LocalQueue {
       if (this.needingAnswerNow.has(waiter)) continue;
       const isDue = this.awaitingQueueLength.has(waiter) && waiter.waitingSince <= askedAt;
       if (isDue && ahead >= waiter.request.terms.maxWaiting) {
-        this.dismiss(waiter, this.busyError(waiter.request.terms, ahead));
+        this.dismiss(waiter, this.busyError(waiter, ahead));
         continue;
       }
       if (isDue && kind === 'queued') this.awaitingQueueLength.delete(waiter);
@@ -342,21 +279,20 @@ export class LocalQueue {
    */
   private waitingBefore({ fair, maxWaiting }: Terms): number | undefined {
     if (maxWaiting === Infinity) return undefined;
-    if (fair) return this.runtime.fairQueues.sizeOf(kindName(this.key, this.terms)) || undefined;
+    if (fair) return this.runtime.fairQueues.get(kindName(this.key, this.terms))?.length;
     return this.canRefuseLocally ? this.waiters.size - this.needingAnswerNow.size : undefined;
   }
 
   /**
-   * Finds out how many other owners wait, for callers with `maxWaiting`. If an owner of this queue is asking for the lock, its next request
-   * asks for the number, too. If an owner has the lock and none asks, a call of `inspect` finds it out, unless that owner knows already
-   * that nobody waits.
+   * Finds out how many other owners wait, for callers with `maxWaiting`: with the next request of the owner that asks for the lock, or by
+   * `inspect` if an owner has the lock and none asks.
    */
   private countOthers(): void {
     if (this.awaitingQueueLength.size === 0 || this.isCounting) return;
     const { granted, runtime } = this;
     if (this.waitingOwner) return this.waitingOwner.askNow();
     const askedAt = runtime.clock.now();
-    if (!granted?.contention.isRunning) return this.onOthersCounted({ kind: 'queued' }, askedAt);
+    if (!granted?.contention.hasWaitingOwners) return this.onOthersCounted({ kind: 'queued' }, askedAt);
     this.isCounting = true;
     const counted = runtime.store.inspect(this.key).then((snapshot) => {
       this.isCounting = false;
@@ -370,35 +306,28 @@ export class LocalQueue {
 
   // --- answers --------------------------------------------------------------------------------------------------
 
-  /**
-   * Whether a call with `waitMs: 0` can be refused without asking the store. It can if an owner of this process holds the key exclusively,
-   * or if an owner waits in the store's queue ahead of that call and the store has not failed since.
-   */
+  /** Whether a call with `waitMs: 0` can be refused without asking the store. */
   get canRefuseLocally(): boolean {
     if (isExclusive(this.terms.claim) && this.granted) return true;
     return this.isWaitedFor && this.lastAnswer?.error === undefined;
   }
 
-  /** Whether the store has answered a request that was sent after this caller began to wait, or has failed since then. */
   private isAnswered({ waitingSince }: Call): boolean {
     return this.lastAnswer !== undefined && waitingSince <= this.lastAnswer.coversUntil;
   }
 
-  /**
-   * The error of a caller whose `waitMs` is over. It is a `LockStoreError` if the store has failed since its last reply, or if it has
-   * not replied and no owner of this process has the lock.
-   */
-  private timeoutError(terms: Terms): Error {
+  /** A `LockStoreError` if the store has failed since its last reply, or if it has not replied and no owner of this process has the lock. */
+  private timeoutError(call: Call): Error {
     const { key, lastAnswer } = this;
     const cause = lastAnswer?.error;
-    if (!cause && (lastAnswer?.holder || this.granted)) return this.busyError(terms);
+    if (!cause && (lastAnswer?.holder || this.granted)) return this.busyError(call);
     const why = cause?.message ?? 'The store has not answered yet.';
-    const message = `Could not acquire "${key}" within ${terms.waitMs} ms. ${why}`;
+    const message = `Could not acquire "${key}" within ${call.request.terms.waitMs} ms. ${why}`;
     return new LockStoreError(message, key, cause?.reason ?? 'unknown', cause && { cause });
   }
 
   /** @param waiting how many wait ahead of the caller, if `maxWaiting` is the reason for the refusal */
-  private busyError({ waitMs }: Terms, waiting?: number): LockWaitTimeoutError {
+  private busyError({ request }: Call, waiting?: number): LockWaitTimeoutError {
     const { key, granted } = this;
     const told = this.lastAnswer?.holder;
     // If an owner of this queue has the lock, its id and validity are newer than what the store last replied.
@@ -406,22 +335,18 @@ export class LocalQueue {
     const remainingMs = granted
       ? granted.validForMs
       : told && Math.max(0, told.expiresAt - this.runtime.clock.now());
-    return new LockWaitTimeoutError(key, waitMs, holder, remainingMs, undefined, waiting);
+    return new LockWaitTimeoutError(key, request.terms.waitMs, holder, remainingMs, undefined, waiting);
   }
 
   get mustAskAgain(): boolean {
     return this.allNeedAnswerNow || this.awaitingQueueLength.size > 0;
   }
 
-  /** True if every caller needs an answer now: it passed `waitMs: 0`, or its `waitMs` ran out before the store's first reply. */
   private get allNeedAnswerNow(): boolean {
     return this.waiters.size === this.needingAnswerNow.size;
   }
 
-  /**
-   * Whether an owner waits in the store's queue for callers of this queue that still have time. A call with `waitMs: 0` may not overtake
-   * it.
-   */
+  /** Whether an owner waits in the store's queue for callers that still have time. A call with `waitMs: 0` may not overtake it. */
   private get isWaitedFor(): boolean {
     return this.isInStoreQueue && !this.allNeedAnswerNow;
   }
@@ -437,15 +362,15 @@ export class LocalQueue {
   }
 }
 
-function isGranted(owner: Owner): boolean {
-  return owner.isGranted;
+function isGranted({ lease }: Owner): boolean {
+  return lease !== undefined;
 }
 
 /** What the store last said about the key when it did not grant the lock. */
 interface LastAnswer {
-  /** Who holds the lock, and until when, from the last reply. A later failure of the store does not clear it. */
+  /** From the last reply. A later failure of the store does not clear it. */
   readonly holder?: { readonly owner: string | undefined; readonly expiresAt: number };
-  /** The failure of the store, if it has failed since then. */
+  /** Set if the store has failed since then. */
   readonly error?: LockStoreError | undefined;
   /**
    * A caller that began to wait at this time or earlier counts as answered. For a reply this is when its request was sent, for a failure

@@ -1,19 +1,18 @@
-import { Observable } from 'rxjs';
-import type { Chance } from '../../common/clock.js';
-import { type Clock, type ClockReading, READ, readClocks, timeOfDay, within } from '../../common/clock.js';
+import { type Chance, type Clock, detachedClock, guardedClock, within } from '../../common/clock.js';
+import { RebuiltMap } from '../../common/collections.js';
 import { detached, inBackground } from '../../common/promises.js';
-import type { LockClient } from '../../port/lock-store.js';
+import type { LockClient, Notification } from '../../port/lock-store.js';
 import { LockShutdownError } from '../../port/lock.errors.js';
 import type { EventHub } from '../events/event-hub.js';
 import type { HoldSnapshot } from '../lock.js';
 import { CallSite } from '../request/call-site.js';
 import type { ResolvedLockOptions } from '../request/lock-options.js';
-import { FairQueues } from './acquire-loop.js';
-import { guardedStore, type GuardedStore, ReleaseTracker } from './guarded-store.js';
+import type { AcquireLoop } from './acquire-loop.js';
+import { WaitDeadlines } from './call.js';
+import { GuardedStore } from './guarded-store.js';
+import type { Hold } from './hold.js';
 import { HolderDirectory } from './holder-directory.js';
-import { ForgottenReleases } from './owner-holds.js';
-import { OwnerRegistry } from './owner-registry.js';
-import { DeadlineTimer } from './wait-deadlines.js';
+import type { Owner } from './owner.js';
 import { Watchdog } from './watchdog.js';
 
 /** If closing takes longer than this, the service warns which locks it is waiting for. */
@@ -22,6 +21,7 @@ const MAX_KEYS_NAMED = 5;
 
 /** The open store of one service, and the parts that all of its keys share. */
 export class LockRuntime {
+  /** Identifies the holds of this service, because one async flow may have holds of several services. */
   readonly scope: symbol;
   /** Which process this is, for people; `undefined` if the store is not to know (`application: false`). */
   readonly client: LockClient | undefined;
@@ -31,13 +31,13 @@ export class LockRuntime {
   readonly chance: Chance;
   readonly watchdogTimeoutMs: number;
   readonly store: GuardedStore;
-  readonly deadlines: DeadlineTimer;
+  readonly deadlines: WaitDeadlines;
   readonly watchdog: Watchdog;
   readonly owners: OwnerRegistry;
   readonly holderDirectory: HolderDirectory;
   readonly forgottenReleases: ForgottenReleases;
-  readonly releases: ReleaseTracker;
-  readonly fairQueues = new FairQueues();
+  /** The acquire loops of fair callers, by key and kind of claim. Only `AcquireLoop` changes this. */
+  readonly fairQueues = new Map<string, AcquireLoop[]>();
   readonly events: EventHub;
   readonly emit: EventHub['emit'];
   readonly hears: EventHub['hears'];
@@ -46,8 +46,8 @@ export class LockRuntime {
     const { emit, hears } = events;
     const { keyPrefix, watchdogTimeoutMs, chance } = options;
     const clock = detachedClock(options.clock);
-    const onError = (during: string, error: unknown) =>
-      emit({ type: 'error', key: undefined, during, error });
+    const onError = (during: string, error: unknown, key?: string) =>
+      emit({ type: 'error', key, during, error });
     const store = options.store.create({
       clock,
       chance,
@@ -67,21 +67,16 @@ export class LockRuntime {
     this.events = events;
     this.emit = emit;
     this.hears = hears;
-    this.store = guardedStore(store, onError);
-    this.deadlines = new DeadlineTimer(clock);
+    this.store = new GuardedStore(store, clock, onError);
+    this.deadlines = new WaitDeadlines(clock);
     this.watchdog = new Watchdog(this);
     this.owners = new OwnerRegistry(this);
     this.holderDirectory = new HolderDirectory(this);
     this.forgottenReleases = new ForgottenReleases(this);
-    this.releases = new ReleaseTracker(this);
     this.store.notifications$.subscribe((notification) => {
       this.owners.onNotification(notification);
       if (notification.kind === 'gap') this.watchdog.check();
     });
-  }
-
-  get isAtRest(): boolean {
-    return this.owners.isEmpty && this.releases.areAllDone;
   }
 
   /**
@@ -102,18 +97,16 @@ export class LockRuntime {
     cancelGrace();
     cancelWarning();
     this.stopTimers();
-    await within(clock, 2 * store.commandTimeoutMs, this.releases.finish(), undefined);
+    await within(clock, 2 * store.commandTimeoutMs, store.finishReleases(), undefined);
   }
 
   private warnOfHolders(graceMs: number): void {
-    // Name the locks of `acquire()` first: only there can a caller forget the release, while `withLock` and `@Locked` release by
-    // themselves.
+    // Name the locks of `acquire()` first: only there can a caller forget the release.
     const isSuspect = ({ site }: { readonly site: unknown }) => site instanceof CallSite;
     const holds = [...this.owners.allHolds()].sort((a, b) => +isSuspect(b) - +isSuspect(a));
     const [first] = holds;
     if (!first || graceMs <= SILENT_CLOSE_MS) return;
-    const [now, time] = [this.clock.now(), timeOfDay(this.clock)];
-    const named = holds.slice(0, MAX_KEYS_NAMED).map((hold) => holdText(hold.describe(now, time)));
+    const named = holds.slice(0, MAX_KEYS_NAMED).map((hold) => holdText(hold.describe()));
     if (holds.length > named.length) named.push(`${holds.length - named.length} more`);
     const question = isSuspect(first)
       ? ' Was a lock of acquire() never released? Use withLock or await using.'
@@ -131,14 +124,13 @@ export class LockRuntime {
 }
 
 interface Service {
-  /** Identifies the holds of this service, because one async flow may have holds of several services. */
   readonly scope: symbol;
   readonly options: ResolvedLockOptions;
   readonly client: LockClient | undefined;
   readonly events: EventHub;
 }
 
-/** How a warning names a hold: `"goods:42" (GoodsController.purchase, for 12 s)`. */
+/** As in `"goods:42" (GoodsController.purchase, for 12 s)`. */
 function holdText({ key, site, heldMs }: HoldSnapshot): string {
   const since = `for ${Math.round(heldMs / 1000)} s`;
   return `"${key}" (${site === undefined ? since : `${site}, ${since}`})`;
@@ -149,30 +141,119 @@ function closing(key: string, graceMs: number): LockShutdownError {
   return new LockShutdownError(message, key);
 }
 
-/** The same clock, but an error in a timer goes to `onError` and does not end the process. */
-function guardedClock(clock: Clock, onError: (error: unknown) => void): Clock {
-  const guarded = (task: () => void) => (): void => {
-    try {
-      task();
-    } catch (error) {
-      onError(error);
-    }
-  };
-  return { ...clock, after: (ms, task) => clock.after(ms, guarded(task)) };
+/**
+ * The owners of one service by id, each from before its first request until it has ended.
+ *
+ * A notification for an owner that is not here is stale and is ignored: the store repeats the release of an ended owner until no grant
+ * of it can be left.
+ */
+class OwnerRegistry {
+  /** How many owners there have been since the start. The id of the next owner ends with this number plus one. */
+  count = 0;
+  /** Makes the error with which `shutdownSignal` aborts. `undefined` until the service begins to close. */
+  shutdownErrorOf: ((key: string) => LockShutdownError) | undefined;
+  private readonly byId = new RebuiltMap<string, Owner>();
+  private onEmpty: (() => void) | undefined;
+
+  constructor(private readonly runtime: LockRuntime) {}
+
+  get isEmpty(): boolean {
+    return this.byId.size === 0;
+  }
+
+  [Symbol.iterator](): IterableIterator<Owner> {
+    return this.byId.values();
+  }
+
+  get(id: string): Owner | undefined {
+    return this.byId.get(id);
+  }
+
+  /** Whether one of the first `count` owners has not ended yet. Owner ids are numbered, so this looks at the oldest owner only. */
+  hasOneOf(count: number): boolean {
+    const [oldest] = this;
+    return oldest !== undefined && Number(oldest.id.slice(this.runtime.store.clientId.length + 1)) <= count;
+  }
+
+  /** Adds an owner. @returns its id, which was never used before */
+  register(owner: Owner): string {
+    const id = `${this.runtime.store.clientId}:${++this.count}`;
+    this.byId.set(id, owner);
+    this.runtime.holderDirectory.onOwner();
+    return id;
+  }
+
+  deregister({ id }: Owner): void {
+    this.byId.delete(id);
+    if (this.isEmpty) this.onEmpty?.();
+  }
+
+  onNotification(notification: Notification): void {
+    if (notification.owner !== undefined) this.get(notification.owner)?.onNotification(notification);
+    else for (const owner of this) owner.onNotification(notification);
+  }
+
+  beginShutdown(errorOf: (key: string) => LockShutdownError): void {
+    this.shutdownErrorOf = errorOf;
+    for (const hold of this.allHolds()) hold.tellShutdown();
+  }
+
+  loseAll(detail: string): void {
+    for (const owner of this) if (owner.isHeld) owner.onLost('shutdown', detail);
+  }
+
+  whenEmpty(): Promise<void> {
+    if (this.isEmpty) return Promise.resolve();
+    return new Promise((resolve) => (this.onEmpty = resolve));
+  }
+
+  *allHolds(): Generator<Hold> {
+    for (const owner of this) yield* owner.holds;
+  }
+
+  describeHolds(): readonly HoldSnapshot[] {
+    return Array.from(this.allHolds(), (hold) => hold.describe());
+  }
 }
 
+/** While callers of this process wait for a lock of `acquire()`: after how many ms a warning names the line that acquired it. */
+const FORGOTTEN_AFTER_MS = 1000;
+
 /**
- * The same clock, but its timers run outside of every async context: a timer of one caller serves others, too, and must not have its locks.
+ * Warns of each line of code whose `acquire()` keeps other callers of its process waiting for long, mostly because a release was forgotten.
+ * Each line is named only once, because a lock may also be held for long on purpose.
  */
-function detachedClock(clock: Clock): Clock & { readonly [READ]: () => ClockReading } {
-  return {
-    now: () => clock.now(),
-    [READ]: () => readClocks(clock),
-    ...(clock.timeOfDay && { timeOfDay: () => clock.timeOfDay?.() as number }),
-    ...(clock.nextTurn && { nextTurn: (task) => clock.nextTurn?.(task) }),
-    after: (ms, task) => detached(() => clock.after(ms, task)),
-    interval: (ms) => new Observable((out) => detached(() => clock.interval(ms).subscribe(out))),
-  };
+class ForgottenReleases {
+  private readonly named = new Set<string>();
+  private cancel: (() => void) | undefined;
+
+  constructor(private readonly runtime: LockRuntime) {}
+
+  /** Called when a caller waits for a lock that `acquire()` has taken. One timer serves all such locks. */
+  onWaiter(): void {
+    this.cancel ??= this.runtime.naming.after(FORGOTTEN_AFTER_MS, () => this.onTime());
+  }
+
+  stop(): void {
+    this.cancel?.();
+  }
+
+  private onTime(): void {
+    this.cancel = undefined;
+    for (const { owner, acquireSite, acquiredAt } of this.runtime.owners.allHolds()) {
+      if (!acquireSite || owner.callers.size === 0) continue;
+      const line = acquireSite.line ?? 'acquire()';
+      if (this.named.has(line)) continue;
+      const heldMs = owner.now - acquiredAt;
+      if (heldMs < FORGOTTEN_AFTER_MS) {
+        this.onWaiter();
+        continue;
+      }
+      this.named.add(line);
+      const message = `Callers of this process wait for "${owner.key}", which it has held for ${Math.round(heldMs)} ms by ${line}. Was that lock never released? Use withLock or await using. If it is held so long on purpose, ignore this: it is said once.`;
+      this.runtime.events.warn(message);
+    }
+  }
 }
 
 /** A store that was opened while the application boots is closed again when it has not been used for this long. */
@@ -181,17 +262,13 @@ const REST_MS = 1000;
 /** Opens the store of one service at the first use of the service, and closes it. */
 export class RuntimeLifecycle {
   runtime: LockRuntime | undefined;
-  /**
-   * How many calls of `inspect`, `list` and `forceRelease` are in flight. They have no owner, so `LockRuntime.isAtRest` does not see them.
-   */
-  private commands = 0;
   private cancelRest: (() => void) | undefined;
 
   constructor(
     private readonly create: () => LockRuntime,
     /**
-     * Whether the application is still booting. A store that is opened for a call before the boot has ended is closed again as soon as
-     * it is at rest: Nest does not report a failed boot, and open connections would keep its process alive.
+     * Whether the application is still booting. A store that is opened by then is closed again at rest: Nest does not report a failed boot,
+     * and open connections would keep its process alive.
      */
     private readonly isBooting: () => boolean,
   ) {}
@@ -208,21 +285,11 @@ export class RuntimeLifecycle {
     this.cancelRest?.();
   }
 
-  async send<T>(command: (store: GuardedStore) => Promise<T>): Promise<T> {
-    const { store } = this.open();
-    this.commands += 1;
-    try {
-      return await command(store);
-    } finally {
-      this.commands -= 1;
-    }
-  }
-
   private closeAtRest(runtime: LockRuntime): void {
     const { clock, owners, store, emit } = runtime;
     const ownersBefore = owners.count;
     this.cancelRest = clock.after(REST_MS, () => {
-      const isAtRest = this.commands === 0 && runtime.isAtRest && owners.count === ownersBefore;
+      const isAtRest = owners.isEmpty && store.isAtRest && owners.count === ownersBefore;
       if (!isAtRest) return this.closeAtRest(runtime);
       this.runtime = undefined;
       runtime.stopTimers();

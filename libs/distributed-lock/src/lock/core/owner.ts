@@ -1,18 +1,17 @@
-import { arrivedReplies, type ClockReading, readClocks } from '../../common/clock.js';
-import type { NeverRejects } from '../../common/promises.js';
+import { type ClockReading, readClocks } from '../../common/clock.js';
+import { maxOf, SmallSet } from '../../common/collections.js';
 import { type Claim, isExclusive, SHARED } from '../../port/lock-store.js';
 import type { Grant, Notification, ReleaseRequest, TakeoverNotice } from '../../port/lock-store.js';
 import { LockConfigurationError, LockLostError, LockStoreError } from '../../port/lock.errors.js';
 import type { Terms } from '../request/lock-request.js';
 import { AcquireLoop } from './acquire-loop.js';
 import { type Release, RELEASED } from './guarded-store.js';
-import { Contention } from './hand-off-budget.js';
-import { HeldLock } from './held-lock.js';
-import { Hold } from './hold.js';
+import type { Call } from './call.js';
+import { Contention } from './contention.js';
+import { HeldLock, Hold } from './hold.js';
 import { Lease } from './lease.js';
 import type { LocalQueue } from './local-queue.js';
 import type { LockRuntime } from './lock-runtime.js';
-import { OwnerHolds } from './owner-holds.js';
 import { Grace, Takeover } from './takeover.js';
 
 /**
@@ -74,20 +73,17 @@ export class Owner {
   /** How this owner asks for the key and holds it: as `terms.claim` says, until `downgrade()` makes it shared. */
   claim: Claim;
   private state: State = WAITING;
-  readonly holds = new OwnerHolds(this);
+  /** The holds of the callers that this owner has admitted, in the order in which it admitted them. */
+  readonly holds = new SmallSet<Hold>();
+  /** The latest end of the minimum holds of ended holds; 0 if there is none, and after a takeover or a forced release. */
+  private minimumUntil = 0;
   readonly acquireLoop: AcquireLoop;
   readonly contention = new Contention(this);
   private slowReplies = 0;
   private isDowngraded = false;
-  /**
-   * Set while another call takes this lock over. The lock is lost at the end of this grace. Every check of the lease looks at it, so a late
-   * timer does not make the grace longer.
-   */
+  /** Set while another call takes this lock over. Every check of the lease looks at it, so a late timer does not make the grace longer. */
   takeover: Grace | undefined;
-  /**
-   * A `lost` notification came while this owner was still waiting, so it may be about a grant that has not arrived yet. The next grant
-   * may be that one, so a renewal must confirm it before any caller is admitted.
-   */
+  /** A `lost` notification came while this owner was still waiting. It may be about the next grant, so a renewal must confirm that one. */
   private isGrantInDoubt = false;
 
   constructor(
@@ -108,10 +104,6 @@ export class Owner {
     return this.state.kind === 'held';
   }
 
-  get isGranted(): boolean {
-    return this.lease !== undefined;
-  }
-
   /** The lease of the present grant; `undefined` before the grant and after the end. */
   get lease(): Lease | undefined {
     const { state } = this;
@@ -127,12 +119,9 @@ export class Owner {
   }
 
   get validForMs(): number {
-    return this.measureValidity(this.readClocks());
-  }
-
-  measureValidity(at: ClockReading): number {
     const { lease, takeover } = this;
     if (!lease) return 0;
+    const at = this.readClocks();
     const validMs = lease.measureValidity(at);
     return takeover ? Math.max(0, Math.min(validMs, takeover.leftMs(at))) : validMs;
   }
@@ -143,10 +132,7 @@ export class Owner {
 
   // --- waiting --------------------------------------------------------------------------------------------------
 
-  /**
-   * Asks the store now instead of at the next recheck, because a caller needs its answer now. Sends an acquire request, or, while the grant
-   * is being confirmed, a renewal. Sends nothing if one is in flight.
-   */
+  /** Sends an acquire request now, or, while the grant is being confirmed, a renewal. Sends nothing if one is in flight. */
   askNow(): void {
     if (this.state.kind === 'confirming') this.state.lease.renewNow();
     else this.acquireLoop.askNow();
@@ -186,12 +172,9 @@ export class Owner {
     if (state.kind === 'ended') return;
     if (state.kind !== 'waiting') return this.onGrantAgain(state.lease, grant);
     acquireLoop.stop();
-    const lease = new Lease(
-      this,
-      this.isGrantInDoubt ? unconfirmed(grant) : grant,
-      at.now,
-      acquireLoop.asked.wallClockOffset,
-    );
+    // A grant in doubt counts as unconfirmed: nobody is admitted under it before a renewal has confirmed it.
+    const believed = this.isGrantInDoubt ? { ...grant, confirmed: false, validUntil: -Infinity } : grant;
+    const lease = new Lease(this, believed, at.now);
     this.isGrantInDoubt = false;
     this.state = { kind: 'confirming', lease };
     const { takeover } = this;
@@ -200,23 +183,16 @@ export class Owner {
     // Confirm before the caller starts, because its work may block the event loop for longer than the initial lease.
     if (!lease.isConfirmed) lease.renewNow();
     this.admit(lease, at);
-    if (!this.isHeld) this.callers.watchFirst(at.now);
-    if (this.isGranted) takeover?.report();
+    if (this.lease) takeover?.report();
   }
 
-  /**
-   * Handles a grant that arrives while this owner already has one. The same token is the same grant, which confirms the first message.
-   * Another token means that the first grant was lost and the store has granted the lock anew.
-   */
+  /** Handles a grant that arrives while this owner already has one. The same token is the same grant. */
   private onGrantAgain(lease: Lease, grant: Grant): void {
     if (grant.token !== lease.token) this.onLost('taken', 'it was lost and granted anew');
     else if (grant.confirmed) lease.onGrantedAgain(grant);
   }
 
-  /**
-   * Ends an owner whose callers have all left before it was granted the lock. Sends a release, unless the store cannot have this owner
-   * in its queue.
-   */
+  /** Ends an owner whose callers have all left before it was granted the lock. */
   abandon(): void {
     if (this.acquireLoop.mayBeQueued) this.releaseInStore();
     else {
@@ -225,10 +201,7 @@ export class Owner {
     }
   }
 
-  /**
-   * Called when the last waiting caller has left. An owner that waits for the lock, or for the confirmation of its grant, releases,
-   * because nobody would use the lock. An owner whose lock is in use goes on.
-   */
+  /** Called when the last waiting caller has left. An owner whose lock is in use goes on. */
   onLastCallerLeft(): void {
     if (this.acquireLoop.isRunning || this.state.kind === 'confirming') this.releaseInStore();
   }
@@ -236,8 +209,8 @@ export class Owner {
   // --- confirming -----------------------------------------------------------------------------------------------
 
   /**
-   * Admits a caller if the lease is valid. It is not valid if the grant took longer than its lease to arrive, or if it must be
-   * confirmed first. Then the owner sends a renewal, and `onConfirmed` tries again.
+   * Admits a caller if the lease is valid. If the grant took longer than its lease to arrive, or must be confirmed first, the owner sends a
+   * renewal, and `onConfirmed` tries again.
    */
   private admit(lease: Lease, at: ClockReading): void {
     if (lease.measureValidity(at) > 0) {
@@ -291,9 +264,22 @@ export class Owner {
     lease.start();
     if (lease.hasAdmittedNobody) this.contention.onFirstCaller(now);
     // This caller's flow does not hold the key: it would have shared that hold instead of waiting here. So its depth is 0.
-    do next.resolve(new HeldLock([this.holds.open(next, lease, now)], 0));
+    do this.openHold(next, lease, now);
     while (this.isForMany && lease.hasToken && (next = callers.shift()));
     callers.onServed(this);
+  }
+
+  private openHold(call: Call, lease: Lease, now: number): void {
+    const { key, id: owner, runtime } = this;
+    const by = lease.hasAdmittedNobody ? 'store' : 'local';
+    const hold = new Hold(lease, call, now);
+    this.holds.add(hold);
+    if (runtime.hears('acquired')) {
+      const { fencingToken } = hold;
+      const waitedMs = now - call.waitingSince;
+      runtime.emit({ type: 'acquired', call: call.number, key, owner, fencingToken, waitedMs, by });
+    }
+    call.resolve(new HeldLock([hold], 0));
   }
 
   /**
@@ -302,7 +288,7 @@ export class Owner {
    */
   admitReaders(): void {
     const { state } = this;
-    if (state.kind !== 'held' || !this.isForMany || this.contention.isRunning) return;
+    if (state.kind !== 'held' || !this.isForMany || this.contention.hasWaitingOwners) return;
     const { lease } = state;
     const at = this.readClocks();
     if (!this.mayHandOff(lease, at) || lease.measureValidity(at) <= 0) return;
@@ -310,17 +296,10 @@ export class Owner {
     this.admitNext(lease, at.now);
   }
 
-  /**
-   * Whether this owner admits all waiting readers at once. They share one lease of no fixed length, so the watchdog must renew it. Not for
-   * fair calls, which have an owner each.
-   */
+  /** Whether this owner admits all waiting readers at once. They share its lease, so that must not be fixed. */
   private get isForMany(): boolean {
     const { claim, watched, fair } = this.terms;
     return claim.kind === 'shared' && watched && !fair;
-  }
-
-  whenSure(): NeverRejects<void> {
-    return this.lease ? (this.lease.whenSure() as NeverRejects<void>) : arrivedReplies(this.runtime.clock);
   }
 
   noticeExpiry(at?: ClockReading): void {
@@ -329,10 +308,7 @@ export class Owner {
     else this.lease?.noticeExpiry(at);
   }
 
-  /**
-   * Turns an exclusive lock into a shared one, after which the store grants readers of other owners, too. Callers that still wait in
-   * the local queue want it exclusively, so the queue starts another owner for them.
-   */
+  /** Turns an exclusive lock into a shared one. Callers that still wait here want it exclusively, so the queue starts another owner. */
   async downgrade(): Promise<void> {
     const { key, terms, lease } = this;
     if (terms.claim.kind === 'permits') {
@@ -348,17 +324,14 @@ export class Owner {
 
   // --- taken over -----------------------------------------------------------------------------------------------
 
-  /**
-   * Starts the grace of a takeover. The watchdog keeps renewing until the work under the lock has ended or the grace is over. If
-   * several calls take the lock over, the grace that ends first counts.
-   */
+  /** Starts the grace of a takeover. If several calls take the lock over, the grace that ends first counts. */
   private onTakeover(notice: Pick<TakeoverNotice, 'graceMs' | 'by'>): void {
     const { takeover } = this;
     if (this.state.kind === 'ended' || takeover?.isOverBefore(notice)) return;
     takeover?.stop();
     this.takeover = new Grace(this, notice);
     // The notice may overtake the reply that grants the lock, for example one that waits for replicas. Then `onGrant` reports it.
-    if (this.isGranted) this.takeover.report();
+    if (this.lease) this.takeover.report();
   }
 
   onGraceOver({ graceMs, by }: Grace): void {
@@ -384,8 +357,13 @@ export class Owner {
     if (lease.hasAdmittedNobody && reason !== 'takeover') return this.backToQueue(lease);
     const request = this.releaseRequest(lease);
     this.end();
-    this.holds.lose(reason, detail, lease.suspendedBy);
-    const { holdUntil } = this.holds;
+    const isTaken = reason === 'takeover' || reason === 'taken';
+    const lost = Array.from(this.holds).filter((hold) => !hold.isOver);
+    this.minimumUntil = isTaken ? 0 : maxOf([this.minimumUntil, ...lost.map((hold) => hold.holdUntil)]);
+    // Mark all holds as lost before the first listener is notified, because that listener may use or release another hold.
+    for (const hold of lost) hold.lose(reason, detail, lease.suspendedBy);
+    for (const hold of lost) hold.tellLoss();
+    const { holdUntil } = this;
     // The release also cancels acquires that may still be under way, so it is sent after an expiry as well: but only when the lease has
     // ended in the store, too (`marginMs`). If a minimum hold is not over, it is sent at once. The store can keep the key locked for the
     // rest of that time only while it still has the lease.
@@ -402,19 +380,18 @@ export class Owner {
 
   // --- release --------------------------------------------------------------------------------------------------
 
-  /** Ends one hold. After the last one the owner makes a local hand-off, or sends a release, and the store grants the next owner. */
+  /** Ends one hold. After the last one the owner makes a local hand-off, or sends a release. */
   release(hold: Hold, isAwaited: boolean, at: ClockReading): Release {
     const { holds, lease } = this;
-    const isHeard = holds.close(hold, at);
+    holds.delete(hold);
+    this.minimumUntil = Math.max(this.minimumUntil, hold.holdUntil);
     this.contention.count();
     if (holds.size > 0) return RELEASED;
-    // A listener of the `released` event may have blocked the event loop, so the earlier reading of the clocks may be old.
-    const after = isHeard && this.callers.size > 0 ? this.readClocks() : at;
-    if (!lease || holds.minimumUntil > after.now || !this.mayHandOff(lease, after))
+    if (!lease || this.minimumUntil > at.now || !this.mayHandOff(lease, at))
       return this.releaseInStore(isAwaited);
     if (lease.isConfirmed) {
-      lease.renewIfStale(after.now);
-      this.admitNext(lease, after.now);
+      lease.renewIfStale(at.now);
+      this.admitNext(lease, at.now);
     } else this.state = { kind: 'confirming', lease };
     return RELEASED;
   }
@@ -436,20 +413,23 @@ export class Owner {
     return this.sendRelease(request);
   }
 
-  /**
-   * Makes the request for a release, once for each release. If a repetition named another last token, the store could give one token out
-   * twice.
-   */
+  /** Made once for each release: if a repetition named another last token, the store could give one token out twice. */
   private releaseRequest(lease: Lease | undefined, isAwaited = false): ReleaseRequest {
     const { key, id: owner, claim, leaseMs } = this;
-    const { holdUntil } = this.holds;
+    const { holdUntil } = this;
     const whenAwaited = isAwaited ? 'when idle' : undefined;
-    const flush = this.contention.isRunning ? 'now' : whenAwaited;
+    const flush = this.contention.hasWaitingOwners ? 'now' : whenAwaited;
     return { key, owner, claim, leaseMs, used: lease?.used, holdUntil, flush };
   }
 
+  /** The end of the minimum hold; `undefined` if it is over or there is none. */
+  private get holdUntil(): number | undefined {
+    const { minimumUntil } = this;
+    return minimumUntil > 0 && minimumUntil > this.now ? minimumUntil : undefined;
+  }
+
   private sendRelease(request: ReleaseRequest, delayMs = 0): Release {
-    const released = this.runtime.releases.send(request, delayMs);
+    const released = this.runtime.store.release(request, delayMs);
     this.deregister();
     return released;
   }
@@ -466,9 +446,4 @@ export class Owner {
     this.runtime.owners.deregister(this);
     this.callers.onOwnerEnded(this);
   }
-}
-
-/** Copies a grant as an unconfirmed one: nobody is admitted under it before a renewal has confirmed it. */
-function unconfirmed(grant: Grant): Grant {
-  return { ...grant, confirmed: false, validUntil: -Infinity };
 }

@@ -41,10 +41,7 @@ export class Takeover {
     return timeOfDay(this.owner.runtime.clock) - Number.MAX_SAFE_INTEGER;
   }
 
-  /**
-   * Called with each reply of the store: the lock is held by `holder`, or by nobody. Announces the takeover, or forces the release when
-   * it is due.
-   */
+  /** Called with each reply of the store. Announces the takeover to the holder, or forces the release when it is due. */
   onHolder(holder: string | undefined): void {
     if (holder === undefined) return;
     const { now } = this.owner;
@@ -73,8 +70,7 @@ export class Takeover {
 
   private onAnnounced(target: Target, reply: 'announced' | 'nobody to tell'): void {
     const { owner, graceMs } = this;
-    const { runtime } = owner;
-    const { now } = owner;
+    const { runtime, now } = owner;
     if (reply === 'announced') {
       target.graceUntil = now + graceMs;
       target.forcedAt = now + forcedAfterMs(graceMs, runtime.store.commandTimeoutMs);
@@ -96,10 +92,7 @@ export class Takeover {
     inBackground(forced, (error) => this.onFailed(target, error));
   }
 
-  /**
-   * Called when the request for an announcement or a forced release has failed. Reports the error. The takeover tries again at the next
-   * recheck, when the store names the same holder.
-   */
+  /** The takeover tries again at the next recheck, when the store names the same holder. */
   private onFailed(target: Target, error: unknown): void {
     target.isAsking = false;
     this.owner.runtime.emit({ type: 'error', key: this.owner.key, during: 'takeover', error });
@@ -112,7 +105,7 @@ interface Target {
   graceUntil: number;
   /** When to release the lock by force. `Infinity` until the store has replied to the announcement. */
   forcedAt: number;
-  /** An announcement to this holder, or its forced release, is in flight. No second one is sent meanwhile. */
+  /** An announcement to this holder, or its forced release, is in flight. */
   isAsking: boolean;
 }
 

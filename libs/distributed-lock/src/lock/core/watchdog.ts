@@ -6,11 +6,9 @@ import type { Lease } from './lease.js';
 import type { LockRuntime } from './lock-runtime.js';
 import type { Renewal, RenewalReply } from '../../port/lock-store.js';
 
-export const FASTEST_ROUND_MS = 10;
-export const SLOWEST_ROUND_MS = 1000;
-/**
- * After a gap in the notifications, leases are renewed in batches of this many, so that a process with very many does not flood the store.
- */
+/** The shortest and the longest time between two rounds of the watchdog. */
+export const ROUND_MS = { min: 10, max: 1000 };
+/** After a gap in the notifications, leases are renewed in batches of this many, so that they do not flood the store. */
 export const CHECKED_TOGETHER = 500;
 
 /**
@@ -22,10 +20,7 @@ export const CHECKED_TOGETHER = 500;
  */
 export class Watchdog {
   private readonly watched = new LinkedQueue<Lease>();
-  /**
-   * Leases that must be renewed because of a gap: the connection for notifications was interrupted, so their holders may have missed that
-   * they lost the lock.
-   */
+  /** Leases that must be renewed because of a gap in the notifications. */
   private readonly unchecked = new Set<Lease>();
   private isChecking = false;
   private rounds: Subscription | undefined;
@@ -33,7 +28,7 @@ export class Watchdog {
 
   constructor(private readonly runtime: LockRuntime) {
     const { watchdogTimeoutMs } = runtime;
-    this.roundMs = Math.min(Math.max(watchdogTimeoutMs / 30, FASTEST_ROUND_MS), SLOWEST_ROUND_MS);
+    this.roundMs = Math.min(Math.max(watchdogTimeoutMs / 30, ROUND_MS.min), ROUND_MS.max);
   }
 
   watch(lease: Lease): void {
@@ -65,30 +60,34 @@ export class Watchdog {
   }
 
   /**
-   * Sends a batch of renewals. All renewals go through here: those of a round, and those of a lease that cannot wait for the next
-   * round. Never rejects, because a rejected round would end all rounds. If the store throws, each reply is `unknown`.
+   * Renews leases in one batch: those of a round, or one that cannot wait for the next round. Never rejects, because a rejected round would
+   * end all rounds.
+   *
+   * @param leaseMs another length of the lease
    */
-  send(renewals: readonly Renewal[]): NeverRejects<readonly RenewalReply[]> {
-    return this.ask(renewals).catch((error: unknown) => {
-      this.runtime.emit({ type: 'error', key: undefined, during: 'renewal', error });
-      return renewals.map(({ key }): RenewalReply => {
-        return {
-          kind: 'unknown',
-          error: new LockStoreError(String(error), key, 'unknown', { cause: error }),
-        };
+  async renew(leases: readonly Lease[], leaseMs?: number): Promise<readonly RenewalReply[]> {
+    const started = leases.map((lease) => lease.startRenewal(leaseMs));
+    const replies = await this.send(started.map(({ renewal }) => renewal));
+    started.forEach(({ onReply }, i) => onReply(replies[i] as RenewalReply));
+    return replies;
+  }
+
+  private async send(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
+    try {
+      const replies = await this.runtime.store.renew(renewals);
+      if (replies.length === renewals.length) return replies;
+      throw new Error(`The store answered ${replies.length} of ${renewals.length} renewals.`);
+    } catch (cause) {
+      this.runtime.emit({ type: 'error', key: undefined, during: 'renewal', error: cause });
+      return renewals.map(({ key }) => {
+        return { kind: 'unknown', error: new LockStoreError(String(cause), key, 'unknown', { cause }) };
       });
-    }) as NeverRejects<readonly RenewalReply[]>;
+    }
   }
 
   private stopRounds(): void {
     this.rounds?.unsubscribe();
     this.rounds = undefined;
-  }
-
-  private async ask(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
-    const replies = await this.runtime.store.renew(renewals);
-    if (replies.length === renewals.length) return replies;
-    throw new Error(`The store answered ${replies.length} of ${renewals.length} renewals.`);
   }
 
   private async round(): Promise<void> {
@@ -103,8 +102,7 @@ export class Watchdog {
       const part: Lease[] = [];
       for (const lease of this.unchecked) {
         part.push(lease);
-        // Remove the lease before its renewal is sent. If there is a gap while the renewal is in flight, `check` adds the lease again, and
-        // it is renewed again.
+        // Remove the lease before its renewal is sent: a gap while that is in flight adds the lease again.
         this.unchecked.delete(lease);
         if (part.length === CHECKED_TOGETHER) break;
       }
@@ -112,15 +110,4 @@ export class Watchdog {
     }
     this.isChecking = false;
   }
-
-  private async renew(leases: readonly Lease[]): Promise<void> {
-    const started = leases.map((lease) => lease.startRenewal());
-    const replies = await this.send(started.map(({ renewal }) => renewal));
-    started.forEach(({ onReply }, i) => onReply(replies[i] as RenewalReply));
-  }
-}
-
-export interface StartedRenewal {
-  readonly renewal: Renewal;
-  readonly onReply: (reply: RenewalReply) => void;
 }

@@ -72,6 +72,11 @@ export function siteText(site: string | CallSite | undefined): string | undefine
   return typeof site === 'object' ? site.line : site;
 }
 
+/** How messages name a call: by its site. */
+export function callText(site: string | CallSite | undefined): string {
+  return siteText(site) ?? 'a call without a name (option site)';
+}
+
 /**
  * Reads the stack of an error. Returns an empty text if `Error.prepareStackTrace` of the application throws or makes something else of it.
  */

@@ -1,6 +1,6 @@
 import { inBackground } from '../../common/promises.js';
 import { runHolding } from '../core/async-context.js';
-import type { HeldLock } from '../core/held-lock.js';
+import type { HeldLock } from '../core/hold.js';
 
 /** Ignores an error of closing a stream, because there is no reader to report it to. */
 const ignore = (): void => undefined;

@@ -3,7 +3,7 @@ import type { UnderlyingByteSource } from 'node:stream/web';
 import { isObservable, type Observable } from 'rxjs';
 import { inBackground } from '../../common/promises.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
-import type { HeldLock } from '../core/held-lock.js';
+import type { HeldLock } from '../core/hold.js';
 import { heldReadable } from './held-readable.js';
 import {
   heldIterable,

@@ -3,25 +3,31 @@ import fc from 'fast-check';
 import { LinkedQueue } from '../../common/collections.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import type { LockRequest } from '../request/lock-request.js';
-import { Call, DeadlineTimer, WaitDeadlines } from './wait-deadlines.js';
+import { Call, WaitDeadlines } from './call.js';
 
 /** Waiters in a queue, with the times at which their waits ended. */
 class Line {
   readonly clock = new ManualClock();
   readonly waiters = new LinkedQueue<Call>();
   readonly told: { readonly waiter: Call; readonly at: number }[] = [];
-  readonly deadlines = new WaitDeadlines(new DeadlineTimer(this.clock), this.waiters, (waiter) => {
-    this.waiters.remove(waiter);
-    this.told.push({ waiter, at: this.clock.now() });
-  });
+  readonly deadlines = new WaitDeadlines(this.clock);
 
   join(waitMs: number): Call {
-    const ignore = () => undefined;
-    const request = { terms: { waitMs } } as LockRequest;
-    const waiter = new Call(0, request, this.clock.now(), [], ignore, ignore);
+    const waiter = new Call(this, 0, { terms: { waitMs } } as LockRequest);
+    waiter.waitingSince = this.clock.now();
     this.waiters.push(waiter);
     this.deadlines.watch(waiter);
     return waiter;
+  }
+
+  leave(waiter: Call): boolean {
+    this.deadlines.unwatch(waiter);
+    return this.waiters.remove(waiter);
+  }
+
+  onLate(waiter: Call): void {
+    this.waiters.remove(waiter);
+    this.told.push({ waiter, at: this.clock.now() });
   }
 }
 
@@ -41,7 +47,7 @@ describe('the deadlines of a line', () => {
           joined.push(line.join(waitMs));
           await line.clock.advance(passMs);
           const leaving = joined[leaves % (2 * joined.length)];
-          if (leaving && line.waiters.remove(leaving)) left.add(leaving);
+          if (leaving && line.leave(leaving)) left.add(leaving);
         }
         await line.clock.advance(1000);
         const stayed = joined.filter((waiter) => !left.has(waiter));
@@ -68,7 +74,7 @@ describe('the deadlines of a line', () => {
   it('keep no more of those who have left than there are who wait', () => {
     const line = new Line();
     const first = line.join(1000);
-    for (let i = 0; i < 10_000; i++) line.waiters.remove(line.join(100_000));
+    for (let i = 0; i < 10_000; i++) line.leave(line.join(100_000));
     const { sorted } = line.deadlines as unknown as { sorted: readonly Call[] };
     expect(sorted.length).toBeLessThan(200);
     expect(sorted[0]).toBe(first);

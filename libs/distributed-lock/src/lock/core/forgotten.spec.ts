@@ -4,7 +4,8 @@ import { ManualClock } from '../../testing/manual-clock.js';
 import { memoryStore } from '../../memory/store.js';
 import type { Lock } from '../lock.js';
 import { LockService } from '../lock.service.js';
-import { FORGOTTEN_AFTER_MS } from './owner-holds.js';
+
+const FORGOTTEN_AFTER_MS = 1000;
 
 class Goods {
   constructor(private readonly locks: LockService) {}
@@ -57,7 +58,7 @@ describe('a lock of acquire() that is never released', () => {
       expect(warnings).toEqual([
         expect.stringMatching(
           new RegExp(
-            `^Callers of this process wait for "goods:42", which it has held for 1000 ms by acquire\\(\\) in Goods\\..*\\b${method}\\b.*, owner-holds\\.spec\\.ts:\\d+\\. Was that lock never released\\?`,
+            `^Callers of this process wait for "goods:42", which it has held for 1000 ms by acquire\\(\\) in Goods\\..*\\b${method}\\b.*, forgotten\\.spec\\.ts:\\d+\\. Was that lock never released\\?`,
           ),
         ),
       ]);
@@ -70,7 +71,7 @@ describe('a lock of acquire() that is never released', () => {
     await waitFor(10_000);
     expect(warnings).toHaveLength(1);
     expect((first.error as Error).message).toMatch(
-      /^Could not acquire "goods:42" within 10000 ms: held by .+ \(acquire\(\) in Goods\..*buy.*, owner-holds\.spec\.ts:\d+\) for 10 s, .+\. Was that lock never released\?/,
+      /^Could not acquire "goods:42" within 10000 ms: held by .+ \(acquire\(\) in Goods\..*buy.*, forgotten\.spec\.ts:\d+\) for 10 s, .+\. Was that lock never released\?/,
     );
   });
 

@@ -1,0 +1,124 @@
+import type { Clock } from '../../common/clock.js';
+import { Linked } from '../../common/collections.js';
+import type { LockRequest } from '../request/lock-request.js';
+import type { HeldLock, Hold } from './hold.js';
+import type { LocalQueue } from './local-queue.js';
+
+const NO_HOLDS: readonly Hold[] = [];
+
+/** A call that waits in the local queue, until it is admitted or leaves. There may be very many of them, so it has few fields. */
+export class Call extends Linked {
+  /** Settles when the call is admitted or leaves. */
+  readonly lock: Promise<HeldLock>;
+  resolve: (lock: HeldLock) => void = ignore;
+  reject: (error: unknown) => void = ignore;
+  waitingSince = 0;
+  /** The holds of the caller's async flow at the time of the call. */
+  holdsOfFlow = NO_HOLDS;
+  /** Whether its deadline is still watched. Only `WaitDeadlines` changes this. */
+  isWatched = false;
+  stopListening: (() => void) | undefined;
+
+  constructor(
+    readonly callers: Pick<LocalQueue, 'onLate'>,
+    /** As in the events. */
+    readonly number: number,
+    readonly request: LockRequest,
+  ) {
+    super();
+    this.lock = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+  }
+
+  /** Whether the caller's async flow holds a lock. If so, the call may go on while the service closes, so that the work can end. */
+  get isAtWork(): boolean {
+    return this.holdsOfFlow.some((hold) => hold.isLive());
+  }
+
+  get deadline(): number {
+    return this.waitingSince + this.request.terms.waitMs;
+  }
+}
+
+function ignore(): void {
+  // Replaced in the constructor of `Call`.
+}
+
+/** While the timer runs, it fires at least this often. Most new deadlines are later than that, so they need not set the timer again. */
+const MAX_TIMER_MS = 250;
+/** The list of deadlines is rebuilt without the calls that have left as soon as it is longer than this plus twice the number of the others. */
+const MIN_REBUILD = 64;
+
+/**
+ * The deadlines of all calls of a service, with one timer. Most calls are served before their deadline, so a timer for each would be armed
+ * and cancelled for nothing (`npm run bench -- --only serial`).
+ */
+export class WaitDeadlines {
+  /** By deadline. A call that has left stays here and is skipped when its turn comes. */
+  private sorted: Call[] = [];
+  /** How many calls in the list are still watched. */
+  private watched = 0;
+  private firesAt = Infinity;
+  private cancel: (() => void) | undefined;
+
+  constructor(private readonly clock: Clock) {}
+
+  watch(call: Call): void {
+    const { deadline } = call;
+    if (deadline === Infinity) return;
+    if (this.sorted.length > MIN_REBUILD + 2 * this.watched)
+      this.sorted = this.sorted.filter(({ isWatched }) => isWatched);
+    const last = this.sorted.at(-1);
+    // Callers mostly have the same `waitMs`, so a new deadline is mostly the last one.
+    if (!last || last.deadline <= deadline) this.sorted.push(call);
+    else this.sorted.splice(this.firstAfter(deadline), 0, call);
+    this.watched += 1;
+    call.isWatched = true;
+    if (deadline < this.firesAt) this.set(deadline);
+  }
+
+  unwatch(call: Call): void {
+    if (!call.isWatched) return;
+    call.isWatched = false;
+    this.watched -= 1;
+    while (this.sorted.at(-1)?.isWatched === false) this.sorted.pop();
+  }
+
+  stop(): void {
+    this.cancel?.();
+  }
+
+  private set(at: number): void {
+    this.cancel?.();
+    const now = this.clock.now();
+    this.firesAt = Math.min(at, now + MAX_TIMER_MS);
+    this.cancel = this.clock.after(this.firesAt - now, () => this.fire());
+  }
+
+  private fire(): void {
+    this.firesAt = Infinity;
+    const now = this.clock.now();
+    const next = this.sorted.findIndex((call) => call.isWatched && call.deadline > now);
+    const over = this.sorted.splice(0, next < 0 ? this.sorted.length : next);
+    for (const call of over) {
+      if (!call.isWatched) continue;
+      this.unwatch(call);
+      call.callers.onLate(call);
+    }
+    // `onLate` may have set the timer for a nearer deadline. Then leave it.
+    const [first] = this.sorted;
+    if (first && first.deadline < this.firesAt) this.set(first.deadline);
+  }
+
+  private firstAfter(deadline: number): number {
+    let [low, high] = [0, this.sorted.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.sorted[middle] as Call).deadline <= deadline) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
