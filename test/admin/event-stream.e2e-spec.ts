@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { until } from '#until';
 import { world } from '../support/world-per-test.js';
-import { internalsOf } from '../../libs/distributed-lock/src/lock/events/service-internals.js';
+import { ServiceInternals } from '../../libs/distributed-lock/src/lock/events/service-internals.js';
 import type { LockService } from '../../libs/distributed-lock/src/lock/lock.service.js';
 import { EventStream } from '../../libs/distributed-lock/src/admin/event-stream.js';
 
@@ -94,7 +94,7 @@ describe.each(Object.keys(PROTOCOLS))('a stream of events over %s', (name) => {
   /** A hundred events, and the time in which they are sent together. */
   const tell = async (): Promise<void> => {
     for (let i = 0; i < 100; i++)
-      internalsOf(service).events.emit({ type: 'warning', key: undefined, message: MESSAGE });
+      ServiceInternals.of(service).events.emit({ type: 'warning', key: undefined, message: MESSAGE });
     await world.clock.advance(100);
     await new Promise(setImmediate);
   };

@@ -17,7 +17,7 @@ import { DistributedLockModule, LockConfigurationError, type LockService } from 
 import { LockAdminModule, type LockAdminOptions } from 'nestjs-distributed-lock/admin';
 import { until } from '#until';
 import { ADAPTERS, OPERATOR, OperatorGuard, startAdminApp } from './support/admin-app.js';
-import { warn } from '../../libs/distributed-lock/src/lock/events/service-internals.js';
+import { ServiceInternals } from '../../libs/distributed-lock/src/lock/events/service-internals.js';
 
 const SECRET = 'nobody may read this';
 const ROUTES = ['', '/api/about', '/api/locks', '/api/lock?key=goods:42', '/api/held', '/api/events'];
@@ -274,7 +274,7 @@ describe.each(ADAPTERS)('the events on %s', (adapter) => {
   it('are bounded for a client that reads slowly: the rest is counted', async () => {
     const { locks, url } = await startAdminApp({ adapter });
     const watcher = await Watcher.of(url);
-    for (let i = 0; i < 2000; i++) warn(locks, `warning ${i}`);
+    for (let i = 0; i < 2000; i++) ServiceInternals.of(locks).events.warn(`warning ${i}`);
     await until(() => watcher.told.some(({ type }) => type === 'missed'));
     expect(watcher.told.at(-1)).toEqual({ type: 'missed', count: 1500 });
     expect(watcher.told).toHaveLength(501);

@@ -190,10 +190,7 @@ export class NetworkedBackend implements SessionBackend {
   }
 
   sendMessages(messages: Messages): void {
-    inBackground(
-      this.send('', () => this.server.tell(messages)),
-      () => undefined,
-    );
+    inBackground(this.send('', () => this.server.tell(messages)));
   }
 
   async close(keepSession: boolean): Promise<void> {
@@ -220,7 +217,7 @@ export class NetworkedBackend implements SessionBackend {
     this.keepingAlive?.unsubscribe();
     this.keepingAlive = this.server.clock
       .interval(KEEP_ALIVE_MS)
-      .subscribe(() => inBackground(this.keepAlive(session), () => undefined));
+      .subscribe(() => inBackground(this.keepAlive(session)));
     return session;
   }
 

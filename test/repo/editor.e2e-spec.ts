@@ -1,12 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import ts from 'typescript';
-import {
-  ASYNC_NAMES,
-  MODULE_NAMES,
-  REGISTRATION_NAMES,
-} from '../../libs/distributed-lock/src/distributed-lock.module.js';
-import { CALL_NAMES } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
+import { MODULE_RULES } from '../../libs/distributed-lock/src/distributed-lock.module.js';
+import { CALL_RULES } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { LOCKED_RULES } from '../../libs/distributed-lock/src/locked/locked.options.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
@@ -40,15 +36,18 @@ const PLACES: Readonly<Record<string, readonly [code: string, names: readonly st
   withLock: [`void locks.withLock('a', { waitMs: 1, onLost: 'ignore' }, () => 1);`, ['waitMs', 'onLost']],
   forRoot: [
     `DistributedLockModule.forRoot({ ${MODULE} name: 'a', isGlobal: true });`,
-    [...Object.keys({ ...MODULE_NAMES, ...REGISTRATION_NAMES, ...CALL_NAMES }), ...HTTP_NAMES],
+    [
+      ...Object.keys({ ...MODULE_RULES.options, ...MODULE_RULES.registration, ...CALL_RULES.acquire }),
+      ...HTTP_NAMES,
+    ],
   ],
   'forRootAsync with a factory': [
     `DistributedLockModule.forRootAsync({
        name: 'a', isGlobal: true, imports: [], inject: [], provideInjectionTokensFrom: [], useFactory: () => ({ ${MODULE} }),
      });`,
     [
-      ...Object.keys(ASYNC_NAMES).filter((name) => !/^use(Class|Existing)$/.test(name)),
-      ...Object.keys({ ...MODULE_NAMES, ...CALL_NAMES }),
+      ...Object.keys(MODULE_RULES.async).filter((name) => !/^use(Class|Existing)$/.test(name)),
+      ...Object.keys({ ...MODULE_RULES.options, ...CALL_RULES.acquire }),
       ...HTTP_NAMES,
     ],
   ],

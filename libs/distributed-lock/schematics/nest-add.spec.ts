@@ -3,7 +3,7 @@ import type { SchematicContext, TaskConfiguration, Tree } from '@angular-devkit/
 import { describe, expect, it } from '@jest/globals';
 import type { LockStoreFactory } from '../src/index.js';
 import { nestAdd, type NestAddOptions } from './nest-add.js';
-import { OFFERED_STORES, importPathOf, type StoreSetup } from '../src/stores.js';
+import { OFFERED_STORES, importPathOf, type OfferedStore } from '../src/stores.js';
 
 const MAIN = `import { NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';
@@ -211,7 +211,7 @@ describe('nest add', () => {
 const CREATE = 'const app = await NestFactory.create(AppModule);';
 
 /** The variable of the environment in the code of the argument, and what is used without it. */
-function argumentOf({ argument = '' }: StoreSetup): readonly [variable: string, given: string] {
+function argumentOf({ argument = '' }: OfferedStore['nestAdd']): readonly [variable: string, given: string] {
   const [, variable = '', given = ''] = /^process\.env\.(\w+) \?\? '(.+)'$/.exec(argument) ?? [];
   return [variable, given];
 }

@@ -18,16 +18,10 @@ import {
   ModulesContainer,
 } from '@nestjs/core';
 import { conceal } from './common/redaction.js';
-import {
-  copiesText,
-  getLockHttpToken,
-  getLockServiceToken,
-  otherServices,
-  twinsText,
-} from './distributed-lock.tokens.js';
-import { internalsOf, warn } from './lock/events/service-internals.js';
+import { loadedCopies, getLockHttpToken, getLockServiceToken, twinsText } from './distributed-lock.tokens.js';
+import { ServiceInternals } from './lock/events/service-internals.js';
 import { LockService } from './lock/lock.service.js';
-import { type LockServiceOptions, SERVICE_NAMES } from './lock/request/lock-options.js';
+import { type LockServiceOptions, SERVICE_RULES } from './lock/request/lock-options.js';
 import { Registration } from './locked/live-services.js';
 import { type LockHttpOptions, resolveLockHttp } from './locked/lock-http.js';
 import { LockedExplorer } from './locked/locked.explorer.js';
@@ -35,7 +29,7 @@ import { LockErrorFilter } from './locked/transport-error.js';
 import { memoryStore } from './memory/store.js';
 import { isLockLoggerOption, LockLogger, type LockLoggerOption } from './observe/lock.logger.js';
 import { LockConfigurationError } from './port/lock.errors.js';
-import { checkOptionNames, checkOptions, type OptionNames, REGISTRATION_NAME } from './port/option-checks.js';
+import { checkOptions, type OptionRules, RULE } from './port/option-checks.js';
 
 /** Options of one registration of the module. */
 export interface DistributedLockModuleOptions extends Omit<LockServiceOptions, 'store'> {
@@ -80,14 +74,14 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, ASYNC_OPTIONS_TYPE
     }))
     .build();
 
-export const MODULE_NAMES: OptionNames<DistributedLockModuleOptions> = {
-  ...SERVICE_NAMES,
+const OPTIONS: OptionRules<DistributedLockModuleOptions> = {
+  ...SERVICE_RULES,
   http: true,
-  logger: true,
+  logger: [isLockLoggerOption, "true, false, 'error', 'warn', 'log' or 'debug'", String],
 };
-export const REGISTRATION_NAMES: OptionNames<LockRegistration> = { name: true, isGlobal: true };
-export const ASYNC_NAMES: OptionNames<typeof ASYNC_OPTIONS_TYPE> = {
-  ...REGISTRATION_NAMES,
+const REGISTRATION: OptionRules<LockRegistration> = { name: true, isGlobal: true };
+const ASYNC: OptionRules<typeof ASYNC_OPTIONS_TYPE> = {
+  ...REGISTRATION,
   imports: true,
   inject: true,
   provideInjectionTokensFrom: true,
@@ -95,6 +89,11 @@ export const ASYNC_NAMES: OptionNames<typeof ASYNC_OPTIONS_TYPE> = {
   useExisting: true,
   useFactory: true,
 };
+export const MODULE_RULES = { options: OPTIONS, registration: REGISTRATION, async: ASYNC };
+/** `forRoot` checks only names. A wrong value stops the boot, as with `forRootAsync`. */
+const FOR_ROOT = Object.fromEntries(
+  Object.keys({ ...OPTIONS, ...REGISTRATION }).map((name) => [name, true] as const),
+);
 
 /** The token of the service that `forRoot` has made. It finds that service even if a test overrides `LockService`. */
 const OWN_SERVICE = Symbol('DistributedLockModule.forRoot()');
@@ -125,15 +124,16 @@ class LockOpener implements OnApplicationBootstrap {
     for (const service of services) service.open();
     const [first] = services;
     if (!first) return;
+    const { events } = ServiceInternals.of(first);
     for (const [name, service] of new Map(services.map((it) => [it.name, it]))) {
       // Count by the token, not in `services`. A registration by another copy of this package has the same token, but is not in
       // `services`, because that copy opens it.
       const count = providers.filter(({ token }) => token === getLockServiceToken(name)).length;
-      if (count > 1) warn(service, twinsText(count, name));
+      if (count > 1) ServiceInternals.of(service).events.warn(twinsText(count, name));
     }
-    const copies = copiesText();
-    if (copies !== undefined) warn(first, copies);
-    if (own.some(({ host }) => this.isOverriddenInVain(host?.metatype))) warn(first, OVERRIDDEN_IN_VAIN);
+    const copies = loadedCopies.warning();
+    if (copies !== undefined) events.warn(copies);
+    if (own.some(({ host }) => this.isOverriddenInVain(host?.metatype))) events.warn(OVERRIDDEN_IN_VAIN);
   }
 
   /**
@@ -200,7 +200,7 @@ export class DistributedLockModule
    */
   static override forRoot(options: DistributedLockModuleOptions & LockRegistration = {}): DynamicModule {
     refuseStoreAlone(options);
-    checkOptionNames('DistributedLockModule.forRoot', options, { ...MODULE_NAMES, ...REGISTRATION_NAMES });
+    checkOptions('DistributedLockModule.forRoot', options, FOR_ROOT);
     return complete(super.forRoot(options), options.name);
   }
 
@@ -220,7 +220,7 @@ export class DistributedLockModule
     options: ConfigurableModuleAsyncOptions<DistributedLockModuleOptions, 'createLockOptions'> &
       LockRegistration,
   ): DynamicModule {
-    checkOptionNames('DistributedLockModule.forRootAsync', options, ASYNC_NAMES);
+    checkOptions('DistributedLockModule.forRootAsync', options, ASYNC);
     if (!options.useFactory && !options.useClass && !options.useExisting) {
       throw new LockConfigurationError(
         'DistributedLockModule.forRootAsync needs useFactory, useClass or useExisting, which gives the options.',
@@ -231,7 +231,8 @@ export class DistributedLockModule
 
   onApplicationBootstrap(): void {
     this.registration.isRunning = true;
-    for (const warning of this.explorer.warningsOf(this.service.name)) warn(this.service, warning);
+    const { events } = ServiceInternals.of(this.service);
+    for (const warning of this.explorer.warningsOf(this.service.name)) events.warn(warning);
   }
 
   async beforeApplicationShutdown(): Promise<void> {
@@ -263,22 +264,19 @@ function refuseStoreAlone(options: object): void {
 }
 
 function openService(given: DistributedLockModuleOptions, name?: string): LockService {
-  checkOptions('DistributedLockModule', given, {
-    ...MODULE_NAMES,
-    logger: [isLockLoggerOption, "true, false, 'error', 'warn', 'log' or 'debug'", String],
-  });
+  checkOptions('DistributedLockModule', given, OPTIONS);
   const { store = memoryStore(), logger = true, http: _http, ...options } = given;
   const service = new LockService({ store, ...options }, name);
-  internalsOf(service).isBooting = true;
+  ServiceInternals.of(service).isBooting = true;
   LockLogger.listen(service, logger);
   return service;
 }
 
 function complete(definition: DynamicModule, name: string | undefined): DynamicModule {
-  checkOptions('DistributedLockModule', { name }, { name: REGISTRATION_NAME });
+  checkOptions('DistributedLockModule', { name }, { name: RULE.registration });
   const [token, http] = [getLockServiceToken(name), getLockHttpToken(name)];
   const isDefault = name === undefined || name === 'default';
-  const others = isDefault ? otherServices() : [];
+  const others = isDefault ? loadedCopies.otherServices() : [];
   const providers: Provider[] = [
     {
       provide: OWN_SERVICE,

@@ -1,6 +1,6 @@
 import { Inject, Optional, type Type } from '@nestjs/common';
 import type { ModuleRef } from '@nestjs/core';
-import { isLockService } from './lock/events/service-internals.js';
+import { ServiceInternals } from './lock/events/service-internals.js';
 import { LockService } from './lock/lock.service.js';
 import { refuseStandard } from './nest/metadata.js';
 import { LockConfigurationError } from './port/lock.errors.js';
@@ -53,7 +53,7 @@ export function InjectLockService(name?: string): ParameterDecorator & PropertyD
 export function findLockService(moduleRef: ModuleRef, name: string | undefined, asker: Asker): LockService {
   const service = findProvider<LockService>(moduleRef, getLockServiceToken(name));
   if (!service) throw noRegistrationError(name, asker);
-  assertGenuine(service, name, asker.where);
+  if (!ServiceInternals.areIn(service)) throw mockError(name, asker.where, 'is a mock');
   return service;
 }
 
@@ -89,11 +89,6 @@ export function findProvider<T>(
   } catch {
     return undefined;
   }
-}
-
-/** @throws LockConfigurationError for a mock of the service: a method would run without the lock, or not at all */
-export function assertGenuine(service: LockService, name: string | undefined, where: string): void {
-  if (!isLockService(service)) throw mockError(name, where, 'is a mock');
 }
 
 /** @param what what is wrong with the service, as the end of a sentence: `is a mock` */
@@ -136,20 +131,17 @@ function ownFile(): string {
   }
 }
 
-/**
- * The `LockService` classes of other loaded copies. A constructor that was compiled against one of them asks Nest for that class.
- */
-export function otherServices(): readonly (typeof LockService)[] {
-  return [...copies.values()].filter((it) => it !== LockService);
-}
-
-/**
- * The warning that several copies of this package are loaded, with their places and what to do; `undefined` if there is only one.
- */
-export function copiesText(): string | undefined {
-  if (copies.size < 2) return undefined;
-  const places = [...copies.keys()].map((file) =>
-    file.replace(/^file:\/\/|\/(?:dist\/shared|src\/lock)\/[^/]*$/g, ''),
-  );
-  return `${copies.size} copies of nestjs-distributed-lock are loaded: ${places.join(' and ')}. Each has classes and errors of its own. Make them one: npm ls nestjs-distributed-lock shows what installs them. A library must have the package in its peerDependencies, and versions that differ must be made the same.`;
-}
+/** The copies of this package that the process has loaded. */
+export const loadedCopies = {
+  /** The `LockService` classes of the others. A constructor that was compiled against one of them asks Nest for that class. */
+  otherServices: (): readonly (typeof LockService)[] =>
+    [...copies.values()].filter((it) => it !== LockService),
+  /** The warning that there are several, with their places and what to do; `undefined` if there is only one. */
+  warning(): string | undefined {
+    if (copies.size < 2) return undefined;
+    const places = [...copies.keys()].map((file) =>
+      file.replace(/^file:\/\/|\/(?:dist\/shared|src\/lock)\/[^/]*$/g, ''),
+    );
+    return `${copies.size} copies of nestjs-distributed-lock are loaded: ${places.join(' and ')}. Each has classes and errors of its own. Make them one: npm ls nestjs-distributed-lock shows what installs them. A library must have the package in its peerDependencies, and versions that differ must be made the same.`;
+  },
+};

@@ -22,7 +22,14 @@ interface ListedStore {
   /** The cells of its row in the README, as Markdown. */
   readonly readme: { readonly call: string; readonly holds: string };
   /** How `nest add` sets it up. Absent for a quorum, which consists of other stores, so a command cannot set it up. */
-  readonly nestAdd?: StoreSetup;
+  readonly nestAdd?: {
+    /** The description behind the name in the prompt. */
+    readonly label: string;
+    /** The argument of the factory as code. Absent: the module is registered without a store. */
+    readonly argument?: string;
+    /** What is left to do by hand, for the person who ran the command. */
+    readonly leftByHand: string;
+  };
   /** How the terminal command recognises the store by its URL. */
   readonly command?: {
     readonly schemes: readonly string[];
@@ -30,15 +37,6 @@ interface ListedStore {
     /** The option that says in which table, or under which root, the locks are. */
     readonly place?: 'table' | 'root';
   };
-}
-
-export interface StoreSetup {
-  /** The description behind the name in the prompt. */
-  readonly label: string;
-  /** The argument of the factory as code. Absent: the module is registered without a store. */
-  readonly argument?: string;
-  /** What is left to do by hand, for the person who ran the command. */
-  readonly leftByHand: string;
 }
 
 export const STORES: readonly ListedStore[] = [
@@ -173,7 +171,7 @@ export const STORES: readonly ListedStore[] = [
 ];
 
 /** A store that `nest add` offers. */
-export type OfferedStore = ListedStore & { readonly nestAdd: StoreSetup };
+export type OfferedStore = ListedStore & Required<Pick<ListedStore, 'nestAdd'>>;
 
 export const OFFERED_STORES = STORES.filter((it): it is OfferedStore => it.nestAdd !== undefined);
 

@@ -2,12 +2,12 @@ import { describe, expect, it } from '@jest/globals';
 import type { DynamicModule } from '@nestjs/common';
 import fc from 'fast-check';
 import { DistributedLockModule, LockDefaults, Locked, memoryStore } from 'nestjs-distributed-lock';
-import { REGISTRATION_NAMES } from '../../../libs/distributed-lock/src/distributed-lock.module.js';
+import { MODULE_RULES } from '../../../libs/distributed-lock/src/distributed-lock.module.js';
 import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
 import {
-  CALL_NAMES,
+  CALL_RULES,
   resolveLockOptions,
-  SERVICE_NAMES,
+  SERVICE_RULES,
 } from '../../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { LockRequests } from '../../../libs/distributed-lock/src/lock/request/lock-request.js';
 import { resolveLockHttp } from '../../../libs/distributed-lock/src/locked/lock-http.js';
@@ -81,13 +81,17 @@ const isRefused = (step: () => unknown): unknown => {
 describe('an option that is undefined counts as left out', () => {
   it('by a call, over the defaults of its service', () => {
     fc.assert(
-      fc.property(some(CALL_NAMES), some(CALL_NAMES), ({ given: defaults }, { given, left }) => {
-        const request = (call: CallOptions) =>
-          isRefused(() =>
-            new LockRequests(resolveLockOptions({ store: memoryStore(), defaults })).of('k', call),
-          );
-        expect(request({ ...given, ...left })).toEqual(request(given));
-      }),
+      fc.property(
+        some(CALL_RULES.acquire),
+        some(CALL_RULES.acquire),
+        ({ given: defaults }, { given, left }) => {
+          const request = (call: CallOptions) =>
+            isRefused(() =>
+              new LockRequests(resolveLockOptions({ store: memoryStore(), defaults })).of('k', call),
+            );
+          expect(request({ ...given, ...left })).toEqual(request(given));
+        },
+      ),
     );
   });
 
@@ -99,20 +103,23 @@ describe('an option that is undefined counts as left out', () => {
     );
   });
 
-  it.each(Object.keys(CALL_NAMES))('by tryAcquire, which asks once all the same: %s', async (name) => {
-    const world = new LockWorld();
-    const [locks, other] = [world.service(), world.service()];
-    const held = await world.take(other, 'k');
-    const asked = follow(locks.tryAcquire('k', { [name]: undefined }));
-    await world.clock.settle();
-    expect(asked.value).toBeNull();
-    await held.release();
-    await world.close();
-  });
+  it.each(Object.keys(CALL_RULES.acquire))(
+    'by tryAcquire, which asks once all the same: %s',
+    async (name) => {
+      const world = new LockWorld();
+      const [locks, other] = [world.service(), world.service()];
+      const held = await world.take(other, 'k');
+      const asked = follow(locks.tryAcquire('k', { [name]: undefined }));
+      await world.clock.settle();
+      expect(asked.value).toBeNull();
+      await held.release();
+      await world.close();
+    },
+  );
 
   it('by a service', () => {
     const store = memoryStore();
-    const left = Object.fromEntries(Object.keys(SERVICE_NAMES).map((name) => [name, undefined]));
+    const left = Object.fromEntries(Object.keys(SERVICE_RULES).map((name) => [name, undefined]));
     expect(resolveLockOptions({ ...left, store })).toEqual(resolveLockOptions({ store }));
   });
 
@@ -120,7 +127,7 @@ describe('an option that is undefined counts as left out', () => {
     expect(resolveLockHttp({ [name]: undefined })).toEqual(resolveLockHttp());
   });
 
-  it.each(Object.keys(REGISTRATION_NAMES))('by a registration: %s', (name) => {
+  it.each(Object.keys(MODULE_RULES.registration))('by a registration: %s', (name) => {
     const shown = ({ global, exports }: DynamicModule) => ({ global, exports });
     const options = { [name]: undefined };
     expect(shown(DistributedLockModule.forRoot(options))).toEqual(shown(DistributedLockModule.forRoot()));

@@ -85,7 +85,7 @@ const UNREPEATABLE =
 
 /** They may ask the machine: the sources themselves, what tests with real time, and sockets and streams of the platform. */
 const MAY_ASK_THE_MACHINE =
-  /^common\/clock|^testing\/|^lock\/streams\/held-readable|^postgres\/target|^sqlite\/link|^fencing\/fencing-headers/;
+  /^common\/clock|^testing\/|^lock\/streams\/held-stream|^postgres\/target|^sqlite\/link|^fencing\/fencing-headers/;
 
 type Imports = ReadonlyMap<string, readonly string[]>;
 

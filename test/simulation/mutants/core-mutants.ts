@@ -181,8 +181,10 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'if (this.onOthers(waiting))',
     ],
   ]),
+  ...mutantsOf('documents', 'lock/request/lock-request.js', [
+    ['several keys are acquired in the order given', 'keys.toSorted()', 'keys.slice()'],
+  ]),
   ...mutantsOf('documents', 'lock/lock.service.js', [
-    ['several keys are acquired in the order given', 'list.toSorted()', 'list.slice()'],
     ['callers that wait are not dismissed by a drain', 'this.acquirer.rejectWaitersWithoutLock();', ''],
   ]),
   ...mutantsOf('documents', 'lock/core/acquirer.js', [

@@ -67,8 +67,8 @@ export const LEADER_MUTANTS: readonly Mutant[] = [
     ],
     [
       'an error of a listener of leader$ is not caught',
-      'new GuardedEvents(bindEvents(this.terms), (error) => this.report(',
-      'bindEvents(this.terms) ?? ((error) => this.report(',
+      'GuardedEvents.bound(this.terms, (error) => this.report(',
+      'this.terms.asObservable() ?? ((error) => this.report(',
     ],
   ]),
   ...mutantsOf('documents', 'leader/candidate.js', [

@@ -19,13 +19,7 @@ import { findLockService } from '../distributed-lock.tokens.js';
 import type { ForceReleaseOptions, LockInspection } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { isLockError, LockConfigurationError, type LockErrorCode } from '../port/lock.errors.js';
-import {
-  BOOLEAN_OPTION,
-  checkOptions,
-  describeGiven,
-  type OptionRules,
-  REGISTRATION_NAME,
-} from '../port/option-checks.js';
+import { RULE, checkOptions, describeGiven, type OptionRules } from '../port/option-checks.js';
 import { snapshotsOf } from '../port/timing.js';
 import { EventStreams } from './event-stream.js';
 import { lockView } from './lock-view.js';
@@ -65,9 +59,9 @@ const RULES: OptionRules<LockAdminOptions> = {
   guard: true,
   imports: true,
   path: [(value) => typeof value === 'string' && /[^/\s]/.test(value), "a text such as 'locks'"],
-  canRelease: BOOLEAN_OPTION,
+  canRelease: RULE.boolean,
   actor: [(value) => typeof value === 'function', 'a function of the request that names the operator'],
-  name: REGISTRATION_NAME,
+  name: RULE.registration,
 };
 
 /**

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { uptime as uptimeInSeconds } from 'node:os';
 import { interval, Observable } from 'rxjs';
-import { detached, type NeverRejects } from './promises.js';
+import { detached } from './promises.js';
 
 /**
  * The only source of time in the library, so that tests can use a manual clock.
@@ -54,7 +54,7 @@ export class ClockReading {
  * The name of an optional method of a clock that reads the monotonic time and the time of day together. Clocks that wrap another one have
  * it. It is a symbol, because the clock of an application may have methods of any name.
  */
-export const READ = Symbol('read');
+const READ = Symbol('read');
 
 export function readClocks(clock: Clock & { readonly [READ]?: () => ClockReading }): ClockReading {
   if (clock[READ]) return clock[READ]();
@@ -188,34 +188,13 @@ export function detachedClock(clock: Clock): Clock & { readonly [READ]: () => Cl
   };
 }
 
-const lastOf = new WeakMap<Clock, number>();
-
 /**
- * The time of day in µs, larger with each call for the same clock. The digits below a millisecond are random if the clock is not the
- * machine's, or if somebody has set the machine's time of day.
- */
-export function nextMicros(clock: Clock, chance: Chance): number {
-  const ms = timeOfDay(clock);
-  const within = Math.floor((performance.timeOrigin + clock.now() - ms) * 1000);
-  const isOfMachine = within >= 0 && within < 1000;
-  const micros = ms * 1000 + (isOfMachine ? within : Math.floor(chance.random() * 1000));
-  const next = Math.max(micros, (lastOf.get(clock) ?? 0) + 1);
-  lastOf.set(clock, next);
-  return next;
-}
-
-/**
- * Settles as `work` does, unless it takes longer than `ms`: then resolves with `late`, while `work` goes on. A reply that has arrived in
+ * Settles as `work` does, unless it takes longer than `ms`: then resolves with `'late'`, while `work` goes on. A reply that has arrived in
  * time counts even if it is read only later, as in `giveUpAfter`.
  */
-export async function within<T, Late>(
-  clock: Clock,
-  ms: number,
-  work: Promise<T>,
-  late: Late,
-): Promise<T | Late> {
+export async function within<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | 'late'> {
   let cancel = (): void => undefined;
-  const over = new Promise<Late>((resolve) => (cancel = giveUpAfter(clock, ms, () => resolve(late))));
+  const over = new Promise<'late'>((resolve) => (cancel = giveUpAfter(clock, ms, () => resolve('late'))));
   return Promise.race([work, over]).finally(() => cancel());
 }
 
@@ -270,10 +249,10 @@ export function giveUpAfter(clock: Clock, ms: number, task: (overAt: number) => 
 }
 
 /** Resolves when the replies that have arrived by now have been read. A long turn of the event loop leaves them in the socket. */
-export function arrivedReplies(clock: Clock): NeverRejects<void> {
+export function arrivedReplies(clock: Clock): Promise<void> {
   const turn = (): Promise<void> => new Promise((resolve) => nextTurn(clock, resolve));
   // Wait for two turns, because the first may end before the event loop has looked at the sockets again.
-  return turn().then(turn) as NeverRejects<void>;
+  return turn().then(turn);
 }
 
 /** The only source of random numbers and ids in the library, so that a simulation can repeat a run exactly. */

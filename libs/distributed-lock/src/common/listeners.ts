@@ -1,6 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
-import { setMaxListeners } from 'node:events';
-import { Observable } from 'rxjs';
+import { type EventEmitter, setMaxListeners } from 'node:events';
 
 /**
  * One listener on a source that serves all callers. From the eleventh listener on, Node warns of a leak and each further one takes
@@ -34,10 +33,7 @@ interface Source {
   off(tell: () => void): void;
 }
 
-export interface Emitter {
-  on(event: string, listener: () => void): unknown;
-  removeListener(event: string, listener: () => void): unknown;
-}
+type Emitter = Pick<EventEmitter, 'on' | 'removeListener'>;
 
 const byEmitter = new WeakMap<Emitter, SharedListener>();
 
@@ -60,15 +56,17 @@ export function onEndOf(emitter: Emitter, events: readonly string[], listener: (
   return shared.add(listener);
 }
 
-/** Replaces an AbortSignal for `onAbort` and notifies its listeners itself, which takes less memory. Implemented by `WaitCancellation`. */
-interface Lean {
-  onAbort(listener: () => void): () => void;
-}
-
 const bySignal = new WeakMap<AbortSignal, SharedListener>();
 
-/** Calls `listener` when `signal` aborts. @returns a function that stops listening */
-export function onAbort(signal: AbortSignal | Lean, listener: () => void): () => void {
+/**
+ * Calls `listener` when `signal` aborts. A signal with a method `onAbort` notifies its listeners itself, which takes less memory.
+ *
+ * @returns a function that stops listening
+ */
+export function onAbort(
+  signal: AbortSignal | { onAbort(listener: () => void): () => void },
+  listener: () => void,
+): () => void {
   if ('onAbort' in signal) return signal.onAbort(listener);
   let shared = bySignal.get(signal);
   if (!shared) {
@@ -159,16 +157,4 @@ export class BoundController extends AsyncResource {
   abort(reason: Error): void {
     this.runInAsyncScope(() => this.controller.abort(reason));
   }
-}
-
-/** The same events, but each subscriber gets them in the async context in which it subscribed. */
-export function bindEvents<T>(source: Observable<T>): Observable<T> {
-  return new Observable((out) => {
-    const context = new AsyncResource('nestjs-distributed-lock.events');
-    return source.subscribe({
-      next: (value) => context.runInAsyncScope(() => out.next(value)),
-      error: (error) => context.runInAsyncScope(() => out.error(error)),
-      complete: () => context.runInAsyncScope(() => out.complete()),
-    });
-  });
 }

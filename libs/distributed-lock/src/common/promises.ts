@@ -13,24 +13,6 @@ export function andThen<T, R>(value: MaybePromise<T>, work: (value: T) => MaybeP
   return isPromiseLike(value) ? Promise.resolve(value).then(work) : work(value);
 }
 
-/**
- * Reads all of `items` at the same time. If `read` throws for one of them, the promises of the others are still awaited, so no
- * rejection goes unhandled.
- */
-export function readAll<I, T>(
-  items: readonly I[],
-  read: (item: I) => MaybePromise<T>,
-): MaybePromise<readonly T[]> {
-  const values = items.map((item): MaybePromise<T> => {
-    try {
-      return read(item);
-    } catch (error) {
-      return Promise.reject(error as Error);
-    }
-  });
-  return values.some(isPromiseLike) ? Promise.all(values) : (values as readonly T[]);
-}
-
 export function isPromiseLike<T>(value: MaybePromise<T>): value is PromiseLike<T> {
   return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
 }
@@ -48,20 +30,17 @@ export function promiseOf<T>(work: () => PromiseLike<T> | T): Promise<T> {
   }
 }
 
-declare const OWNED: unique symbol;
-
 /**
- * Goes on without waiting for `work`. Nothing else in this library may do so, because Node ends the process when a promise without a
- * handler rejects.
+ * Goes on without waiting for `work`. Without `onFailed`, a failure is ignored. Nothing else in this library may leave a promise
+ * alone, because Node ends the process when a promise without a handler rejects.
  */
-export function inBackground(work: NeverRejects<unknown>): void;
-export function inBackground(work: Promise<unknown>, onFailed: (error: unknown) => void): void;
-export function inBackground(work: Promise<unknown>, onFailed?: (error: unknown) => void): void {
-  if (onFailed) work.then(undefined, onFailed);
+export function inBackground<T>(
+  work: Promise<T>,
+  onFailed: (error: unknown) => void = () => undefined,
+  onDone?: (value: T) => void,
+): void {
+  work.then(onDone, onFailed);
 }
-
-/** A promise that never rejects. Its failures are values or events. */
-export type NeverRejects<T> = Promise<T> & { readonly [OWNED]: true };
 
 /** The async context in which this file was loaded, before any request. */
 const nowhere = new AsyncResource('nestjs-distributed-lock');

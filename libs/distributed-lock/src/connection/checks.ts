@@ -1,7 +1,7 @@
 import { isPromiseLike } from '../common/promises.js';
 import type { LockStoreContext } from '../port/lock-store.js';
 import { LockConfigurationError, LockKeyError } from '../port/lock.errors.js';
-import { describeMs, describeServer } from '../port/option-checks.js';
+import { describeMs, describeGiven } from '../port/option-checks.js';
 
 /**
  * @throws LockConfigurationError unless `commandTimeoutMs` is a whole number and at most a third of the lease: otherwise one slow
@@ -62,4 +62,10 @@ export function checkNameBytes(name: string, mostBytes: number, limit: string): 
       name,
     );
   }
+}
+
+/** Describes a value that should have been the address of a server. */
+export function describeServer(value: unknown): string {
+  const isMissing = value === undefined || value === '';
+  return `${describeGiven(value)}${isMissing ? ': is its environment variable set?' : '.'}`;
 }

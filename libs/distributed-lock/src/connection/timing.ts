@@ -73,5 +73,5 @@ export async function quitWithin(
 ): Promise<void> {
   const closed = new Promise<void>((resolve) => client.once('close', resolve));
   const replied = quit().catch(() => undefined);
-  await within(clock, withinMs, Promise.race([closed, replied]), undefined);
+  await within(clock, withinMs, Promise.race([closed, replied]));
 }

@@ -131,7 +131,7 @@ export class Lane {
   private start(): void {
     if (this.isRunning || this.tasks.length === 0) return;
     this.isRunning = true;
-    inBackground(this.executeAll(), () => undefined);
+    inBackground(this.executeAll());
   }
 
   private async executeAll(): Promise<void> {

@@ -126,7 +126,7 @@ export class DocumentStore implements LockStore {
     // The back end may have stored the owner's note before it refused a later request for the same task. Release the owner, so
     // that nobody grants it the lock.
     const undo = (error: unknown): void => {
-      if (isRefused(error)) inBackground(this.release(request), () => undefined);
+      if (isRefused(error)) inBackground(this.release(request));
     };
     if (request.waitMs > 0) inBackground(reply, undo);
     return reply;
@@ -297,7 +297,7 @@ export class DocumentStore implements LockStore {
           state.release({ owner });
           return onEnded;
         });
-        inBackground(ended, () => undefined);
+        inBackground(ended);
       },
       notify: (notification) => this.notify(notification),
     };
@@ -322,7 +322,7 @@ export class DocumentStore implements LockStore {
     this.notify({ kind: 'recheck', afterMs: 0 });
     const isReading = this.unread.size > 0;
     for (const lane of this.lanes.values()) if (lane.owners.hasHolder) this.unread.add(lane);
-    if (!isReading) inBackground(this.readHeldAgain(), () => undefined);
+    if (!isReading) inBackground(this.readHeldAgain());
   }
 
   private async readHeldAgain(): Promise<void> {

@@ -87,7 +87,7 @@ export class EtcdBackend implements SessionBackend {
     client.onOpen = () => {
       this.mailbox.watch();
       this.pipe.schedule();
-      inBackground(this.sessions.open(), () => undefined);
+      inBackground(this.sessions.open());
     };
     client.onRefused = () => this.pipe.refuseWaiting();
   }

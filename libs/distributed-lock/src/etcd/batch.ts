@@ -203,7 +203,7 @@ export class EtcdOutbox {
       const texts = this.waiting.get(client) ?? new Map<string, string>();
       this.waiting.set(client, texts.set(name, message));
     }
-    if (!this.isSending) inBackground(this.sendAll(), () => undefined);
+    if (!this.isSending) inBackground(this.sendAll());
   }
 
   close(): void {

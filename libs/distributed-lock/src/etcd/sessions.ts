@@ -56,10 +56,7 @@ export class EtcdSessions {
       await this.writeMailbox(session);
       this.options.onRepaired();
     });
-    inBackground(
-      checked.finally(() => (this.isChecking = false)),
-      () => undefined,
-    );
+    inBackground(checked.finally(() => (this.isChecking = false)));
   }
 
   /** Called when etcd no longer has this session. Reports the end, and opens the next session. */
@@ -69,9 +66,9 @@ export class EtcdSessions {
     if (this.current === session) this.current = undefined;
     // The lease may still exist, if somebody has deleted only the presence key. Revoke it, so that etcd deletes this session's
     // notes, too.
-    inBackground(this.quietly('LeaseRevoke', session), () => undefined);
+    inBackground(this.quietly('LeaseRevoke', session));
     this.options.onEnd(session);
-    if (!this.isClosed) inBackground(this.open(), () => undefined);
+    if (!this.isClosed) inBackground(this.open());
   }
 
   async close(keepSession: boolean): Promise<void> {
@@ -114,12 +111,12 @@ export class EtcdSessions {
     const session = new EtcdSession(ID, TTL * 1000, sentAt);
     const revision = await this.writeMailbox(session, key);
     if (this.isClosed) {
-      inBackground(this.quietly('LeaseRevoke', session), () => undefined);
+      inBackground(this.quietly('LeaseRevoke', session));
       throw client.errors.closed(key);
     }
     this.current = session;
     onOpen(revision);
-    inBackground(this.keepAliveAlways(session), () => undefined);
+    inBackground(this.keepAliveAlways(session));
     return session;
   }
 

@@ -3,7 +3,7 @@ import { checkCommandTimeout } from '../connection/checks.js';
 import { DocumentStore } from '../document/store.js';
 import type { LockStoreFactory } from '../port/lock-store.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { checkOptionNames, describeGiven, type OptionNames } from '../port/option-checks.js';
+import { checkOptions, describeGiven, type OptionRules } from '../port/option-checks.js';
 import { SessionRegister } from '../session/register.js';
 import { EtcdBackend } from './backend.js';
 import { type EtcdAuth, type EtcdTls, targetOf } from './target.js';
@@ -12,7 +12,7 @@ export const ETCD_ROOT = 'nest-lock/';
 export const ETCD_COMMAND_TIMEOUT_MS = 1000;
 const MAX_ROOT_BYTES = 255;
 
-const OPTION_NAMES: OptionNames<EtcdStoreOptions> = {
+const OPTION_NAMES: OptionRules<EtcdStoreOptions> = {
   endpoints: true,
   root: true,
   tls: true,
@@ -38,7 +38,7 @@ export function etcdStore(
   options: EtcdStoreOptions = {},
 ): LockStoreFactory {
   const all = optionsOf(endpointsOrOptions, options);
-  checkOptionNames('etcdStore', all, OPTION_NAMES);
+  checkOptions('etcdStore', all, OPTION_NAMES);
   const { root = ETCD_ROOT, commandTimeoutMs = ETCD_COMMAND_TIMEOUT_MS, tls, auth } = all;
   checkRoot(root);
   const target = targetOf(all.endpoints, { tls, auth });
@@ -72,7 +72,7 @@ export interface EtcdStoreOptions {
 }
 
 function optionsOf(given: unknown, options: EtcdStoreOptions): EtcdStoreOptions {
-  checkOptionNames('etcdStore', options, OPTION_NAMES);
+  checkOptions('etcdStore', options, OPTION_NAMES);
   if (typeof given === 'object' && given !== null && !Array.isArray(given)) {
     return { ...(given as EtcdStoreOptions), ...options };
   }

@@ -7,7 +7,7 @@ import {
   type UrlParameters,
 } from '../connection/url-parameters.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { checkOptionNames, describeGiven, type OptionNames } from '../port/option-checks.js';
+import { checkOptions, describeGiven, type OptionRules } from '../port/option-checks.js';
 import type { Grpc } from './grpc.js';
 
 /** Where to connect, and with which certificates and user. */
@@ -42,8 +42,8 @@ interface Given {
 
 const NEEDED = 'etcdStore takes the URL of a member, a list of them, or options with endpoints';
 const DEFAULT_PORT = 2379;
-const TLS_NAMES: OptionNames<EtcdTls> = { ca: true, cert: true, key: true, servername: true };
-const AUTH_NAMES: OptionNames<EtcdAuth> = { user: true, password: true };
+const TLS_NAMES: OptionRules<EtcdTls> = { ca: true, cert: true, key: true, servername: true };
+const AUTH_NAMES: OptionRules<EtcdAuth> = { user: true, password: true };
 const HOST_AND_PORT = /^(\[[\da-f:.]+\]|[^\s:/?#@[\]]+)(:\d+)?$/i;
 
 /**
@@ -108,7 +108,7 @@ function memberIn(endpoint: unknown): { readonly address: string; readonly isTls
 }
 
 function checkTls(tls: EtcdTls, isTls: boolean): void {
-  checkOptionNames('tls', tls, TLS_NAMES);
+  checkOptions('tls', tls, TLS_NAMES);
   if (!isTls) {
     throw new LockConfigurationError(
       'tls does nothing for endpoints without TLS. Write them as https://host:port.',
@@ -128,7 +128,7 @@ function checkTls(tls: EtcdTls, isTls: boolean): void {
 }
 
 function checkAuth(auth: EtcdAuth): void {
-  checkOptionNames('auth', auth, AUTH_NAMES);
+  checkOptions('auth', auth, AUTH_NAMES);
   for (const name of ['user', 'password'] as const) {
     const text: unknown = auth[name];
     if (typeof text === 'string' && text !== '') continue;

@@ -1,5 +1,5 @@
 import { LockConfigurationError, LockError, LockNotHeldError } from '../port/lock.errors.js';
-import { oneOf } from '../port/option-checks.js';
+import { RULE } from '../port/option-checks.js';
 
 /** A key and the fencing token under which it is held. A `Lock` of one key is a fence. */
 export interface Fence {
@@ -41,7 +41,7 @@ export function assertToken(token: unknown): void {
   );
 }
 
-export const NESTED_WRITES = oneOf('allow', 'refuse');
+export const NESTED_WRITES = RULE.oneOf('allow', 'refuse');
 
 /**
  * With `nested: 'refuse'`, checks that no other call shares the lock.

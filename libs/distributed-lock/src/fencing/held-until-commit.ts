@@ -1,15 +1,15 @@
 import { isOver, leftOf } from '../document/document.js';
 import type { Lock } from '../lock/lock.js';
 import { LockConfigurationError, LockError } from '../port/lock.errors.js';
-import { checkOptions, describeGiven, oneOf, type OptionRules, TEXT_OPTION } from '../port/option-checks.js';
+import { checkOptions, describeGiven, RULE, type OptionRules } from '../port/option-checks.js';
 import { type LockRow, nestedErrors, readingOf } from '../sql/database.js';
 import { DEFAULT_TABLE, quoted, TABLE_OPTION } from '../sql/lock-table.js';
 import { assertAlone, type Fence, NESTED_WRITES, type NestedWrites } from './fence.js';
 
 const RULES: OptionRules<HeldUntilCommitOptions> = {
-  dialect: oneOf('postgres', 'mysql'),
+  dialect: RULE.oneOf('postgres', 'mysql'),
   table: TABLE_OPTION,
-  keyPrefix: TEXT_OPTION,
+  keyPrefix: RULE.text,
   nested: NESTED_WRITES,
 };
 

@@ -1,11 +1,11 @@
 import { BehaviorSubject, type Observable } from 'rxjs';
 import { Delays, randomMs, timeOfDay, within } from '../common/clock.js';
-import { bindEvents, BoundController } from '../common/listeners.js';
+import { BoundController } from '../common/listeners.js';
 import { detached, inBackground } from '../common/promises.js';
 import { inspectByJson } from '../common/redaction.js';
 import { GuardedEvents } from '../lock/events/event-hub.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
-import { internalsOf, warn } from '../lock/events/service-internals.js';
+import { ServiceInternals } from '../lock/events/service-internals.js';
 import type { Lock } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { isLockError, LockNotHeldError, LockShutdownError } from '../port/lock.errors.js';
@@ -33,7 +33,7 @@ export class Candidate implements Leader {
     readonly name: string,
     readonly key: string,
   ) {
-    this.leader$ = new GuardedEvents(bindEvents(this.terms), (error) => this.report('listener', error));
+    this.leader$ = GuardedEvents.bound(this.terms, (error) => this.report('listener', error));
   }
 
   get isLeader(): boolean {
@@ -67,7 +67,7 @@ export class Candidate implements Leader {
     if (this.standing.signal.aborted) return;
     this.locks = locks;
     const delays = (this.delays = new Delays(locks.options.clock));
-    internalsOf(locks).events.emit({ type: 'candidate', key: this.key, name: this.name });
+    ServiceInternals.of(locks).events.emit({ type: 'candidate', key: this.key, name: this.name });
     inBackground(
       detached(() => this.run(locks, delays, handlers)),
       (error) => this.report('election', error),
@@ -135,12 +135,12 @@ export class Candidate implements Leader {
     this.stepDown = new Promise((resolve) => (onReleasing = resolve));
     // Set the term before the `elected` event, because a listener of that event may resign.
     this.terms.next(term);
-    internalsOf(locks).events.emit({ type: 'elected', key, name, fencingToken, since });
+    ServiceInternals.of(locks).events.emit({ type: 'elected', key, name, fencingToken, since });
     for (const handler of handlers.elected) this.start(term, handler);
 
     const reason = await term.over;
     const ledMs = clock.now() - electedAt;
-    internalsOf(locks).events.emit({ type: 'demoted', key, name, fencingToken, reason, ledMs });
+    ServiceInternals.of(locks).events.emit({ type: 'demoted', key, name, fencingToken, reason, ledMs });
     this.terms.next(undefined);
     for (const handler of handlers.demoted) this.tell(term, handler);
 
@@ -174,10 +174,9 @@ export class Candidate implements Leader {
   /** Waits for the work of a term that is over, and warns if that takes longer than the grace. */
   private async finishWithin(locks: LockService, term: LeaderTerm, reason: Demotion): Promise<void> {
     const { clock, shutdownGraceMs } = locks.options;
-    if ((await within(clock, shutdownGraceMs, term.settled(), 'late')) !== 'late') return;
+    if ((await within(clock, shutdownGraceMs, term.settled())) !== 'late') return;
     const after = reason === 'lost' ? '' : ' The next leader may begin now.';
-    warn(
-      locks,
+    ServiceInternals.of(locks).events.warn(
       `Work of the leader "${this.name}" still runs ${shutdownGraceMs} ms after its term has ended (${reason}).${after} This instance is not elected again before that work has ended. End it by term.signal.`,
     );
   }
@@ -188,7 +187,8 @@ export class Candidate implements Leader {
   }
 
   private report(during: string, error: unknown): void {
-    if (this.locks) internalsOf(this.locks).events.emit({ type: 'error', key: this.key, during, error });
+    if (this.locks)
+      ServiceInternals.of(this.locks).events.emit({ type: 'error', key: this.key, during, error });
   }
 }
 

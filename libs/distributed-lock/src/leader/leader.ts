@@ -2,13 +2,7 @@ import { Inject, Optional } from '@nestjs/common';
 import type { Observable } from 'rxjs';
 import { refuseStandard } from '../nest/metadata.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import {
-  checkOptions,
-  describeGiven,
-  type OptionRules,
-  REGISTRATION_NAME,
-  TEXT_OPTION,
-} from '../port/option-checks.js';
+import { checkOptions, describeGiven, type OptionRules, RULE } from '../port/option-checks.js';
 
 /** This instance's part in an election. Inject it by `@InjectLeader('poller')`. */
 export interface Leader {
@@ -117,7 +111,7 @@ export interface LeaderOptions {
   readonly keyPrefix?: string;
 }
 
-const RULES: OptionRules<LeaderOptions> = { service: REGISTRATION_NAME, keyPrefix: TEXT_OPTION };
+const RULES: OptionRules<LeaderOptions> = { service: RULE.registration, keyPrefix: RULE.text };
 
 /** @throws LockConfigurationError for a wrong name, and for options that are unknown or of another type */
 export function checkLeader(name: unknown, options: LeaderOptions): void {

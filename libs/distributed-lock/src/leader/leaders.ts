@@ -7,12 +7,12 @@ import {
 } from '@nestjs/common';
 import { DiscoveryService, ModuleRef } from '@nestjs/core';
 import {
-  copiesText,
+  loadedCopies,
   findLockService,
   findProvider,
   getLockServiceToken,
 } from '../distributed-lock.tokens.js';
-import { internalsOf, isLockService, warn } from '../lock/events/service-internals.js';
+import { ServiceInternals } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { nearestName } from '../port/option-checks.js';
@@ -92,7 +92,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
    */
   private isBooted(service: string | undefined): boolean {
     const locks = findProvider<LockService>(this.moduleRef, getLockServiceToken(service));
-    return locks !== undefined && isLockService(locks) && internalsOf(locks).hasBooted;
+    return locks !== undefined && ServiceInternals.areIn(locks) && ServiceInternals.of(locks).hasBooted;
   }
 
   async onModuleDestroy(): Promise<void> {
@@ -107,7 +107,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
     const count = this.discovery.getProviders().filter(({ token }) => token === LEADERS).length;
     if (count < 2) return;
     throw new LockConfigurationError(
-      `LeaderModule.forFeature is called in several copies of this package, each of which would elect leaders of its own. ${copiesText() ?? 'Import it from one.'}`,
+      `LeaderModule.forFeature is called in several copies of this package, each of which would elect leaders of its own. ${loadedCopies.warning() ?? 'Import it from one.'}`,
     );
   }
 
@@ -147,8 +147,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
       if (!mark) continue;
       const locks = this.entries.get(mark.name as string)?.locks;
       if (locks)
-        warn(
-          locks,
+        ServiceInternals.of(locks).events.warn(
           `${mark.decorator}('${mark.name}') in ${cls.name}: the class is no provider of this application, so nothing calls the method. Add it to the providers of a module.`,
         );
     }

@@ -3,7 +3,7 @@ import type { Observable } from 'rxjs';
 import { timeOfDay } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
 import { inspectByJson } from '../common/redaction.js';
-import type { ForceReply, LockClient, LockSnapshot } from '../port/lock-store.js';
+import type { ForceReply, ListRequest, LockClient, LockSnapshot } from '../port/lock-store.js';
 import {
   holderName,
   LockConfigurationError,
@@ -11,8 +11,15 @@ import {
   LockShutdownError,
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
-import { checkOptionNames, describeGiven, overlay } from '../port/option-checks.js';
-import { cannotError } from '../port/timing.js';
+import {
+  checkOptions,
+  describeGiven,
+  describeNumber,
+  type OptionRule,
+  type OptionRules,
+  overlay,
+  RULE,
+} from '../port/option-checks.js';
 import { Acquirer } from './core/acquirer.js';
 import { currentFlow, findHold } from './core/async-context.js';
 import type { GuardedStore } from './core/guarded-store.js';
@@ -20,7 +27,7 @@ import type { HeldLock } from './core/hold.js';
 import { LockRuntime, RuntimeLifecycle } from './core/lock-runtime.js';
 import { EventHub } from './events/event-hub.js';
 import type { LockEvent } from './events/lock.events.js';
-import { internalsOf, putInternals } from './events/service-internals.js';
+import { ServiceInternals } from './events/service-internals.js';
 import type {
   CallOptions,
   ForceReleaseOptions,
@@ -32,26 +39,17 @@ import type {
   LockPage,
   WithLockOptions,
 } from './lock.js';
-import { callSite, type CallSite, CallSiteBudget, UNNOTED } from './request/call-site.js';
+import { CallSite, CallSiteBudget } from './request/call-site.js';
 import {
-  CALL_NAMES,
-  checkOnLost,
-  defaultApplication,
+  CALL_RULES,
   type LockServiceOptions,
   NO_OPTIONS,
   type ResolvedLockOptions,
   resolveLockOptions,
   thisProcess,
-  WITH_LOCK_NAMES,
+  MAX_TEXT,
 } from './request/lock-options.js';
-import {
-  checkGraces,
-  checkKeys,
-  forceRequest,
-  listRequest,
-  type LockRequest,
-  LockRequests,
-} from './request/lock-request.js';
+import { checkKeys, LockRequests } from './request/lock-request.js';
 import { runUnder, type Work } from './run-under.js';
 
 const ONCE: CallOptions = { waitMs: 0 };
@@ -97,11 +95,11 @@ export class LockService {
   ) {
     const resolved = (this.options = resolveLockOptions(options));
     const { application, clock } = resolved;
-    const client = (this.client = thisProcess(application || defaultApplication(), timeOfDay(clock)));
+    const client = (this.client = thisProcess(application, timeOfDay(clock)));
     this.callSites = new CallSiteBudget(clock);
     const { scope, events } = this;
     this.events$ = events.bound;
-    const internals = putInternals(this, { isBooting: false, hasBooted: false, events });
+    const internals = ServiceInternals.put(this, events);
     const told = application === false ? undefined : client;
     this.lifecycle = new RuntimeLifecycle(
       () => new LockRuntime({ scope, options: resolved, client: told, events }),
@@ -144,7 +142,7 @@ export class LockService {
     const options = hasNoOptions ? NO_OPTIONS : (optionsOrWork as WithLockOptions);
     const work = hasNoOptions ? optionsOrWork : (maybeWork as Work<T>);
     if (typeof work !== 'function') return Promise.reject(notFunctionError(work));
-    return this.lockFor(key, options, 'withLock').then((lock) => runUnder(lock, options, work));
+    return this.lockFor(key, options).then((lock) => runUnder(lock, options, work));
   }
 
   /**
@@ -163,8 +161,8 @@ export class LockService {
    * ```
    */
   acquire(key: Keys, options: CallOptions = NO_OPTIONS): Promise<Lock> {
-    const site = this.callSites.mayNote() ? callSite() : UNNOTED;
-    return this.lockFor(key, options, 'acquire', site);
+    const site = this.callSites.mayNote() ? CallSite.record('acquire') : CallSite.UNNOTED;
+    return this.lockFor(key, options, site);
   }
 
   /**
@@ -179,10 +177,10 @@ export class LockService {
    * ```
    */
   async tryAcquire(key: Keys, options: CallOptions = {}): Promise<Lock | null> {
-    const site = this.callSites.mayNote() ? callSite() : UNNOTED;
+    const site = this.callSites.mayNote() ? CallSite.record('acquire') : CallSite.UNNOTED;
     try {
-      checkOptionNames('tryAcquire', options, CALL_NAMES);
-      return await this.lockFor(key, overlay(ONCE, options), 'acquire', site);
+      checkOptions('tryAcquire', options, CALL_RULES.acquire);
+      return await this.lockFor(key, overlay(ONCE, options), site);
     } catch (error) {
       if (error instanceof LockWaitTimeoutError) return null;
       throw error;
@@ -260,7 +258,7 @@ export class LockService {
    * ```
    */
   async forceRelease(key: string, options: ForceReleaseOptions = {}): Promise<ForceReply> {
-    const { owners, by = callSite('forceRelease').line ?? 'forceRelease()' } = forceRequest(options);
+    const { owners, by = CallSite.record('forceRelease').line ?? 'forceRelease()' } = forceRequest(options);
     const { application } = this.options;
     // With `application: false`, do not reveal a line of the process's code either.
     const told = application === false ? options.by : `${by} (${holderName({ client: this.client })})`;
@@ -275,7 +273,7 @@ export class LockService {
   /** Opens the store, unless it is open or closed, and emits one `opened` event. Does not wait for a connection. */
   open(): void {
     if (this.closing || this.isOpen) return;
-    const internals = internalsOf(this);
+    const internals = ServiceInternals.of(this);
     internals.hasBooted ||= internals.isBooting;
     internals.isBooting = false;
     this.lifecycle.stayOpen();
@@ -283,7 +281,7 @@ export class LockService {
     this.isOpen = true;
     if (!store.attempted) return this.onOpened(store);
     const told = store.attempted.then(() => this.onOpened(store));
-    inBackground(told, () => undefined);
+    inBackground(told);
   }
 
   /**
@@ -336,31 +334,21 @@ export class LockService {
     return command(this.lifecycle.open().store);
   }
 
-  /** @throws LockStoreError if the store cannot notify a holder: then the holder would never learn of the takeover */
-  private checkTakeover(): void {
-    const { store } = this.lifecycle.open();
-    if (!store.can('takeover')) throw cannotError(store.name, 'takeover');
-  }
-
   /**
    * Acquires one or several keys. Not an async function: with one key, by far the most common case, that saves memory for each caller that
    * waits.
+   *
+   * @param site the line of the call; absent for `withLock`
    */
-  private lockFor(
-    keys: Keys,
-    options: CallOptions,
-    call: 'withLock' | 'acquire',
-    site?: CallSite,
-  ): Promise<HeldLock> {
+  private lockFor(keys: Keys, options: CallOptions, site?: CallSite): Promise<HeldLock> {
     try {
-      if (options !== NO_OPTIONS) checkNames(call, options);
-      if (options.onBusy === 'takeover' && !this.closing) this.checkTakeover();
+      const call = site ? 'acquire' : 'withLock';
+      if (options !== NO_OPTIONS) checkOptions(call, options, CALL_RULES[call]);
+      // Without the capability, the holder would never learn of the takeover.
+      if (options.onBusy === 'takeover' && !this.closing) this.lifecycle.open().store.assertCan('takeover');
       const list = checkKeys(keys);
       if (typeof list === 'string') return this.acquirer.acquire(this.requests.of(list, options, site));
-      const sorted = list.toSorted().map((key) => this.requests.of(key, options, site));
-      const requests = sorted as [LockRequest, ...LockRequest[]];
-      checkGraces(requests);
-      return this.acquirer.acquireSeveral(list, requests);
+      return this.acquirer.acquireSeveral(list, this.requests.several(list, options, site));
     } catch (error) {
       return Promise.reject(error as Error);
     }
@@ -375,14 +363,63 @@ function listed(owners: readonly string[]): string {
   return owners.slice(0, MAX_NAMED).join(', ') + more;
 }
 
-function checkNames(call: 'withLock' | 'acquire', options: WithLockOptions): void {
-  if (call === 'acquire') return checkOptionNames(call, options, CALL_NAMES);
-  checkOptionNames(call, options, WITH_LOCK_NAMES);
-  checkOnLost(options.onLost);
-}
-
 function notFunctionError(given: unknown): LockConfigurationError {
   return new LockConfigurationError(
     `withLock takes a key, options or none, and a function to run; in place of the function it was given ${describeGiven(given)}.`,
   );
+}
+
+/** The options of a forced release as the store takes them. `owners` is absent only if the caller has left `owner` out. */
+interface ForceRequest {
+  readonly owners?: readonly string[];
+  /** Who releases the lock. If `undefined`, the line of code that called is named instead. */
+  readonly by: string | undefined;
+}
+
+const isName = (value: unknown): boolean => typeof value === 'string' && value !== '';
+const FORCE_RULES: OptionRules<ForceReleaseOptions> = {
+  owner: true,
+  by: [isName, 'the name of who releases the lock'],
+};
+const OWNERS: OptionRule = [
+  (owners) => (owners as readonly unknown[]).every(isName),
+  'the id of a holder, or a list of ids, as locks.inspect(key) tells them',
+  (owners) => {
+    const wrong = (owners as readonly unknown[]).find((it) => !isName(it));
+    return `${describeGiven(wrong)}. Leave it out to take the lock from whoever holds it`;
+  },
+];
+
+/**
+ * Checks the options of a forced release.
+ *
+ * @throws LockConfigurationError for wrong options, also for an `owner` that is `undefined`: it may come from a key that nobody held,
+ * and then the next holder would lose its lock
+ */
+function forceRequest(options: ForceReleaseOptions): ForceRequest {
+  checkOptions('forceRelease', options, FORCE_RULES);
+  const { owner, by } = options;
+  const request = { by: by?.slice(0, MAX_TEXT) };
+  if (!('owner' in options)) return request;
+  const owners = (Array.isArray(owner) ? owner : [owner]) as readonly string[];
+  checkOptions('forceRelease', { owner: owners }, { owner: OWNERS });
+  return { ...request, owners };
+}
+
+const MAX_LIMIT = 1000;
+const LIST_RULES: OptionRules<ListOptions> = {
+  prefix: RULE.text,
+  limit: [
+    (limit) => Number.isInteger(limit) && Number(limit) >= 1 && Number(limit) <= MAX_LIMIT,
+    `a whole number from 1 to ${MAX_LIMIT}`,
+    describeNumber,
+  ],
+  cursor: [(cursor) => typeof cursor === 'string', 'the cursor of a page'],
+};
+
+/** @throws LockConfigurationError for wrong options */
+function listRequest(options: ListOptions): ListRequest {
+  checkOptions('list', options, LIST_RULES);
+  const { prefix = '', limit = 100, cursor } = options;
+  return { prefix, limit, ...(cursor !== undefined && { cursor }) };
 }

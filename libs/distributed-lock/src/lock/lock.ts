@@ -1,4 +1,4 @@
-import type { LockHolder, LockMode, LockSnapshot, UnreadableKey } from '../port/lock-store.js';
+import type { LockHolder, LockSnapshot, UnreadableKey } from '../port/lock-store.js';
 
 /**
  * A lock that you hold. Only this object can release it: by `release()`, or by `await using lock = …` at the end of the block.
@@ -12,7 +12,7 @@ export interface Lock extends AsyncDisposable {
   /** All keys, in the order in which the call gave them. */
   readonly keys: readonly string[];
   /** `'exclusive'`, `'shared'` or `'permits'`; `exclusive` also for a call without a mode. `downgrade()` makes it `shared`. */
-  readonly mode: LockMode;
+  readonly mode: 'exclusive' | 'shared' | 'permits';
   /**
    * Aborts with a `LockLostError` when the lock is lost before its release, or when another call takes it over and the grace begins.
    * Each listener runs in the async context in which it was added.
@@ -135,7 +135,7 @@ export interface HoldSnapshot {
   /** The key, without the prefix of the store. */
   readonly key: string;
   /** How it is held: `'exclusive'`, `'shared'` or `'permits'`. */
-  readonly mode: LockMode;
+  readonly mode: 'exclusive' | 'shared' | 'permits';
   /** The id of the owner in the store, as in `LockSnapshot.holders`. */
   readonly owner: string;
   /** The fencing token of this hold. */

@@ -1,7 +1,8 @@
+import type { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServerHttp2Stream } from 'node:http2';
 import type { ExecutionContext } from '@nestjs/common';
-import { onEndOf, type Emitter } from '../common/listeners.js';
+import { onEndOf } from '../common/listeners.js';
 
 /** The response to one request until it is complete: an HTTP response or a gRPC call. */
 export interface Answer {
@@ -115,10 +116,13 @@ function listenUnless(isOver: boolean, listener: () => void, ends: readonly Ends
   return stop;
 }
 
-type Ends = readonly [emitter: Emitter | undefined, events: readonly string[]];
+type Ends = readonly [
+  emitter: Pick<EventEmitter, 'on' | 'removeListener'> | undefined,
+  events: readonly string[],
+];
 
 /** A server call of `@grpc/grpc-js`, as Nest passes it to handlers. */
-export interface GrpcCall extends Emitter {
+export interface GrpcCall extends Pick<EventEmitter, 'on' | 'removeListener'> {
   readonly cancelled: boolean;
   readonly destroyed?: boolean;
   readonly metadata: object;

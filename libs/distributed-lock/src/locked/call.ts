@@ -2,9 +2,10 @@
 // the wrapper does.
 import { isObservable, type Observable, throwError } from 'rxjs';
 import { andThen, type MaybePromise, promiseOf } from '../common/promises.js';
-import { assertGenuine, injectedProperty, mockError } from '../distributed-lock.tokens.js';
+import { injectedProperty, mockError } from '../distributed-lock.tokens.js';
 import { currentFlow, runFor, runHolding } from '../lock/core/async-context.js';
 import type { HeldLock } from '../lock/core/hold.js';
+import { ServiceInternals } from '../lock/events/service-internals.js';
 import type { Keys, Lock } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { assertHoldable, holdStream } from '../lock/streams/held-stream.js';
@@ -198,6 +199,6 @@ function serviceFor(self: unknown, { options: { name }, where }: KeyPlan): LockS
     injectedProperty(name)
   ];
   if (!injected) return serviceOf(self, name ?? 'default', where);
-  assertGenuine(injected, name, `@Locked on ${where}`);
+  if (!ServiceInternals.areIn(injected)) throw mockError(name, `@Locked on ${where}`, 'is a mock');
   return injected;
 }

@@ -6,7 +6,8 @@ import { isObservable, Observable, type Observer, type Subscriber, Subscription,
 import { inBackground, isPromiseLike } from '../common/promises.js';
 import { currentFlow, runFor, runHolding } from '../lock/core/async-context.js';
 import type { HeldLock } from '../lock/core/hold.js';
-import { holdStream, type StreamOrigin } from '../lock/streams/held-stream.js';
+import type { StreamHoldOptions } from '../lock/streams/held-source.js';
+import { holdStream } from '../lock/streams/held-stream.js';
 import { type LockLostError, LockNotHeldError } from '../port/lock.errors.js';
 import type { Answer } from './answers.js';
 import type { KeyPlan, RequestParts } from './key-plan.js';
@@ -187,7 +188,7 @@ interface UnderLockOptions {
   /** Makes the error for subscribers from a LockLostError; default: that error itself. */
   readonly lossFor?: (loss: unknown) => unknown;
   /** Who reads the streams that the work passes on as values. Absent: such streams are passed on and do not hold the lock. */
-  readonly streams?: StreamOrigin;
+  readonly streams?: Pick<StreamHoldOptions, 'where' | 'readBy'>;
   readonly answer?: Answer | undefined;
   /** Returns whether the handler sends this response itself, perhaps after it has returned. */
   readonly sendsItself?: (answer: Answer) => boolean;

@@ -2,7 +2,7 @@ import type { ArgumentMetadata, ExecutionContext, PipeTransform, Type } from '@n
 import { type ApplicationConfig, type ContextId, ContextIdFactory, type ModuleRef } from '@nestjs/core';
 import { andThen, type MaybePromise, promiseOf } from '../common/promises.js';
 import { findProvider } from '../distributed-lock.tokens.js';
-import { enhancersOf, type HandlerKind, type HandlerParameter, PIPES } from '../nest/metadata.js';
+import { enhancers, type HandlerKind, type HandlerParameter } from '../nest/metadata.js';
 import { hasAppConfig } from './handler-flow.js';
 
 /**
@@ -119,7 +119,7 @@ export class HandlerValues {
   private enhancersOf(parameter: HandlerParameter, context: ExecutionContext): readonly BoundPipe[] {
     let bound = this.bound.get(parameter);
     if (!bound) {
-      const around = [context.getClass(), context.getHandler()].flatMap((it) => enhancersOf(PIPES, it));
+      const around = [context.getClass(), context.getHandler()].flatMap((it) => enhancers.of('pipes', it));
       bound = [...around, ...parameter.pipes].filter((it) => it !== undefined && it !== null) as BoundPipe[];
       this.bound.set(parameter, bound);
     }

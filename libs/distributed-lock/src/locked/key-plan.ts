@@ -2,7 +2,7 @@ import type { ExecutionContext } from '@nestjs/common';
 import { LockConfigurationError, LockKeyError, type LockError } from '../port/lock.errors.js';
 import type { CallOptions, Keys, Lock } from '../lock/lock.js';
 import type { HandlerValues } from './handler-values.js';
-import { andThen, readAll, type MaybePromise } from '../common/promises.js';
+import { andThen, isPromiseLike, type MaybePromise } from '../common/promises.js';
 import { checkHandler, shapeOf, sourceOf, type MethodShape, type ValueSource } from './key-source.js';
 import type { Placeholder } from './key-template.js';
 import { type AnyClass, ROUTE_PARAMETER } from '../nest/metadata.js';
@@ -208,3 +208,18 @@ export class KeyPlan {
  * position.
  */
 export type RequestParts = ReadonlyMap<Placeholder | number, unknown>;
+
+/**
+ * Reads all of `items` at the same time. If `read` throws for one of them, the promises of the others are still awaited, so no
+ * rejection goes unhandled.
+ */
+function readAll<I, T>(items: readonly I[], read: (item: I) => MaybePromise<T>): MaybePromise<readonly T[]> {
+  const values = items.map((item): MaybePromise<T> => {
+    try {
+      return read(item);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  });
+  return values.some(isPromiseLike) ? Promise.all(values) : (values as readonly T[]);
+}

@@ -2,13 +2,11 @@
 import type { ExecutionContext } from '@nestjs/common';
 import { andThen, type MaybePromise } from '../common/promises.js';
 import {
-  answersItself,
   type AnyClass,
   type AnyFunction,
-  handlerKind,
+  handlerOf,
   type HandlerKind,
   type HandlerParameter,
-  handlerParameters,
   ROUTE_PARAMETER,
 } from '../nest/metadata.js';
 import { type Signature, signatureOf } from '../nest/parameter-names.js';
@@ -63,13 +61,13 @@ const POSITION = /^\d+$/;
 export function shapeOf(cls: AnyClass, { method, isStatic, signature }: LockedSite): MethodShape {
   const methods = cls.prototype as Readonly<Record<string | symbol, AnyFunction>> | undefined;
   const fn = isStatic ? undefined : methods?.[method];
-  const kind = fn && handlerKind(cls, method, fn);
+  const handler = fn && handlerOf(cls, method, fn);
   return {
     where: `${cls.name}.${String(method)}`,
-    kind,
-    decorated: kind ? handlerParameters(cls, method) : [],
+    kind: handler?.kind,
+    decorated: handler?.parameters ?? [],
     signature,
-    answersItself: fn !== undefined && answersItself(cls, method, fn),
+    answersItself: handler?.answersItself ?? false,
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs';
 import { injectLockService } from '../distributed-lock.tokens.js';
 import type { Keys } from '../lock/lock.js';
-import { type AnyFunction, INTERCEPTORS, putFirst, refuseStandard, wrapMethod } from '../nest/metadata.js';
+import { type AnyFunction, enhancers, refuseStandard, wrapMethod } from '../nest/metadata.js';
 import { declaringClass, signatureOf } from '../nest/parameter-names.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { callLocked, type MethodCall } from './call.js';
@@ -232,7 +232,7 @@ export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecor
     if (isStatic) return;
     // Put the lock first, which is outermost. @UseInterceptors appends to this list, whether above or below @Locked, so its
     // interceptors run inside.
-    putFirst(INTERCEPTORS, LockedInterceptor, wrapped);
+    enhancers.putFirst('interceptors', LockedInterceptor, wrapped);
     injectLockService(target, options.name);
   };
 }

@@ -4,19 +4,14 @@ import { getLockServiceToken, noRegistrationError, twinsText } from '../distribu
 import {
   type AnyClass,
   type AnyFunction,
-  enhancersOf,
+  enhancers,
   discoveredClasses,
-  FILTERS,
   GATEWAY,
-  GUARDS,
-  handlerKind,
-  INTERCEPTORS,
+  handlerOf,
   isSse,
   isSubscription,
   methodsOf,
   functionsOf,
-  putFirst,
-  putLast,
 } from '../nest/metadata.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { LOCK_SLOTS } from './current-lock.decorator.js';
@@ -47,18 +42,20 @@ export class LockedExplorer implements OnModuleInit {
     for (const cls of this.classes()) {
       const locked = methodsOf(cls).filter(([, fn]) => siteOf(fn));
       hasMessages ||= locked.some(([name, fn]) =>
-        MESSAGES.includes(handlerKind(cls, name, fn as AnyFunction)),
+        MESSAGES.includes(handlerOf(cls, name, fn as AnyFunction).kind),
       );
-      const hasOwn = Reflect.hasMetadata(INTERCEPTORS, cls);
-      if (locked.length > 0 && hasOwn) putFirst(INTERCEPTORS, LockedInterceptor, cls);
+      const hasOwn = enhancers.of('interceptors', cls).length > 0;
+      if (locked.length > 0 && hasOwn) enhancers.putFirst('interceptors', LockedInterceptor, cls);
       for (const fn of locked.map(([, it]) => it as AnyFunction)) {
-        if (hasOwn || enhancersOf(INTERCEPTORS, fn).length > 1) putLast(INTERCEPTORS, lastInterceptor, fn);
+        if (hasOwn || enhancers.of('interceptors', fn).length > 1)
+          enhancers.putLast('interceptors', lastInterceptor, fn);
         // For server-sent events bind the lock as a guard, too. Nest sends the headers before it runs interceptors, so only a
         // guard can still set a status.
-        if (isSse(fn)) putLast(GUARDS, LockedInterceptor, fn);
+        if (isSse(fn)) enhancers.putLast('guards', LockedInterceptor, fn);
       }
       // Nest tries filters from the last to the first. As the first, this one is tried after those of the application.
-      if (Reflect.hasMetadata(GATEWAY, cls)) putFirst(FILTERS, LockErrorGatewayFilter.instance, cls);
+      if (Reflect.hasMetadata(GATEWAY, cls))
+        enhancers.putFirst('filters', LockErrorGatewayFilter.instance, cls);
     }
     if (hasMessages) config.useGlobalGuards(new MessageGuard());
   }

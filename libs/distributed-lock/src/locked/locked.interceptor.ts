@@ -5,9 +5,9 @@ import { catchError, finalize, Observable, of, type Subscriber, type TeardownLog
 import { andThen, type MaybePromise } from '../common/promises.js';
 import { findLockService, findProvider, getLockHttpToken } from '../distributed-lock.tokens.js';
 import type { HeldLock } from '../lock/core/hold.js';
-import { warn, warnOnce } from '../lock/events/service-internals.js';
+import { ServiceInternals } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
-import { INTERCEPTORS, enhancersOf, isSse } from '../nest/metadata.js';
+import { enhancers, isSse } from '../nest/metadata.js';
 import { isLockError, type LockError } from '../port/lock.errors.js';
 import { acquireOrFallBack, keepAcquired, takeAcquired, WaitCancellation, whenAcquired } from './acquire.js';
 import type { Acquired, LockedCall } from './acquire.js';
@@ -101,8 +101,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     const foreignLocks = locksLeftOut(context);
     if (foreignLocks.length > 0) {
       const keys = foreignLocks.map(({ key }) => `"${key}"`).join(', ');
-      warnOnce(
-        this.serviceOf(plan),
+      ServiceInternals.of(this.serviceOf(plan)).events.warnOnce(
         `foreign: ${plan.where}`,
         `@Locked on ${plan.where}: Nest has called it in the async context of another caller that holds ${keys}. It takes its own lock. Calls without @Locked would share those locks: a queue, a pool or a server was used or opened under them. Wrap the task, as in queue.add(AsyncResource.bind(task)).`,
       );
@@ -115,7 +114,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
    * the method.
    */
   private isLast(context: ExecutionContext): boolean {
-    if (enhancersOf(INTERCEPTORS, context.getHandler()).at(-1) === lastInterceptor) return false;
+    if (enhancers.of('interceptors', context.getHandler()).at(-1) === lastInterceptor) return false;
     if (LockedHandlerRun.of(context) || !hasAppConfig(context)) return true;
     return !this.config.getGlobalInterceptors().some((it) => it instanceof LockedInterceptor);
   }
@@ -203,8 +202,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
       this.logger.debug(isForm ? text + advice : text);
     } else if (!this.warned.has(plan)) {
       this.warned.add(plan);
-      warn(
-        this.serviceOf(plan),
+      ServiceInternals.of(this.serviceOf(plan)).events.warn(
         `${text} No client sends it: look for a guard that is missing here or runs later, for a claim that the token lacks, and for a decorator that gives nothing. Clients are answered 400, and later ones without a word here.`,
       );
     }

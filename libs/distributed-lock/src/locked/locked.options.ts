@@ -1,23 +1,10 @@
 import { injectLockService } from '../distributed-lock.tokens.js';
 import type { CallOptions, Keys, WithLockOptions } from '../lock/lock.js';
-import {
-  CALL_NAMES,
-  checkCallOptions,
-  checkOnLost,
-  MAX_TEXT,
-  WITH_LOCK_NAMES,
-} from '../lock/request/lock-options.js';
+import { CALL_RULES, checkCallOptions, MAX_TEXT } from '../lock/request/lock-options.js';
 import { type AnyClass, type AnyFunction, refuseStandard } from '../nest/metadata.js';
 import type { Signature } from '../nest/parameter-names.js';
 import { LockConfigurationError, type LockWaitTimeoutError } from '../port/lock.errors.js';
-import {
-  BOOLEAN_OPTION,
-  checkOptions,
-  describeGiven,
-  type OptionRules,
-  overlay,
-  REGISTRATION_NAME,
-} from '../port/option-checks.js';
+import { RULE, checkOptions, describeGiven, type OptionRules, overlay } from '../port/option-checks.js';
 import { KeyTemplate } from './key-template.js';
 import { type LockHttpOptions, resolveLockHttp } from './lock-http.js';
 
@@ -62,15 +49,15 @@ export type BusyFallback = (busy: LockWaitTimeoutError, ...args: never[]) => unk
 export type LockPredicate = (...args: never[]) => boolean | Promise<boolean>;
 
 export const LOCKED_RULES: OptionRules<LockedOptions> = {
-  ...WITH_LOCK_NAMES,
-  name: REGISTRATION_NAME,
+  ...CALL_RULES.withLock,
+  name: RULE.registration,
   onBusy: [
     (value) => typeof value === 'function' || ['throw', 'skip', 'takeover'].includes(value as string),
     "'throw', 'skip', 'takeover' or a function",
     String,
   ],
   when: [(value) => typeof value === 'function', 'a function of the arguments of the method'],
-  stream: BOOLEAN_OPTION,
+  stream: RULE.boolean,
   http: true,
 };
 const LOCK_DEFAULTS = Symbol.for('nestjs-distributed-lock/defaults');
@@ -105,7 +92,6 @@ export function checkLockedOptions(where: string, options: LockedOptions): void 
   checkOptions(where, options, LOCKED_RULES);
   try {
     checkCallOptions({ ...options, onBusy: busyOfCall(options.onBusy) });
-    checkOnLost(options.onLost);
     resolveLockHttp(options.http);
   } catch (error) {
     if (!(error instanceof LockConfigurationError)) throw error;
@@ -120,7 +106,7 @@ export function checkLockedOptions(where: string, options: LockedOptions): void 
  */
 export function callOptions(options: LockedOptions, where: string): CallOptions {
   const given = Object.entries({ ...options, onBusy: busyOfCall(options.onBusy) }).filter(
-    ([name, value]) => Object.hasOwn(CALL_NAMES, name) && value !== undefined,
+    ([name, value]) => Object.hasOwn(CALL_RULES.acquire, name) && value !== undefined,
   );
   return { site: where.slice(0, MAX_TEXT), ...Object.fromEntries(given) };
 }

@@ -1,14 +1,13 @@
 import type { DiscoveryService } from '@nestjs/core';
 import { LockConfigurationError } from '../port/lock.errors.js';
 
-/**
- * Names under which Nest stores metadata of decorators, the same in all supported versions. Nest does not export them from its
- * root.
- */
-export const INTERCEPTORS = '__interceptors__';
-export const PIPES = '__pipes__';
-export const GUARDS = '__guards__';
-export const FILTERS = '__exceptionFilters__';
+/** Names under which Nest stores enhancers, the same in all supported versions. Nest does not export them from its root. */
+const LISTS = {
+  interceptors: '__interceptors__',
+  pipes: '__pipes__',
+  guards: '__guards__',
+  filters: '__exceptionFilters__',
+};
 /** Metadata that `@WebSocketGateway()` sets on a class. */
 export const GATEWAY = 'websockets:is_gateway';
 const ROUTE_ARGUMENTS = '__routeArguments__';
@@ -45,11 +44,34 @@ export interface HandlerParameter {
   readonly metatype: unknown;
 }
 
-/**
- * The decorated parameters of a method, by index, as this class declares them. A subclass that overrides the method declares its
- * own.
- */
-export function handlerParameters(cls: AnyClass, method: string | symbol): readonly HandlerParameter[] {
+/** The decorators of one method of a class. A subclass that overrides the method has its own. */
+interface Handler {
+  /** The transport over which Nest calls this method; `undefined` for a method that only other code calls. */
+  readonly kind: HandlerKind | undefined;
+  /** By index. */
+  readonly parameters: readonly HandlerParameter[];
+  /**
+   * True if Nest lets the handler send the response itself: it injects the response or `next` without `passthrough`, or gets the gRPC call
+   * by `@GrpcStreamCall()`.
+   */
+  readonly answersItself: boolean;
+}
+
+export function handlerOf(cls: AnyClass, method: string | symbol, fn: AnyFunction): Handler {
+  const parameters = parametersOf(cls, method);
+  const kind = kindOf(fn, parameters);
+  const patterns = (Reflect.getMetadata(RPC_PATTERN, fn) ?? []) as readonly unknown[];
+  const isStreamCall = patterns.some(
+    (it) => (Object(it) as { streaming?: unknown }).streaming === 'pt_stream',
+  );
+  const isInjected =
+    kind === 'http' && !isSse(fn) && parameters.some(({ type }) => ANSWERING_PARAMETERS.includes(type));
+  const answersItself =
+    isStreamCall || (isInjected && Reflect.getMetadata(PASSTHROUGH, cls, method) !== true);
+  return { kind, parameters, answersItself };
+}
+
+function parametersOf(cls: AnyClass, method: string | symbol): readonly HandlerParameter[] {
   const entries = (Reflect.getMetadata(ROUTE_ARGUMENTS, cls, method) ?? {}) as Record<
     string,
     HandlerParameter
@@ -63,17 +85,12 @@ export function handlerParameters(cls: AnyClass, method: string | symbol): reado
     .sort((a, b) => a.index - b.index);
 }
 
-/** The transport over which Nest calls this method; `undefined` for a method that only other code calls. */
-export function handlerKind(
-  cls: AnyClass,
-  method: string | symbol,
-  fn: AnyFunction,
-): HandlerKind | undefined {
+function kindOf(fn: AnyFunction, parameters: readonly HandlerParameter[]): HandlerKind | undefined {
   if (Reflect.hasMetadata(HTTP_MARK, fn)) return 'http';
   if (RPC_MARKS.some((mark) => Reflect.hasMetadata(mark, fn))) return 'rpc';
   if (Reflect.hasMetadata(WS_MARK, fn)) return 'ws';
   const isOther = Reflect.getMetadataKeys(fn).some((key) => String(key).startsWith('graphql:'));
-  return isOther || handlerParameters(cls, method).length > 0 ? 'other' : undefined;
+  return isOther || parameters.length > 0 ? 'other' : undefined;
 }
 
 /** True for the resolver of a GraphQL subscription. GraphQL reads its events after the resolver has returned. */
@@ -85,32 +102,19 @@ export function isSse(fn: object): boolean {
   return Reflect.hasMetadata('__sse__', fn);
 }
 
-/**
- * True if Nest lets the handler send the response itself: it injects the response or `next` without `passthrough`, or gets the
- * gRPC call by `@GrpcStreamCall()`.
- */
-export function answersItself(cls: AnyClass, method: string | symbol, fn: AnyFunction): boolean {
-  const patterns = (Reflect.getMetadata(RPC_PATTERN, fn) ?? []) as readonly unknown[];
-  if (patterns.some((it) => (Object(it) as { streaming?: unknown }).streaming === 'pt_stream')) return true;
-  if (handlerKind(cls, method, fn) !== 'http' || isSse(fn)) return false;
-  const isInjected = handlerParameters(cls, method).some(({ type }) => ANSWERING_PARAMETERS.includes(type));
-  return isInjected && Reflect.getMetadata(PASSTHROUGH, cls, method) !== true;
-}
-
-/** The enhancers (guards, interceptors, pipes or filters) bound to a class or a method, outermost first. */
-export function enhancersOf(list: string, target: object): readonly unknown[] {
-  return (Reflect.getMetadata(list, target) ?? []) as readonly unknown[];
-}
-
-export function putLast(list: string, enhancer: unknown, target: object): void {
-  const others = enhancersOf(list, target).filter((it) => it !== enhancer);
-  Reflect.defineMetadata(list, [...others, enhancer], target);
-}
-
-export function putFirst(list: string, enhancer: unknown, target: object): void {
-  const others = enhancersOf(list, target).filter((it) => it !== enhancer);
-  Reflect.defineMetadata(list, [enhancer, ...others], target);
-}
+/** The enhancers (guards, interceptors, pipes or filters) that are bound to a class or a method, outermost first. */
+export const enhancers = {
+  of: (kind: keyof typeof LISTS, target: object): readonly unknown[] =>
+    (Reflect.getMetadata(LISTS[kind], target) ?? []) as readonly unknown[],
+  putFirst(kind: keyof typeof LISTS, enhancer: unknown, target: object): void {
+    const others = enhancers.of(kind, target).filter((it) => it !== enhancer);
+    Reflect.defineMetadata(LISTS[kind], [enhancer, ...others], target);
+  },
+  putLast(kind: keyof typeof LISTS, enhancer: unknown, target: object): void {
+    const others = enhancers.of(kind, target).filter((it) => it !== enhancer);
+    Reflect.defineMetadata(LISTS[kind], [...others, enhancer], target);
+  },
+};
 
 export type AnyClass = abstract new (...args: never[]) => unknown;
 export type AnyFunction = (...args: never[]) => unknown;

@@ -4,8 +4,7 @@ import { isLockError, type LockStoreError } from '../port/lock.errors.js';
 import type { Clock } from '../common/clock.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
 import { escapeUnprintable } from '../common/redaction.js';
-import type { EventLog } from '../lock/events/event-hub.js';
-import { internalsOf } from '../lock/events/service-internals.js';
+import { ServiceInternals } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
 import { minOf } from '../common/collections.js';
 
@@ -23,7 +22,7 @@ const GATHERED_FOR_MS = 1000;
  * loop, then those of each second. Of calls without an answer from the store only the first one makes a line, and so does the
  * first answer after it. Collected events are written before any other line.
  */
-export class LockLogger implements EventLog {
+export class LockLogger {
   private readonly logger: Logger;
   /** The events to write with the next flush, by type and cause. Empty while no flush is scheduled. */
   private readonly gathered = new Map<string, Gathered[]>();
@@ -45,7 +44,7 @@ export class LockLogger implements EventLog {
   static listen(service: LockService, option: LockLoggerOption): void {
     if (option === false) return;
     const logger = new LockLogger(service.name, option === true ? 'log' : option, service.options.clock);
-    internalsOf(service).events.log = logger;
+    ServiceInternals.of(service).events.log = logger;
   }
 
   wants(type: LockEvent['type']): boolean {

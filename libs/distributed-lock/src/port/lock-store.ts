@@ -386,7 +386,7 @@ export interface LockSnapshot {
   /** The key, without the prefix of the store. */
   readonly key: string;
   /** How it is held: `'exclusive'`, `'shared'` or `'permits'`; `undefined` while it is free. */
-  readonly mode: LockMode | undefined;
+  readonly mode: 'exclusive' | 'shared' | 'permits' | undefined;
   /** The ids of the owners that hold it, as written in the store. */
   readonly holders: readonly string[];
   /**
@@ -416,13 +416,11 @@ export type Claim =
    */
   | { readonly kind: 'permits'; readonly permits: number; readonly weight: number };
 
-/** How a lock is held: alone, with other readers, or with others up to a number. */
-export type LockMode = 'exclusive' | 'shared' | 'permits';
-
 export const LOCK: Claim = { kind: 'lock' };
 export const SHARED: Claim = { kind: 'shared' };
 
-export function modeOf({ kind }: Claim): LockMode {
+/** How a lock is held: alone, with other readers, or with others up to a number. */
+export function modeOf({ kind }: Claim): 'exclusive' | 'shared' | 'permits' {
   return kind === 'lock' ? 'exclusive' : kind;
 }
 
@@ -436,10 +434,4 @@ export function covers(held: Claim, wanted: Claim): boolean {
   if (isExclusive(held)) return wanted.kind !== 'permits';
   if (held.kind === 'permits') return wanted.kind === 'permits' && wanted.weight <= held.weight;
   return wanted.kind === 'shared';
-}
-
-/** The claim in the words of the call options, for messages: `shared`, `2 of 5 permits`. */
-export function claimText(claim: Claim): string {
-  if (claim.kind !== 'permits') return modeOf(claim);
-  return `${claim.weight} of ${claim.permits} permits`;
 }

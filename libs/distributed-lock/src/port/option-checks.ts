@@ -1,39 +1,6 @@
 import { isPromiseLike } from '../common/promises.js';
 import { LockConfigurationError } from './lock.errors.js';
 
-/** All names of the options `T`. A missing name does not compile. */
-export type OptionNames<T> = Readonly<Record<keyof T, true>>;
-
-/**
- * Refuses options that are not an object, and unknown names, which TypeScript does not see in an untyped configuration. An option that
- * is `undefined` counts as left out, whatever its name.
- *
- * @param of the function, class or option that these options are for, as it appears in the message
- * @throws LockConfigurationError with the nearest known name, and without values, which may be secret
- */
-export function checkOptionNames(
-  of: string,
-  options: unknown,
-  names: Readonly<Record<string, unknown>>,
-): void {
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new LockConfigurationError(
-      `The options of ${of} must be an object; it was given ${describeGiven(options)}.`,
-    );
-  }
-  for (const name in options) {
-    if (Object.hasOwn(names, name) || (options as Readonly<Record<string, unknown>>)[name] === undefined)
-      continue;
-    const known = Object.keys(names);
-    const nearest = nearestName(name, known);
-    const instead = nearest ? `did you mean ${nearest}?` : `there are: ${known.join(', ')}.`;
-    throw new LockConfigurationError(`${of} has no option "${name}"; ${instead}`);
-  }
-}
-
-/** For each option the rule for its value; `true` if another check covers the value. */
-export type OptionRules<T> = Readonly<Record<keyof T, true | OptionRule>>;
-
 /**
  * How to check a value: a function that tests it, the end of the message `… must be`, and a function that describes a wrong value for the
  * message (default: without repeating it, because it may be secret).
@@ -44,53 +11,60 @@ export type OptionRule = readonly [
   describe?: (value: unknown) => string,
 ];
 
-export const TEXT_OPTION: OptionRule = [(value) => typeof value === 'string', 'a text'];
-export const BOOLEAN_OPTION: OptionRule = [(value) => typeof value === 'boolean', 'true or false'];
-export const REGISTRATION_NAME: OptionRule = [
-  (value) => typeof value === 'string' && value !== '',
-  'the name of a registration',
-];
+/** For each option the rule for its value; `true` if another check covers the value. A missing name does not compile. */
+export type OptionRules<T> = Readonly<Record<keyof T, true | OptionRule>>;
+
+/** Rules that several functions use. */
+export const RULE = {
+  text: [(value) => typeof value === 'string', 'a text'],
+  boolean: [(value) => typeof value === 'boolean', 'true or false'],
+  registration: [(value) => typeof value === 'string' && value !== '', 'the name of a registration'],
+  /** For an option that takes one of these strings. The message repeats a wrong string, because a misspelling of one is not secret. */
+  oneOf(...values: readonly string[]): OptionRule {
+    const words = values.map((value) => `'${value}'`).join(', ');
+    return [
+      (value) => values.includes(value as string),
+      words.replace(/, ([^,]*)$/, ' or $1'),
+      (value) => (typeof value === 'string' ? value : describeGiven(value)),
+    ];
+  },
+} satisfies Readonly<Record<string, OptionRule | ((...values: readonly string[]) => OptionRule)>>;
 
 /**
- * A rule for an option that takes one of these strings. The message repeats a wrong string, because neither these values nor a
- * misspelling of one is secret.
+ * Refuses options that are not an object, unknown names, which TypeScript does not see in an untyped configuration, and wrong values. An
+ * option that is `undefined` counts as left out, whatever its name.
+ *
+ * @param of the function, class or option that these options are for, as it appears in the message
+ * @throws LockConfigurationError; for an unknown name with the nearest known one, and without the value, which may be secret
  */
-export function oneOf(...values: readonly string[]): OptionRule {
-  const words = values.map((value) => `'${value}'`).join(', ');
-  return [
-    (value) => values.includes(value as string),
-    words.replace(/, ([^,]*)$/, ' or $1'),
-    (value) => (typeof value === 'string' ? value : describeGiven(value)),
-  ];
-}
-
-/** Checks the names, as `checkOptionNames` does, and the values that were given. @throws LockConfigurationError */
-export function checkOptions<T extends object>(of: string, options: T, rules: OptionRules<T>): void {
-  checkOptionNames(of, options, rules);
-  for (const [name, rule] of Object.entries<true | OptionRule>(rules)) {
-    const value: unknown = options[name as keyof T];
-    if (rule === true || value === undefined) continue;
-    const [isRight, words, describe = describeGiven] = rule;
-    if (isRight(value)) continue;
+export function checkOptions(
+  of: string,
+  options: unknown,
+  rules: Readonly<Record<string, true | OptionRule>>,
+): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new LockConfigurationError(
+      `The options of ${of} must be an object; it was given ${describeGiven(options)}.`,
+    );
+  }
+  const given = options as Readonly<Record<string, unknown>>;
+  for (const name in given) {
+    if (!Object.hasOwn(rules, name) && given[name] !== undefined) throw unknownError(of, name, rules);
+  }
+  for (const name in rules) {
+    const rule = rules[name];
+    const value = given[name];
+    if (rule === undefined || rule === true || value === undefined || rule[0](value)) continue;
+    const [, words, describe = describeGiven] = rule;
     throw new LockConfigurationError(`${of}: ${name} must be ${words}; it is ${describe(value)}.`);
   }
 }
 
-/**
- * Checks one option.
- *
- * @param must what the option must be, for the message: `a whole number from 1 to 1000`
- * @param describe describes the wrong value without repeating what may be secret
- * @throws LockConfigurationError unless `isRight`
- */
-export function checkOption<T>(
-  isRight: boolean,
-  name: string,
-  must: string,
-  value: T,
-  describe: (value: T) => string = describeGiven,
-): void {
-  if (!isRight) throw new LockConfigurationError(`${name} must be ${must}; it is ${describe(value)}.`);
+function unknownError(of: string, name: string, rules: object): LockConfigurationError {
+  const known = Object.keys(rules);
+  const nearest = nearestName(name, known);
+  const instead = nearest ? `did you mean ${nearest}?` : `there are: ${known.join(', ')}.`;
+  return new LockConfigurationError(`${of} has no option "${name}"; ${instead}`);
 }
 
 /** Returns `defaults`, overridden by `options`. An option that is `undefined` counts as left out. */
@@ -180,10 +154,4 @@ export function describeGiven(value: unknown): string {
   if (isPromiseLike(value)) return 'a promise, which must be awaited';
   const { name = '' } = (Object.getPrototypeOf(value) as object | null)?.constructor ?? {};
   return name === '' || name === 'Object' ? 'an object' : `an object of class ${name}`;
-}
-
-/** Describes a value that should have been the address of a server. */
-export function describeServer(value: unknown): string {
-  const isMissing = value === undefined || value === '';
-  return `${describeGiven(value)}${isMissing ? ': is its environment variable set?' : '.'}`;
 }

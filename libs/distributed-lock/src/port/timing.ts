@@ -95,15 +95,8 @@ export function canStore<C extends StoreCapability>(
 /** Narrows a store to one with the capability. @throws LockStoreError if the store lacks it */
 export function storeThatCan<C extends StoreCapability>(store: LockStore, capability: C): StoreThatCan<C> {
   if (canStore(store, capability)) return store;
-  throw cannotError(store.name, capability);
-}
-
-export function cannotError(storeName: string, capability: StoreCapability): LockStoreError {
-  return new LockStoreError(
-    `The store ${storeName} ${CAPABILITIES[capability].refusal}`,
-    undefined,
-    'refused',
-  );
+  const { refusal } = CAPABILITIES[capability];
+  throw new LockStoreError(`The store ${store.name} ${refusal}`, undefined, 'refused');
 }
 
 /**

@@ -64,9 +64,8 @@ export class PostgresRegister extends SqlRegister {
 
   private listenBy(listen: Listen, channel: string): { close(): void } {
     const started = listen(channel, (payload) => this.onPayload(payload));
-    const follow = (work: Promise<void>) => inBackground(work, () => undefined);
-    follow(started.then(() => this.onListening(true)));
-    return { close: () => follow(started.then((stop) => stop())) };
+    inBackground(started.then(() => this.onListening(true)));
+    return { close: () => inBackground(started.then((stop) => stop())) };
   }
 
   /** Polls as long as no notifications arrive. When they begin to arrive, waiters recheck, because earlier ones are lost. */
@@ -85,7 +84,7 @@ export class PostgresRegister extends SqlRegister {
     const { name, row } = notified;
     if (!row) {
       const told = this.read(name).then((reading) => this.listener?.onReading(name, reading));
-      return inBackground(told, () => undefined);
+      return inBackground(told);
     }
     let reading: Reading;
     try {
@@ -183,7 +182,7 @@ class PostgresListener {
   /** Sends a statement. @throws if no reply comes in time, because the connection is dead */
   private async ask({ client }: Listening): Promise<void> {
     const { clock, commandTimeoutMs } = this.options;
-    const reply = await within(clock, commandTimeoutMs, client.query('SELECT 1'), 'late');
+    const reply = await within(clock, commandTimeoutMs, client.query('SELECT 1'));
     if (reply === 'late') throw new Error('no reply in time');
   }
 

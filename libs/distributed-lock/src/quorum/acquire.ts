@@ -183,7 +183,7 @@ async function hold(
     await gather(asked, (so) => answersOf(so).length >= context.majority);
     if (owner.hasLeft) throw ownerHasLeftError(key);
     if (!leases.hold(granted, token, tokens)) {
-      inBackground(releaseAll(owner, request), () => undefined);
+      inBackground(releaseAll(owner, request));
       // The second round took so long that the node leases of the first have ended. Return a grant that has expired, so that the caller
       // learns that its lease is too short.
       if (validUntil <= context.clock.now()) {

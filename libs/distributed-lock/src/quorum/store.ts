@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Subject } from 'rxjs';
-import { nextMicros, systemChance } from '../common/clock.js';
+import { type Chance, type Clock, systemChance, timeOfDay } from '../common/clock.js';
 import { maxOf } from '../common/collections.js';
 import { inBackground, promiseOf } from '../common/promises.js';
 import type {
@@ -22,7 +22,7 @@ import type {
   TakeoverNotice,
 } from '../port/lock-store.js';
 import { LockConfigurationError, type LockStoreError } from '../port/lock.errors.js';
-import { checkOptionNames, describeGiven, type OptionNames } from '../port/option-checks.js';
+import { checkOptions, describeGiven, type OptionRules } from '../port/option-checks.js';
 import { acquire, attemptAgain, invite, renew } from './acquire.js';
 import { answersOf, gather, majorityOf, noPermitsError, type QuorumContext, QuorumNode } from './context.js';
 import { newQuorumId, type NodeOwner, numberOfAttempt, ownerNumberOf, QuorumOwner } from './node-owner.js';
@@ -54,11 +54,7 @@ export function quorumStore(
   const listener = new AsyncResource('nestjs-distributed-lock.onNode');
   const tell = (state: QuorumNodeState) => listener.runInAsyncScope(() => options.onNode?.(state));
   // Ignore what the application's listener throws, because it would fail the request of a lock.
-  const onNode = (state: QuorumNodeState) =>
-    inBackground(
-      promiseOf(() => tell(state)),
-      () => undefined,
-    );
+  const onNode = (state: QuorumNodeState) => inBackground(promiseOf(() => tell(state)));
   return { create: (context) => new QuorumStore(nodes, context, onNode) };
 }
 
@@ -205,7 +201,7 @@ function openAll(factories: readonly LockStoreFactory[], context: LockStoreConte
     }
     return stores;
   } catch (error) {
-    for (const store of stores) inBackground(store.close(), () => undefined);
+    for (const store of stores) inBackground(store.close());
     throw error;
   }
 }
@@ -266,10 +262,10 @@ export interface QuorumNodeState {
 }
 
 const FEWEST_NODES = 3;
-const OPTION_NAMES: OptionNames<QuorumStoreOptions> = { onNode: true };
+const OPTION_NAMES: OptionRules<QuorumStoreOptions> = { onNode: true };
 
 function checkQuorumOptions(options: QuorumStoreOptions): void {
-  checkOptionNames('quorumStore', options, OPTION_NAMES);
+  checkOptions('quorumStore', options, OPTION_NAMES);
   if (options.onNode === undefined || typeof options.onNode === 'function') return;
   throw new LockConfigurationError(
     `onNode must be a function; it was given ${describeGiven(options.onNode)}.`,
@@ -296,4 +292,20 @@ function checkNodes(nodes: readonly LockStoreFactory[]): void {
       'A quorum was given one store twice: a node that grants twice would count double.',
     );
   }
+}
+
+const lastOf = new WeakMap<Clock, number>();
+
+/**
+ * The time of day in µs, larger with each call for the same clock. The digits below a millisecond are random if the clock is not the
+ * machine's, or if somebody has set the machine's time of day.
+ */
+function nextMicros(clock: Clock, chance: Chance): number {
+  const ms = timeOfDay(clock);
+  const within = Math.floor((performance.timeOrigin + clock.now() - ms) * 1000);
+  const isOfMachine = within >= 0 && within < 1000;
+  const micros = ms * 1000 + (isOfMachine ? within : Math.floor(chance.random() * 1000));
+  const next = Math.max(micros, (lastOf.get(clock) ?? 0) + 1);
+  lastOf.set(clock, next);
+  return next;
 }

@@ -126,7 +126,7 @@ export class RedisConnection {
   /** Asks the client again, because a client of node-redis emits no event when the application sends `SELECT`. */
   private refreshDatabase(): void {
     const { database } = this.client;
-    if (database.isSettled && database.refresh) inBackground(database.refresh(), () => undefined);
+    if (database.isSettled && database.refresh) inBackground(database.refresh());
   }
 
   private onDatabase(): void {
@@ -145,7 +145,7 @@ export class RedisConnection {
     const isBusy = this.inFlight.size > 0 || !this.idleProbe.isIdle(this.clock.now());
     this.refreshDatabase();
     if (!this.isReady || (isBusy && !this.client.isCluster)) return;
-    inBackground(this.run(new Ping()), () => undefined);
+    inBackground(this.run(new Ping()));
   }
 
   /** Rejects what is in flight. Leaves no socket and no timer, whatever the server does. */

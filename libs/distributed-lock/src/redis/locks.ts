@@ -90,8 +90,7 @@ export class RedisLocks implements LockStore {
     this.releases = new ReliableRelease(scripts.owners, settings);
     const guard =
       restartGuardMs > 0 ? { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs } : undefined;
-    const releaseInBackground = (request: AcquireRequest): void =>
-      inBackground(this.release(request), () => undefined);
+    const releaseInBackground = (request: AcquireRequest): void => inBackground(this.release(request));
     this.acquiring = { scripts, notifications: subscriber, guard, releaseInBackground };
     this.stopKeepingAlive = keepAlive(clock, () => {
       connection.probe();

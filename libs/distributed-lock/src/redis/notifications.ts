@@ -94,7 +94,7 @@ export class RedisNotifications {
     if (!this.isSubscribed || now - this.probedAt < RECHECK_MS) return;
     this.probedAt = now;
     const reply = this.client.pingSubscriber(this.ownChannel);
-    inBackground(this.inTime(reply), () => undefined);
+    inBackground(this.inTime(reply));
   }
 
   async close(): Promise<void> {

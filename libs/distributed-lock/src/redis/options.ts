@@ -3,10 +3,10 @@ import { checkCommandTimeout } from '../connection/checks.js';
 import type { LockStoreContext } from '../port/lock-store.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import {
-  checkOptionNames,
+  checkOptions,
   describeMs,
   describeNumber,
-  type OptionNames,
+  type OptionRules,
   overlay,
 } from '../port/option-checks.js';
 import type { NodeRedisClient, NodeRedisCluster, NodeRedisSentinel } from './node-redis/target.js';
@@ -53,7 +53,7 @@ export interface RedisStoreOptions {
   readonly sharedTokens?: boolean;
 }
 
-const OPTION_NAMES: OptionNames<RedisStoreOptions> = {
+const OPTION_NAMES: OptionRules<RedisStoreOptions> = {
   commandTimeoutMs: true,
   minReplicaAcks: true,
   replicaTimeoutMs: true,
@@ -74,7 +74,7 @@ export const REDIS_DEFAULTS: ResolvedRedisOptions = {
 
 /** @throws LockConfigurationError for options that are wrong whatever the service */
 export function resolveRedisOptions(given: RedisStoreOptions): ResolvedRedisOptions {
-  checkOptionNames('redisStore', given, OPTION_NAMES);
+  checkOptions('redisStore', given, OPTION_NAMES);
   const options = overlay(REDIS_DEFAULTS, given) as ResolvedRedisOptions;
   const { minReplicaAcks, replicaTimeoutMs, commandTimeoutMs } = options;
   if (!Number.isInteger(minReplicaAcks) || minReplicaAcks < 0) {

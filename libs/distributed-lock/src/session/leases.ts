@@ -164,7 +164,7 @@ export class SessionLeases extends ClientSideExpiry implements Leases {
 
   async close(): Promise<boolean> {
     this.endOrphans();
-    await within(this.client.clock, LAST_LEASES_MS, this.whenEnded(LAST_LEASES_MS), undefined);
+    await within(this.client.clock, LAST_LEASES_MS, this.whenEnded(LAST_LEASES_MS));
     this.bound.close();
     return this.stop();
   }

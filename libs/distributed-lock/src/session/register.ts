@@ -157,7 +157,7 @@ export class SessionRegister implements Register {
     const session = await this.sessionFor(undefined);
     this.cancelHolderEntry();
     this.cancelHolderEntry = this.clock.after(leaseMs, () =>
-      inBackground(this.backend.publishHolderEntry({ clientId, text: undefined, session }), () => undefined),
+      inBackground(this.backend.publishHolderEntry({ clientId, text: undefined, session })),
     );
     await this.backend.publishHolderEntry({ clientId, text, session });
   }
@@ -189,7 +189,7 @@ export class SessionRegister implements Register {
     if (!row || !this.session) return;
     if (typeof row === 'string') {
       const told = this.read(row).then((reading) => this.listener?.onReading(row, reading));
-      return inBackground(told, () => undefined);
+      return inBackground(told);
     }
     try {
       this.listener?.onReading(row.name, this.readingOf(row, this.session, true));
@@ -299,7 +299,7 @@ export class SessionSweeper {
   start(chance: Chance): void {
     this.cancel = this.clock.after(randomMs(chance, SWEEP_MS), () => {
       this.start(chance);
-      inBackground(this.sweep(), () => undefined);
+      inBackground(this.sweep());
     });
   }
 

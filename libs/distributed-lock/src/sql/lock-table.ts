@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { checkOption, checkOptions, type OptionRule } from '../port/option-checks.js';
+import { checkOptions, type OptionRule } from '../port/option-checks.js';
 
 export const DEFAULT_TABLE = 'nest_lock';
 /** How long a table's name may be, in characters. The names of indexes and constraints are this name plus an ending. */
@@ -52,7 +52,9 @@ const STATEMENTS = {
  * @throws LockConfigurationError for another dialect, and for a name that no table can have
  */
 export function lockTableSql(dialect: 'postgres' | 'mysql', table = DEFAULT_TABLE): string {
-  checkOption(['postgres', 'mysql'].includes(dialect), 'dialect', "'postgres' or 'mysql'", dialect, String);
+  if (!['postgres', 'mysql'].includes(dialect)) {
+    throw new LockConfigurationError(`dialect must be 'postgres' or 'mysql'; it is ${String(dialect)}.`);
+  }
   checkOptions('lockTableSql', { table }, { table: TABLE_OPTION });
   return STATEMENTS[dialect](table);
 }

@@ -164,7 +164,7 @@ export class SqlRegister extends SqlDocuments implements Register {
   /** Checks the store's connections, so that a dead one is replaced before a caller needs it. */
   protected checkConnections(): void {
     const checked = this.connection.runAlone((link) => link.ping());
-    inBackground(checked, () => undefined);
+    inBackground(checked);
   }
 
   async close(): Promise<void> {
@@ -271,7 +271,7 @@ class TableSweeper {
     // If a sweep fails, wait for the next one, which does the same work.
     this.cancel = clock.after(randomMs(chance, SWEEP_MS) * this.patience, () => {
       const swept = this.run().finally(() => this.schedule());
-      inBackground(swept, () => undefined);
+      inBackground(swept);
     });
   }
 
@@ -393,7 +393,7 @@ class Poller {
     if (next === Infinity) return;
     this.cancel = this.clock.after(Math.max(0, next - this.clock.now()), () => {
       this.timerAt = Infinity;
-      inBackground(this.readDue(), () => undefined);
+      inBackground(this.readDue());
     });
   }
 

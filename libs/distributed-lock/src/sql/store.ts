@@ -2,7 +2,7 @@ import { type Chance, systemChance } from '../common/clock.js';
 import { checkCommandTimeout } from '../connection/checks.js';
 import { DocumentStore } from '../document/store.js';
 import type { LockStoreContext, LockStoreFactory } from '../port/lock-store.js';
-import { checkOptions, oneOf, type OptionRules } from '../port/option-checks.js';
+import { checkOptions, RULE, type OptionRules } from '../port/option-checks.js';
 import { DEFAULT_TABLE, LockTable, TABLE_OPTION } from './lock-table.js';
 import type { SqlRegister } from './register.js';
 
@@ -26,7 +26,7 @@ export interface SqlStoreOptions {
 
 export const SQL_OPTION_RULES: OptionRules<SqlStoreOptions> = {
   table: TABLE_OPTION,
-  access: oneOf('create', 'write', 'read'),
+  access: RULE.oneOf('create', 'write', 'read'),
   commandTimeoutMs: true,
 };
 export const SQL_COMMAND_TIMEOUT_MS = 500;

@@ -1,7 +1,7 @@
 import { readFileSync, realpathSync, statfsSync, type Stats, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { describeServer } from '../port/option-checks.js';
+import { describeServer } from '../connection/checks.js';
 
 /** The numbers by which Linux identifies network file systems (`statfs`). */
 const NETWORK: Readonly<Record<number, string>> = {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { LockStoreFactory } from '../port/lock-store.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { oneOf } from '../port/option-checks.js';
+import { RULE } from '../port/option-checks.js';
 import type { SqlDatabase, SqlLink } from '../sql/database.js';
 import { type LockTable, quoted } from '../sql/lock-table.js';
 import { SqlRegister } from '../sql/register.js';
@@ -36,7 +36,7 @@ export function sqliteStore(file: string, options: SqliteStoreOptions = {}): Loc
   return sqlStore({
     name: 'sqlite',
     options,
-    rules: { ...SQL_OPTION_RULES, synchronous: oneOf('normal', 'full') },
+    rules: { ...SQL_OPTION_RULES, synchronous: RULE.oneOf('normal', 'full') },
     open: (context) => {
       const database = new SqliteDatabase(sqlite, { ...context, file: path, synchronous });
       return new SqlRegister(database, { ...context, address: file });

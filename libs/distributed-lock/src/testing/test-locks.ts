@@ -1,6 +1,6 @@
 import { injectedProperty } from '../distributed-lock.tokens.js';
 import { LockService } from '../lock/lock.service.js';
-import { internalsOf, isLockService } from '../lock/events/service-internals.js';
+import { ServiceInternals } from '../lock/events/service-internals.js';
 import { MAX_LEASE_MS, type LockServiceOptions } from '../lock/request/lock-options.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { conceal } from '../common/redaction.js';
@@ -38,7 +38,7 @@ export class TestLocks extends LockService implements AsyncDisposable {
   constructor({ name, ...options }: TestLocksOptions = {}) {
     const { store = memoryStore(), clock = new RunnerClock(), waitMs = WAIT_MS } = options;
     super({ application: false, ...options, store, clock, waitMs, watchdogTimeoutMs: MAX_LEASE_MS }, name);
-    internalsOf(this).events.inPlace.subscribe((event) => {
+    ServiceInternals.of(this).events.inPlace.subscribe((event) => {
       if (event.type === 'acquired') this.keys.push(event.key);
     });
     conceal(this, 'targets', 'keys');
@@ -60,7 +60,7 @@ export class TestLocks extends LockService implements AsyncDisposable {
   injectInto<T extends object>(target: T): T {
     const property = injectedProperty(this.name);
     const present = Object.getOwnPropertyDescriptor(target, property)?.value as unknown;
-    if (isLockService(present) && !(present instanceof TestLocks)) {
+    if (ServiceInternals.areIn(present) && !(present instanceof TestLocks)) {
       throw new LockConfigurationError(
         `TestLocks.injectInto was given a ${target.constructor.name} that has the locks of a DistributedLockModule. Give it an object that was made by new, or use the LockService of the module.`,
       );

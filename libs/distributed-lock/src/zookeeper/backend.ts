@@ -99,10 +99,7 @@ export class ZookeeperBackend implements SessionBackend {
   }
 
   sendMessages(messages: Messages): void {
-    inBackground(
-      this.run(messages.name, ({ documents }) => documents.tell(messages)),
-      () => undefined,
-    );
+    inBackground(this.run(messages.name, ({ documents }) => documents.tell(messages)));
   }
 
   publishHolderEntry({ session, ...entry }: SessionHolderEntry): Promise<void> {
@@ -204,7 +201,7 @@ export class ZookeeperBackend implements SessionBackend {
   /** Closes a session that cannot be used any more, even if its connection is fine, and opens a new one. */
   private abandon(own: SessionLife, needed?: NeededLength): void {
     if (this.own !== own || this.isClosed) return;
-    inBackground(own.close(false), () => undefined);
+    inBackground(own.close(false));
     this.reopen(own, needed);
   }
 

@@ -10,13 +10,13 @@ import {
 import { DocumentStore } from '../document/store.js';
 import type { LockStoreFactory } from '../port/lock-store.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { checkOptionNames, describeGiven, type OptionNames } from '../port/option-checks.js';
+import { checkOptions, describeGiven, type OptionRules } from '../port/option-checks.js';
 import { SessionRegister } from '../session/register.js';
 import { ZookeeperBackend } from './backend.js';
 import { type Server, serverAddress } from './client/connection.js';
 import { LockPaths } from './lock-path.js';
 
-const OPTION_NAMES: OptionNames<ZookeeperStoreOptions> = {
+const OPTION_NAMES: OptionRules<ZookeeperStoreOptions> = {
   root: true,
   auth: true,
   tls: true,
@@ -44,7 +44,7 @@ export function zookeeperStore(
   options: ZookeeperStoreOptions = {},
 ): LockStoreFactory {
   const ensemble = ensembleOf(target);
-  checkOptionNames('zookeeperStore', options, OPTION_NAMES);
+  checkOptions('zookeeperStore', options, OPTION_NAMES);
   const { root = ZOOKEEPER_ROOT, auth, tls, commandTimeoutMs = ZOOKEEPER_COMMAND_TIMEOUT_MS } = options;
   checkPath('root', root);
   if (auth !== undefined) checkAuth(auth);

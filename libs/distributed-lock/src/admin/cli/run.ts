@@ -120,7 +120,7 @@ export function processTerminal(
     canAsk: stdin.isTTY,
     write(text: string): void {
       output = Promise.all([output, written(stdout, text)]);
-      inBackground(output, () => undefined);
+      inBackground(output);
     },
     /** Writes a message to stderr. */
     complain(message: string): void {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../common/clock.js';
 import { maxOf, RebuiltMap } from '../../common/collections.js';
-import { type Claim, claimText, covers } from '../../port/lock-store.js';
+import { type Claim, modeOf, covers } from '../../port/lock-store.js';
 import { LockDeadlockError, LockShutdownError } from '../../port/lock.errors.js';
 import { callText } from '../request/call-site.js';
 import { kindName, type LockRequest, type Terms } from '../request/lock-request.js';
@@ -294,4 +294,10 @@ function deadlockError(path: readonly string[]): LockDeadlockError {
   const waits = [`its holder waits for "${next}"`, ...rest.map((key) => `whose holder waits for "${key}"`)];
   const message = `Acquiring "${wanted}" would wait for itself: ${waits.join(', ')}, which this flow holds. Take the keys in one call, or in the same order everywhere. ${OR_A_QUEUE}`;
   return new LockDeadlockError(message, wanted, [...path]);
+}
+
+/** The claim in the words of the call options, for messages: `shared`, `2 of 5 permits`. */
+function claimText(claim: Claim): string {
+  if (claim.kind !== 'permits') return modeOf(claim);
+  return `${claim.weight} of ${claim.permits} permits`;
 }

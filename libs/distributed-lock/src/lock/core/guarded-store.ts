@@ -1,6 +1,6 @@
 import { catchError, EMPTY, type Observable } from 'rxjs';
 import { type Clock, Delays } from '../../common/clock.js';
-import { detached, inBackground, type NeverRejects, promiseOf } from '../../common/promises.js';
+import { detached, inBackground, promiseOf } from '../../common/promises.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -69,6 +69,11 @@ export class GuardedStore implements Omit<Full, 'acquire' | 'release'> {
     return canStore(this.store, capability);
   }
 
+  /** @throws LockStoreError if the store lacks the capability */
+  assertCan(capability: StoreCapability): void {
+    storeThatCan(this.store, capability);
+  }
+
   acquire(request: AcquireRequest, to: Replies<AcquireReply>): void {
     this.send(request.key, () => this.store.acquire(request), to);
   }
@@ -85,7 +90,7 @@ export class GuardedStore implements Omit<Full, 'acquire' | 'release'> {
     if (delayMs <= 0) this.sendRelease(request, release);
     else {
       const sent = detached(() => this.delays.wait(delayMs).then(() => this.sendRelease(request, release)));
-      inBackground(sent as NeverRejects<void>);
+      inBackground(sent);
     }
     return release;
   }
@@ -130,12 +135,8 @@ export class GuardedStore implements Omit<Full, 'acquire' | 'release'> {
   }
 
   private send<T>(key: string, command: () => Promise<T>, to: Replies<T>): void {
-    const settle = () =>
-      promiseOf(command).then(
-        (reply) => to.onReply(reply),
-        (error: unknown) => to.onFailure(asLockError(this.name, error, key)),
-      );
-    inBackground(detached(settle) as NeverRejects<void>);
+    const onFailed = (error: unknown): void => to.onFailure(asLockError(this.name, error, key));
+    detached(() => inBackground(promiseOf(command), onFailed, (reply) => to.onReply(reply)));
   }
 
   private ask<T>(key: string | undefined, command: () => Promise<T>): Promise<T> {
@@ -184,15 +185,15 @@ function asLockError(store: string, error: unknown, key: string | undefined): Lo
 /** A release that has been started. */
 export interface Release {
   /** The promise is created when somebody first reads this property: most releases run in the background and need none. */
-  readonly reply: NeverRejects<ReleaseReply>;
+  readonly reply: Promise<ReleaseReply>;
 }
 
 /** The result of a release that needs no request: a local hand-off, or another call still shares the lock. */
-export const RELEASED: Release = { reply: Promise.resolve('released') as NeverRejects<'released'> };
+export const RELEASED = { reply: Promise.resolve('released' as const) } satisfies Release;
 
 class PendingRelease implements Replies<ReleaseReply> {
   private outcome: ReleaseReply | undefined;
-  private promise: NeverRejects<ReleaseReply> | undefined;
+  private promise: Promise<ReleaseReply> | undefined;
   private resolve: ((reply: ReleaseReply) => void) | undefined;
 
   constructor(
@@ -200,14 +201,14 @@ class PendingRelease implements Replies<ReleaseReply> {
     private readonly key: string,
   ) {}
 
-  get reply(): NeverRejects<ReleaseReply> {
+  get reply(): Promise<ReleaseReply> {
     const { outcome } = this;
     const settle = (resolve: (reply: ReleaseReply) => void): void => {
       if (outcome === undefined) this.resolve = resolve;
       else resolve(outcome);
     };
     // Outside of any async context: otherwise the promise would keep the context of its first reader in memory, as long as the hold exists.
-    return (this.promise ??= detached(() => new Promise(settle)) as NeverRejects<ReleaseReply>);
+    return (this.promise ??= detached(() => new Promise(settle)));
   }
 
   onReply(reply: ReleaseReply): void {

@@ -2,13 +2,14 @@ import { AsyncResource } from 'node:async_hooks';
 import { type ClockReading, nextTurn, timeOfDay } from '../../common/clock.js';
 import { maxOf, minOf } from '../../common/collections.js';
 import { BoundController, onAbort } from '../../common/listeners.js';
-import { detached, type NeverRejects } from '../../common/promises.js';
+import { detached } from '../../common/promises.js';
 import { inspectByJson } from '../../common/redaction.js';
-import { type Claim, type LockMode, modeOf, type ReleaseReply } from '../../port/lock-store.js';
+import { type Claim, modeOf, type ReleaseReply } from '../../port/lock-store.js';
 import { LockConfigurationError, LockLostError, LockNotHeldError } from '../../port/lock.errors.js';
 import type { HoldSnapshot, Lock } from '../lock.js';
-import { type CallSite, callText, siteText } from '../request/call-site.js';
-import { checkLease } from '../request/lock-options.js';
+import { CallSite, callText } from '../request/call-site.js';
+import { checkOptions } from '../../port/option-checks.js';
+import { LEASE } from '../request/lock-options.js';
 import type { LockRequest } from '../request/lock-request.js';
 import { runHolding } from './async-context.js';
 import type { Call } from './call.js';
@@ -16,7 +17,7 @@ import { type Release, RELEASED } from './guarded-store.js';
 import type { Lease } from './lease.js';
 import type { Owner } from './owner.js';
 
-const NOT_HELD: Release = { reply: Promise.resolve('not held') as NeverRejects<ReleaseReply> };
+const NOT_HELD: Release = { reply: Promise.resolve('not held') };
 
 /**
  * One caller's part in an owner that has the lock, with a fencing token of its own.
@@ -154,7 +155,7 @@ export class Hold {
     const { id: owner, validForMs, leaseMs, now, runtime } = this.owner;
     const heldMs = now - this.acquiredAt;
     const since = new Date(timeOfDay(runtime.clock) - heldMs);
-    const site = siteText(this.site);
+    const site = CallSite.textOf(this.site);
     return { key, mode: modeOf(claim), owner, fencingToken, site, since, heldMs, validForMs, leaseMs, calls };
   }
 
@@ -263,7 +264,7 @@ export class HeldLock implements Lock {
     return this.holds.map((hold) => hold.key);
   }
 
-  get mode(): LockMode {
+  get mode(): ReturnType<typeof modeOf> {
     return modeOf(this.first.claim);
   }
 
@@ -277,8 +278,8 @@ export class HeldLock implements Lock {
   }
 
   /** Resolves when `isInDoubt` is false. */
-  whenSure(): NeverRejects<unknown> {
-    return Promise.all(this.holds.map(({ lease }) => lease.whenSure())) as NeverRejects<unknown>;
+  whenSure(): Promise<unknown> {
+    return Promise.all(this.holds.map(({ lease }) => lease.whenSure()));
   }
 
   /** As `Hold.noticeLoss` does. */
@@ -361,7 +362,7 @@ export class HeldLock implements Lock {
   }
 
   async extend(ms: number): Promise<void> {
-    checkLease('ms', ms);
+    checkOptions('extend', { ms }, { ms: LEASE });
     await this.assertSurelyHeld();
     await Promise.all(this.holds.map(({ lease }) => lease.extend(ms)));
     this.assertHeld();
@@ -412,7 +413,7 @@ export class HeldLock implements Lock {
     // Outside of any async context: otherwise the promise would keep that of the caller in memory, as long as this lock is reachable.
     const reply = detached(() =>
       isSure ? this.releaseAll(isAwaited, at) : this.whenSure().then(() => this.releaseAll(isAwaited)),
-    ) as NeverRejects<ReleaseReply>;
+    );
     return (this.released = { reply });
   }
 
@@ -429,9 +430,9 @@ export class HeldLock implements Lock {
 
 type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
 
-function outcomeOf(reply: NeverRejects<ReleaseReply>): Promise<ReleaseOutcome> {
+function outcomeOf(reply: Promise<ReleaseReply>): Promise<ReleaseOutcome> {
   // After a local hand-off, save a promise.
-  if (reply === RELEASED.reply) return RELEASED.reply as NeverRejects<'released'>;
+  if (reply === RELEASED.reply) return RELEASED.reply;
   return reply.then((it) => (it === 'not held' ? 'lost' : it));
 }
 

@@ -123,9 +123,10 @@ export class HolderDirectory {
   }
 
   /** Looks up who an owner is. If that takes longer than `NAME_WITHIN_MS`, it resolves with the owner id alone. */
-  findSoon(owner: string): Promise<LockHolder> {
+  async findSoon(owner: string): Promise<LockHolder> {
     const found = this.find(owner).then(({ holder }) => holder);
-    return within(this.runtime.naming, NAME_WITHIN_MS, found, { owner });
+    const names = await within(this.runtime.naming, NAME_WITHIN_MS, found);
+    return names === 'late' ? { owner } : names;
   }
 
   /** Adds to a snapshot who holds the key and who waits for it. Never rejects: names that cannot be found are left out. */

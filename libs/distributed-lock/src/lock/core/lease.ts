@@ -1,6 +1,6 @@
 import { arrivedReplies, type ClockReading, randomMs } from '../../common/clock.js';
 import { Linked } from '../../common/collections.js';
-import { inBackground, type NeverRejects } from '../../common/promises.js';
+import { inBackground } from '../../common/promises.js';
 import type { Grant, ReleaseRequest, RenewalReply } from '../../port/lock-store.js';
 import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
 import { leaseMargin, leaseValidity } from '../../port/timing.js';
@@ -167,7 +167,7 @@ export class Lease extends Linked {
   }
 
   renewNow(): void {
-    if (this.inFlight === 0) inBackground(this.renew() as NeverRejects<RenewalReply>);
+    if (this.inFlight === 0) inBackground(this.renew());
   }
 
   /** Renews if the store's last reply is old. Called before a local hand-off, because the notification that others wait may be lost. */

@@ -139,7 +139,7 @@ export class LocalQueue {
     const told = holderDirectory.findSoon(holder).then((heldBy) => {
       this.reject(waiter, new LockWaitTimeoutError(key, waitMs, holder, remainingMs, heldBy), waitedMs);
     });
-    inBackground(told, () => undefined);
+    inBackground(told);
   }
 
   private leave(waiter: Call, error: unknown): void {

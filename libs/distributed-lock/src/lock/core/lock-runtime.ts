@@ -97,7 +97,7 @@ export class LockRuntime {
     cancelGrace();
     cancelWarning();
     this.stopTimers();
-    await within(clock, 2 * store.commandTimeoutMs, store.finishReleases(), undefined);
+    await within(clock, 2 * store.commandTimeoutMs, store.finishReleases());
   }
 
   private warnOfHolders(graceMs: number): void {

@@ -146,7 +146,7 @@ describe('maxWaiting', () => {
 
   it.each([-1, 1.5, NaN, '3'])('refuses %p as a number', async (maxWaiting) => {
     await expect(locks.acquire('k', { maxWaiting } as CallOptions)).rejects.toThrow(
-      /^maxWaiting must be a whole number, 0 or more \(Infinity allowed\); it is /,
+      /^acquire: maxWaiting must be a whole number, 0 or more \(Infinity allowed\); it is /,
     );
   });
 });

@@ -2,7 +2,7 @@ import { type ClockReading, timeOfDay } from '../../common/clock.js';
 import { inBackground } from '../../common/promises.js';
 import type { TakeoverNotice } from '../../port/lock-store.js';
 import { leaseMargin, maxNoticeMs } from '../../port/timing.js';
-import { siteText } from '../request/call-site.js';
+import { CallSite } from '../request/call-site.js';
 import type { Owner } from './owner.js';
 
 /**
@@ -58,7 +58,7 @@ export class Takeover {
     target.isAsking = true;
     const { key, callers } = this.owner;
     const { holderDirectory, store } = this.owner.runtime;
-    const by = holderDirectory.nameOf(this.owner.id, siteText(callers.site));
+    const by = holderDirectory.nameOf(this.owner.id, CallSite.textOf(callers.site));
     const isFirst = target.forcedAt === Infinity;
     const graceMs = isFirst ? this.graceMs : Math.ceil(target.graceUntil - this.owner.now);
     const announced = store.announceTakeover({ key, owner: target.holder, graceMs, by }).then((reply) => {

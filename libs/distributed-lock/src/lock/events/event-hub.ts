@@ -1,12 +1,9 @@
+import { AsyncResource } from 'node:async_hooks';
 import { Observable, type Observer, type Operator, Subject, Subscriber, type Subscription } from 'rxjs';
-import { bindEvents } from '../../common/listeners.js';
 import type { LockEvent } from './lock.events.js';
 
-/**
- * The log for people: the logger of Nest. The hub calls it directly. If it subscribed to the events, every event object would have to be
- * created, including those that the log leaves out.
- */
-export interface EventLog {
+/** The log for people: the logger of Nest. */
+interface EventLog {
   /** Whether the log needs events of this type: it writes them, or it counts them for a later line. */
   wants(type: LockEvent['type']): boolean;
   write(event: LockEvent): void;
@@ -30,7 +27,10 @@ export class EventHub {
   readonly bound: Observable<LockEvent>;
   /** The events for other parts of this package. A subscriber gets them in the async context of the code that emits. */
   readonly inPlace: Observable<LockEvent>;
-  /** Set at most once, before the first event. */
+  /**
+   * Set at most once, before the first event. The hub calls it directly: if it subscribed to the events, every event object would have to
+   * be created, including those that the log leaves out.
+   */
   log: EventLog | undefined;
   private readonly listeners = new Subject<LockEvent>();
   private isReportingListener = false;
@@ -40,7 +40,7 @@ export class EventHub {
 
   constructor() {
     const onListenerFailed = (error: unknown) => this.onListenerFailed(error);
-    this.bound = new GuardedEvents(bindEvents(this.listeners), onListenerFailed);
+    this.bound = GuardedEvents.bound(this.listeners, onListenerFailed);
     this.inPlace = new GuardedEvents(this.listeners, onListenerFailed);
   }
 
@@ -111,6 +111,19 @@ export class GuardedEvents<T> extends Observable<T> {
   ) {
     super();
     this.source = source;
+  }
+
+  /** Guards the same events, but each subscriber gets them in the async context in which it subscribed. */
+  static bound<T>(source: Observable<T>, tell: (error: unknown) => void): GuardedEvents<T> {
+    const bound = new Observable<T>((out) => {
+      const context = new AsyncResource('nestjs-distributed-lock.events');
+      return source.subscribe({
+        next: (value) => context.runInAsyncScope(() => out.next(value)),
+        error: (error) => context.runInAsyncScope(() => out.error(error)),
+        complete: () => context.runInAsyncScope(() => out.complete()),
+      });
+    });
+    return new GuardedEvents(bound, tell);
   }
 
   /** RxJS calls this for `pipe`. The result is guarded, too. */

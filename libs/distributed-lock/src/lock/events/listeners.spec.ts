@@ -5,7 +5,7 @@ import { locks, other, world } from '../../../../../test/support/world-per-test.
 import { LockLostError, LockShutdownError } from '../../port/lock.errors.js';
 import type { Lock } from '../lock.js';
 import type { LockEvent } from './lock.events.js';
-import { internalsOf } from './service-internals.js';
+import { ServiceInternals } from './service-internals.js';
 
 type TypeOf = LockEvent['type'];
 
@@ -159,7 +159,7 @@ it('a lock that is taken over before its grant is confirmed goes to the taker, n
 });
 
 it('a log that throws harms neither a lock nor the process, and an event after the end of its service begins nothing', async () => {
-  const hub = internalsOf(locks).events;
+  const hub = ServiceInternals.of(locks).events;
   const written: TypeOf[] = [];
   hub.log = {
     wants: () => true,

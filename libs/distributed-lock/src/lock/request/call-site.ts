@@ -1,32 +1,39 @@
 import type { Clock } from '../../common/clock.js';
 import { MAX_TEXT } from './lock-options.js';
 
-/** How many lines of the stack to record: `callSite` itself, the method that calls it, and the code that calls that method. */
+/** How many lines of the stack to record: `CallSite.record` itself, the method that calls it, and the code that calls that method. */
 const FRAMES = 3;
 const FRAME = /^\s*at (?:async )?(?:(?<caller>[^(]+) \()?(?:.*[\\/])?(?<file>[^\\/]+:\d+):\d+\)?$/;
 const NAMELESS = /^(Object\.|Module\.)?<anonymous>$/;
 
-/**
- * Records the line of code that called `method`, for people who look for a lock that is never released, or who want to know who released a
- * lock by force. `method` itself must call this.
- */
-export function callSite(method: 'acquire' | 'forceRelease' = 'acquire'): CallSite {
-  const { stackTraceLimit } = Error;
-  Reflect.set(Error, 'stackTraceLimit', FRAMES);
-  const trace = new Error();
-  Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
-  return new CallSite(trace, method);
-}
-
 /** The line of code from which a call without the option `site` comes. */
 export class CallSite {
+  /** Stands for the line of each `acquire` call whose stack was not recorded, to save time. */
+  static readonly UNNOTED = new CallSite(undefined, 'acquire');
   private text: string | undefined;
 
-  /** @param trace a stack trace whose last line is the call; `undefined` if it was not recorded, to save time */
-  constructor(
+  /** @param trace a stack trace whose last line is the call */
+  private constructor(
     private readonly trace: Error | undefined,
     private readonly method: string,
   ) {}
+
+  /**
+   * Records the line of code that called `method`, for people who look for a lock that is never released, or who want to know who
+   * released a lock by force. `method` itself must call this.
+   */
+  static record(method: 'acquire' | 'forceRelease'): CallSite {
+    const { stackTraceLimit } = Error;
+    Reflect.set(Error, 'stackTraceLimit', FRAMES);
+    const trace = new Error();
+    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
+    return new CallSite(trace, method);
+  }
+
+  /** A site as text for people: the option `site` of the call, or the recorded line. */
+  static textOf(site: string | CallSite | undefined): string | undefined {
+    return typeof site === 'object' ? site.line : site;
+  }
 
   get isNoted(): boolean {
     return this.trace !== undefined;
@@ -40,9 +47,6 @@ export class CallSite {
     return this.trace && (this.text ??= lineOf(this.method, stackOf(this.trace)));
   }
 }
-
-/** Stands for the line of each `acquire` call whose stack was not recorded. */
-export const UNNOTED = new CallSite(undefined, 'acquire');
 
 /**
  * The stack of at most this many `acquire` calls is recorded in each `WINDOW_MS`. Each takes about 2 µs, so together they take 0.2 % of a
@@ -67,14 +71,9 @@ export class CallSiteBudget {
   }
 }
 
-/** A site as text for people: the option `site` of the call, or the recorded line. */
-export function siteText(site: string | CallSite | undefined): string | undefined {
-  return typeof site === 'object' ? site.line : site;
-}
-
 /** How messages name a call: by its site. */
 export function callText(site: string | CallSite | undefined): string {
-  return siteText(site) ?? 'a call without a name (option site)';
+  return CallSite.textOf(site) ?? 'a call without a name (option site)';
 }
 
 /**

@@ -6,12 +6,13 @@ import { isPromiseLike } from '../../common/promises.js';
 import type { LockClient, LockStoreFactory } from '../../port/lock-store.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import {
-  checkOption,
-  checkOptionNames,
+  checkOptions,
   describeGiven,
   describeMs,
   describeNumber,
-  type OptionNames,
+  type OptionRule,
+  type OptionRules,
+  RULE,
 } from '../../port/option-checks.js';
 import type { CallOptions, WithLockOptions } from '../lock.js';
 
@@ -45,45 +46,88 @@ export interface LockServiceOptions {
 
 export type ResolvedLockOptions = Required<LockServiceOptions>;
 
-export const SERVICE_NAMES: OptionNames<LockServiceOptions> = {
-  store: true,
-  keyPrefix: true,
-  application: true,
-  waitMs: true,
-  watchdogTimeoutMs: true,
-  shutdownGraceMs: true,
-  defaults: true,
-  clock: true,
-  chance: true,
-};
-export const CALL_NAMES: OptionNames<CallOptions> = {
-  waitMs: true,
-  maxWaiting: true,
-  onBusy: true,
-  graceMs: true,
-  leaseMs: true,
-  mode: true,
-  permits: true,
-  weight: true,
-  fair: true,
-  reentrant: true,
-  holdAtLeastMs: true,
-  site: true,
-  signal: true,
-};
-export const WITH_LOCK_NAMES: OptionNames<WithLockOptions> = { ...CALL_NAMES, onLost: true };
-
-/** The options of a call or a service that gives none. All services share this frozen object, and code compares with it to skip checks. */
-export const NO_OPTIONS: CallOptions = Object.freeze({});
-
 const MAX_PERMITS = 1_000_000;
 /** The largest `weight`. A call with weight n writes n entries into the store, so this bounds how long one call can keep the store busy. */
 const MAX_WEIGHT = 1000;
 const MIN_LEASE_MS = 10;
-/** Default of `graceMs`: how long the work of a holder may still take when its lock is taken over. */
-export const GRACE_MS = 1000;
 /** The longest lease, 366 days. */
 export const MAX_LEASE_MS = 366 * 24 * 3_600_000;
+/** Default of `graceMs`: how long the work of a holder may still take when its lock is taken over. */
+export const GRACE_MS = 1000;
+/** The longest name of an application or a `site`, in characters. A longer one would fill a whole line of a log. */
+export const MAX_TEXT = 100;
+
+const WAIT: OptionRule = [
+  (ms) => typeof ms === 'number' && ms >= 0,
+  'a number of ms, 0 or more (Infinity allowed)',
+  describeMs,
+];
+export const LEASE: OptionRule = [
+  isLease,
+  `a whole number of ms from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}`,
+  describeMs,
+];
+const SHORT_TEXT: OptionRule = [
+  (text) => typeof text === 'string' && text !== '' && text.length <= MAX_TEXT,
+  `a text of 1 to ${MAX_TEXT} characters`,
+  (text) =>
+    typeof text === 'string' && text !== '' ? `${text.length} characters long` : describeGiven(text),
+];
+
+export const SERVICE_RULES: OptionRules<LockServiceOptions> = {
+  store: true,
+  keyPrefix: RULE.text,
+  application: [(name) => name === false || SHORT_TEXT[0](name), SHORT_TEXT[1], SHORT_TEXT[2]],
+  waitMs: WAIT,
+  watchdogTimeoutMs: LEASE,
+  shutdownGraceMs: WAIT,
+  defaults: true,
+  clock: true,
+  chance: true,
+};
+const ACQUIRE: OptionRules<CallOptions> = {
+  waitMs: WAIT,
+  maxWaiting: [
+    (count) => count === Infinity || (Number.isInteger(count) && Number(count) >= 0),
+    'a whole number, 0 or more (Infinity allowed)',
+    describeNumber,
+  ],
+  onBusy: RULE.oneOf('throw', 'takeover'),
+  graceMs: LEASE,
+  leaseMs: LEASE,
+  mode: RULE.oneOf('exclusive', 'shared'),
+  permits: countTo(MAX_PERMITS),
+  weight: countTo(MAX_WEIGHT),
+  fair: RULE.boolean,
+  reentrant: RULE.boolean,
+  holdAtLeastMs: [(ms) => ms === 0 || isLease(ms), LEASE[1], describeMs],
+  site: SHORT_TEXT,
+  signal: [isAbortSignal, 'an AbortSignal, as controller.signal'],
+};
+const WITH_LOCK: OptionRules<WithLockOptions> = { ...ACQUIRE, onLost: RULE.oneOf('throw', 'ignore') };
+export const CALL_RULES = { acquire: ACQUIRE, withLock: WITH_LOCK };
+
+function isLease(ms: unknown): boolean {
+  return Number.isInteger(ms) && Number(ms) >= MIN_LEASE_MS && Number(ms) <= MAX_LEASE_MS;
+}
+
+function countTo(max: number): OptionRule {
+  const isRight = (count: unknown) => Number.isInteger(count) && Number(count) >= 1 && Number(count) <= max;
+  return [isRight, `a whole number from 1 to ${max}`, describeNumber];
+}
+
+/**
+ * Whether this is an AbortSignal. A property `aborted` does not prove it: the request objects of Node have one, too, but emit no `abort`
+ * event.
+ */
+function isAbortSignal(value: unknown): boolean {
+  const given = value as Partial<AbortSignal> | null;
+  if (typeof given?.aborted !== 'boolean') return false;
+  return typeof given.addEventListener === 'function' || 'onAbort' in given;
+}
+
+/** The options of a call or a service that gives none. All services share this frozen object, and code compares with it to skip checks. */
+export const NO_OPTIONS: CallOptions = Object.freeze({});
 
 export function resolveLockOptions(options: LockServiceOptions | undefined): ResolvedLockOptions {
   if (options === undefined) {
@@ -91,22 +135,16 @@ export function resolveLockOptions(options: LockServiceOptions | undefined): Res
       'A LockService was made without options. In a Nest application take it out of providers and imports, and import DistributedLockModule.forRoot(…), which provides it. Elsewhere write new LockService({ store: memoryStore() }).',
     );
   }
-  checkOptionNames('LockService', options, SERVICE_NAMES);
+  checkOptions('LockService', options, SERVICE_RULES);
   const { store, keyPrefix = '', waitMs = 10_000, watchdogTimeoutMs = 30_000 } = options;
   const { shutdownGraceMs = 10_000, defaults = NO_OPTIONS, clock = systemClock } = options;
   const { chance = systemChance, application = defaultApplication() } = options;
-  checkWait('waitMs', waitMs);
-  checkLease('watchdogTimeoutMs', watchdogTimeoutMs);
-  checkWait('shutdownGraceMs', shutdownGraceMs);
-  checkOptionNames('defaults', defaults, CALL_NAMES);
   checkDefaults(defaults);
   if (typeof store?.create !== 'function') {
     throw new LockConfigurationError(
       `store must be what memoryStore(), redisStore(…) or another store function returns; it was given ${describeGiven(store)}. ${howToGive(store)}`,
     );
   }
-  checkOption(typeof keyPrefix === 'string', 'keyPrefix', 'a text', keyPrefix);
-  if (application !== false) checkText('application', application);
   const times = { waitMs, watchdogTimeoutMs, shutdownGraceMs };
   return { store, keyPrefix, ...times, defaults, clock, chance, application };
 }
@@ -116,6 +154,7 @@ export function resolveLockOptions(options: LockServiceOptions | undefined): Res
  * `tryAcquire`, readers, permits and the candidates for a leader.
  */
 function checkDefaults(defaults: CallOptions): void {
+  checkOptions('defaults', defaults, ACQUIRE);
   if (defaults.onBusy === 'takeover' || defaults.graceMs !== undefined) {
     throw new LockConfigurationError(
       `defaults must not have onBusy: 'takeover' nor graceMs: each call of the service, those of leaders among them, would take locks from their holders. Give them to the calls that are to do so.`,
@@ -131,58 +170,39 @@ function howToGive(store: unknown): string {
     : 'Write redisStore(…) around a URL or a client.';
 }
 
-/** Checks the options of one call. @param waitMs how long the call waits: by its own option, or by that of the service */
+/**
+ * Refuses options of a call that contradict each other. Their values were checked before, by `CALL_RULES`.
+ *
+ * @param waitMs how long the call waits: by its own option, or by that of the service
+ */
 export function checkCallOptions(options: CallOptions, waitMs = options.waitMs): void {
-  const { maxWaiting, leaseMs, holdAtLeastMs, fair, reentrant, signal, site } = options;
-  checkClaim(options);
-  if (site !== undefined) checkText('site', site);
-  if (fair !== undefined) checkFlag('fair', fair);
-  if (reentrant !== undefined) checkFlag('reentrant', reentrant);
-  if (signal !== undefined) {
-    checkOption(isAbortSignal(signal), 'signal', 'an AbortSignal, as controller.signal', signal);
+  const { mode, permits, weight, leaseMs, holdAtLeastMs } = options;
+  if (weight !== undefined && permits === undefined) {
+    throw new LockConfigurationError(`weight (${weight}) is a share of permits: give permits with it.`);
   }
-  if (waitMs !== undefined) checkWait('waitMs', waitMs);
-  if (maxWaiting !== undefined) {
-    const isCount = maxWaiting === Infinity || (Number.isInteger(maxWaiting) && maxWaiting >= 0);
-    const must = 'a whole number, 0 or more (Infinity allowed)';
-    checkOption(isCount, 'maxWaiting', must, maxWaiting, describeNumber);
+  if (permits !== undefined && mode !== undefined) {
+    throw new LockConfigurationError(
+      `permits (${permits}) and mode ('${mode}') exclude each other: readers are not counted.`,
+    );
   }
-  checkTakeover(options, waitMs);
-  if (leaseMs !== undefined) checkLease('leaseMs', leaseMs);
-  if (holdAtLeastMs === undefined) return;
-  if (holdAtLeastMs !== 0) checkLease('holdAtLeastMs', holdAtLeastMs);
-  if (leaseMs !== undefined && holdAtLeastMs > leaseMs) {
+  if (weight !== undefined && permits !== undefined && weight > permits) {
+    throw new LockConfigurationError(`weight (${weight}) must not be more than permits (${permits}).`);
+  }
+  if (leaseMs !== undefined && holdAtLeastMs !== undefined && holdAtLeastMs > leaseMs) {
     throw new LockConfigurationError(
       `holdAtLeastMs (${holdAtLeastMs}) must not be longer than leaseMs (${leaseMs}): the lease would end before.`,
     );
   }
-}
-
-/**
- * Whether this is an AbortSignal. A property `aborted` does not prove it: the request objects of Node have one, too, but emit no `abort`
- * event.
- */
-function isAbortSignal(given: Partial<AbortSignal> | null): boolean {
-  if (typeof given?.aborted !== 'boolean') return false;
-  return typeof given.addEventListener === 'function' || 'onAbort' in given;
-}
-
-function checkTakeover(options: CallOptions, waitMs: number | undefined): void {
-  const { onBusy, graceMs = GRACE_MS } = options;
-  if (onBusy !== 'takeover') {
-    checkOption(
-      onBusy === undefined || onBusy === 'throw',
-      'onBusy',
-      `'throw' or 'takeover'`,
-      onBusy,
-      String,
-    );
-    if (options.graceMs === undefined) return;
+  if (options.onBusy === 'takeover') checkTakeover(options, waitMs);
+  else if (options.graceMs !== undefined) {
     throw new LockConfigurationError(
       `graceMs is for calls that take a lock over: give onBusy: 'takeover' with it.`,
     );
   }
-  checkLease('graceMs', graceMs);
+}
+
+function checkTakeover(options: CallOptions, waitMs: number | undefined): void {
+  const { graceMs = GRACE_MS } = options;
   const refused = refusedBeside(options);
   if (refused) {
     throw new LockConfigurationError(
@@ -196,10 +216,7 @@ function checkTakeover(options: CallOptions, waitMs: number | undefined): void {
   }
 }
 
-/**
- * Returns the option that contradicts a takeover, if the call has one. A takeover goes ahead of all that wait, and takes the lock from a
- * single holder.
- */
+/** The option that contradicts a takeover, if the call has one. */
 function refusedBeside({ fair, maxWaiting, permits, mode }: CallOptions): string | undefined {
   if (fair) return 'fair';
   if (maxWaiting !== undefined && maxWaiting !== Infinity) return `maxWaiting (${maxWaiting})`;
@@ -207,58 +224,6 @@ function refusedBeside({ fair, maxWaiting, permits, mode }: CallOptions): string
   return mode === 'shared' ? `mode: 'shared'` : undefined;
 }
 
-export function checkOnLost(onLost: WithLockOptions['onLost']): void {
-  const isRight = onLost === undefined || onLost === 'throw' || onLost === 'ignore';
-  checkOption(isRight, 'onLost', `'throw' or 'ignore'`, onLost, String);
-}
-
-function checkClaim({ mode, permits, weight }: CallOptions): void {
-  const isMode = mode === undefined || mode === 'exclusive' || mode === 'shared';
-  checkOption(isMode, 'mode', `'exclusive' or 'shared'`, mode, (value) => JSON.stringify(value));
-  if (weight !== undefined && permits === undefined) {
-    throw new LockConfigurationError(`weight (${weight}) is a share of permits: give permits with it.`);
-  }
-  if (permits === undefined) return;
-  if (mode !== undefined) {
-    throw new LockConfigurationError(
-      `permits (${permits}) and mode ('${mode}') exclude each other: readers are not counted.`,
-    );
-  }
-  checkCount('permits', permits, MAX_PERMITS);
-  if (weight !== undefined) checkCount('weight', weight, MAX_WEIGHT);
-  if (weight !== undefined && weight > permits) {
-    throw new LockConfigurationError(`weight (${weight}) must not be more than permits (${permits}).`);
-  }
-}
-
-function checkFlag(name: string, flag: unknown): void {
-  checkOption(typeof flag === 'boolean', name, 'true or false', flag);
-}
-
-function checkText(name: string, text: unknown): void {
-  const isRight = typeof text === 'string' && text !== '' && text.length <= MAX_TEXT;
-  checkOption(isRight, name, `a text of 1 to ${MAX_TEXT} characters`, text, (value) =>
-    typeof value === 'string' && value !== '' ? `${value.length} characters long` : describeGiven(value),
-  );
-}
-
-function checkCount(name: string, count: number, max: number): void {
-  const isRight = Number.isInteger(count) && count >= 1 && count <= max;
-  checkOption(isRight, name, `a whole number from 1 to ${max}`, count, describeNumber);
-}
-
-function checkWait(name: string, ms: number): void {
-  const isRight = typeof ms === 'number' && ms >= 0;
-  checkOption(isRight, name, 'a number of ms, 0 or more (Infinity allowed)', ms, describeMs);
-}
-
-export function checkLease(name: string, ms: number): void {
-  const isRight = Number.isInteger(ms) && ms >= MIN_LEASE_MS && ms <= MAX_LEASE_MS;
-  checkOption(isRight, name, `a whole number of ms from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}`, ms, describeMs);
-}
-
-/** The longest name of an application or a `site`, in characters. A longer one would fill a whole line of a log. */
-export const MAX_TEXT = 100;
 const DEPENDENCIES = /[\\/]node_modules[\\/]/;
 let defaultName: string | undefined;
 
@@ -266,13 +231,14 @@ let defaultName: string | undefined;
  * The name of an application that has no option `application`: the one in the nearest `package.json`, or the title of the process. Read
  * once.
  */
-export function defaultApplication(): string {
+function defaultApplication(): string {
   return (defaultName ??= (nearestPackage(startFolder()) ?? process.title).slice(0, MAX_TEXT) || 'node');
 }
 
 /** Names this process for people who look for the holder of a lock. @param since the time of day in ms */
-export function thisProcess(application: string, since: number): LockClient {
-  return Object.freeze({ application, host: hostname(), process: process.pid, since: new Date(since) });
+export function thisProcess(application: string | false, since: number): LockClient {
+  const client = { host: hostname(), process: process.pid, since: new Date(since) };
+  return Object.freeze({ application: application || defaultApplication(), ...client });
 }
 
 /** Returns the folder of the script that Node was started with; for a script of a tool in `node_modules`, the working folder instead. */

@@ -1,25 +1,9 @@
-import { type Claim, type ListRequest, LOCK } from '../../port/lock-store.js';
+import { type Claim, LOCK } from '../../port/lock-store.js';
 import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js';
-import {
-  checkOption,
-  checkOptionNames,
-  checkOptions,
-  describeGiven,
-  describeNumber,
-  type OptionNames,
-  type OptionRules,
-  overlay,
-  TEXT_OPTION,
-} from '../../port/option-checks.js';
-import type { CallOptions, ForceReleaseOptions, Keys, ListOptions } from '../lock.js';
+import { describeGiven, overlay } from '../../port/option-checks.js';
+import type { CallOptions, Keys } from '../lock.js';
 import type { CallSite } from './call-site.js';
-import {
-  checkCallOptions,
-  GRACE_MS,
-  MAX_TEXT,
-  NO_OPTIONS,
-  type ResolvedLockOptions,
-} from './lock-options.js';
+import { checkCallOptions, GRACE_MS, NO_OPTIONS, type ResolvedLockOptions } from './lock-options.js';
 
 /** What one call asks for: a key, and on which terms. */
 export interface LockRequest {
@@ -78,6 +62,21 @@ export class LockRequests {
     checkCallOptions(given, given.waitMs ?? options.waitMs);
     return { key, terms: termsOf(given, options), site: given.site ?? site, signal: given.signal };
   }
+
+  /**
+   * The requests of a call for several keys, sorted by key, so that no two calls wait for each other.
+   *
+   * @throws LockConfigurationError also for a takeover whose `waitMs` could end after some holders have lost their locks
+   */
+  several(keys: readonly string[], call: CallOptions, site?: CallSite): readonly LockRequest[] {
+    const requests = keys.toSorted().map((key) => this.of(key, call, site));
+    const { graceMs, waitMs = 0 } = requests[0]?.terms ?? {};
+    const count = requests.length;
+    if (graceMs === undefined || waitMs > count * graceMs) return requests;
+    throw new LockConfigurationError(
+      `waitMs (${waitMs}) must be longer than ${count} times graceMs (${graceMs}): the call takes its ${count} keys over one after the other, and would give up after a holder has lost its lock.`,
+    );
+  }
 }
 
 function termsOf(given: CallOptions, { waitMs, watchdogTimeoutMs }: ResolvedLockOptions): Terms {
@@ -108,17 +107,6 @@ function withDefaults(call: CallOptions, defaults: CallOptions): CallOptions {
     ...(namesClaim && { mode, permits, weight }),
     ...(call.onBusy === 'takeover' && { maxWaiting }),
   };
-}
-
-/** @throws LockConfigurationError for a takeover of several keys whose `waitMs` could end after some holders have lost their locks */
-export function checkGraces(requests: readonly [LockRequest, ...LockRequest[]]): void {
-  const [{ terms }] = requests;
-  const { graceMs, waitMs } = terms;
-  const count = requests.length;
-  if (graceMs === undefined || waitMs > count * graceMs) return;
-  throw new LockConfigurationError(
-    `waitMs (${waitMs}) must be longer than ${count} times graceMs (${graceMs}): the call takes its ${count} keys over one after the other, and would give up after a holder has lost its lock.`,
-  );
 }
 
 /** Returns the name of the local queue of a request: the same text for all calls with the same key, claim and lease. */
@@ -175,56 +163,4 @@ function checkKey(key: string): string {
 /** Whether the text has no lone surrogate. Node 20 has the method, but the types of ES2023 do not. */
 function isWellFormed(text: string & { isWellFormed?: () => boolean }): boolean {
   return text.isWellFormed?.() ?? true;
-}
-
-const FORCE_NAMES: OptionNames<ForceReleaseOptions> = { owner: true, by: true };
-
-/** The options of a forced release as the store takes them. `owners` is absent only if the caller has left `owner` out. */
-interface ForceRequest {
-  readonly owners?: readonly string[];
-  /** Who releases the lock. If `undefined`, the line of code that called is named instead. */
-  readonly by: string | undefined;
-}
-
-/**
- * Checks the options of a forced release.
- *
- * @throws LockConfigurationError for wrong options, also for an `owner` that is `undefined`: it may come from a key that nobody held,
- * and then the next holder would lose its lock
- */
-export function forceRequest(options: ForceReleaseOptions): ForceRequest {
-  checkOptionNames('forceRelease', options, FORCE_NAMES);
-  const { owner, by } = options;
-  checkOption(by === undefined || isName(by), 'by', 'the name of who releases the lock', by);
-  const request = { by: by?.slice(0, MAX_TEXT) };
-  if (!('owner' in options)) return request;
-  const owners: readonly unknown[] = Array.isArray(owner) ? owner : [owner];
-  const must = 'the id of a holder, or a list of ids, as locks.inspect(key) tells them';
-  checkOption(owners.every(isName), 'owner', must, owners, (given) => {
-    const wrong = given.find((it) => !isName(it));
-    return `${describeGiven(wrong)}. Leave it out to take the lock from whoever holds it`;
-  });
-  return { ...request, owners: owners as readonly string[] };
-}
-
-function isName(value: unknown): boolean {
-  return typeof value === 'string' && value !== '';
-}
-
-const MAX_LIMIT = 1000;
-const RULES: OptionRules<ListOptions> = {
-  prefix: TEXT_OPTION,
-  limit: [
-    (limit) => Number.isInteger(limit) && Number(limit) >= 1 && Number(limit) <= MAX_LIMIT,
-    `a whole number from 1 to ${MAX_LIMIT}`,
-    describeNumber,
-  ],
-  cursor: [(cursor) => typeof cursor === 'string', 'the cursor of a page'],
-};
-
-/** @throws LockConfigurationError for wrong options */
-export function listRequest(options: ListOptions): ListRequest {
-  checkOptions('list', options, RULES);
-  const { prefix = '', limit = 100, cursor } = options;
-  return { prefix, limit, ...(cursor !== undefined && { cursor }) };
 }

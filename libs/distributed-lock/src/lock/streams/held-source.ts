@@ -2,9 +2,6 @@ import { inBackground } from '../../common/promises.js';
 import { runHolding } from '../core/async-context.js';
 import type { HeldLock } from '../core/hold.js';
 
-/** Ignores an error of closing a stream, because there is no reader to report it to. */
-const ignore = (): void => undefined;
-
 /**
  * Runs the steps (`next`, `return`, `throw`) of a stream under its lock. After a `done`, an error or a loss the stream is over: later steps
  * return `done`, and its share in the lock ends as soon as no step is running.
@@ -47,7 +44,7 @@ export class HeldSource {
 
   /** Ends the stream if its reader does not read on, after the steps that are running have ended by themselves. */
   stop(): void {
-    inBackground(this.return(), ignore);
+    inBackground(this.return());
   }
 
   private async step(run: () => PromiseLike<Step>, whenOver: () => Step): Promise<Step> {
@@ -111,75 +108,10 @@ export class HeldSource {
 
 type Step = IteratorResult<unknown, unknown>;
 
-interface StepSource {
+export interface StepSource {
   next(...args: readonly unknown[]): PromiseLike<Step>;
   return?(value?: unknown): PromiseLike<Step>;
   throw?(error?: unknown): PromiseLike<Step>;
-}
-
-/** Reads an async generator, or any other async iterator, under its lock. */
-class HeldIterator implements AsyncIterableIterator<unknown, unknown> {
-  readonly #source: HeldSource;
-
-  constructor(iterator: StepSource, hold: StreamHold) {
-    this.#source = new HeldSource(iterator, hold);
-    hold.stopWithReader(this, this.#source);
-  }
-
-  next(...args: readonly unknown[]): Promise<IteratorResult<unknown, unknown>> {
-    return this.#source.next(...args);
-  }
-
-  return(value?: unknown): Promise<IteratorResult<unknown, unknown>> {
-    return this.#source.return(value);
-  }
-
-  throw(error?: unknown): Promise<IteratorResult<unknown, unknown>> {
-    return this.#source.throw(error);
-  }
-
-  stop(): void {
-    this.#source.stop();
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.return();
-  }
-}
-
-/**
- * Wraps an iterable object in a Proxy: it has the same members, but its iteration runs under the lock. It can be iterated only once,
- * because the lock is released at the end of that iteration.
- */
-export function heldIterable<T extends AsyncIterable<unknown>>(iterable: T, hold: StreamHold): HeldStream<T> {
-  const reader = new HeldIterator(stepsOf(iterable), hold);
-  const value = new Proxy(iterable, {
-    get(target, name) {
-      if (name === Symbol.asyncIterator) return () => reader;
-      const member: unknown = Reflect.get(target, name, target);
-      // Bind methods to the object itself: called on the Proxy, they could not read their private fields.
-      return typeof member === 'function' ? (member.bind(target) as unknown) : member;
-    },
-  });
-  return { value, stop: () => reader.stop() };
-}
-
-export function heldIterator(iterator: AsyncIterator<unknown>, hold: StreamHold): HeldStream {
-  const value = new HeldIterator(iterator as StepSource, hold);
-  return { value, stop: () => value.stop() };
-}
-
-/** Returns the steps of an iterable. Opens its iterator only at the first step, because opening may be costly. */
-function stepsOf(iterable: AsyncIterable<unknown>): StepSource {
-  let opened: AsyncIterator<unknown> | undefined;
-  return {
-    next: (...args) => (opened ??= iterable[Symbol.asyncIterator]()).next(...(args as [])),
-    return: async (value) => (await opened?.return?.(value)) ?? { done: true, value },
-  };
 }
 
 /** Stops the source if its reader was garbage-collected before the end. Nothing else could end such a stream. */
@@ -236,6 +168,12 @@ export class StreamHold {
 }
 
 export interface StreamHoldOptions {
+  /** The method that returned the stream, for messages: `Orders.rows`. */
+  readonly where: string;
+  /**
+   * Who reads the stream. A caller may read it in any way, Nest reads it in only one way, and over some transports nobody reads it.
+   */
+  readonly readBy: 'caller' | 'nest' | 'nobody';
   readonly onLost: 'throw' | 'ignore' | undefined;
   /** Turns a loss into the error that the reader of the stream gets; default: the loss itself. */
   readonly lossFor?: (loss: unknown) => unknown;

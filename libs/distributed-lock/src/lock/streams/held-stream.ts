@@ -1,30 +1,17 @@
+import { errorMonitor } from 'node:events';
 import type { Readable } from 'node:stream';
 import type { UnderlyingByteSource } from 'node:stream/web';
 import { isObservable, type Observable } from 'rxjs';
 import { inBackground } from '../../common/promises.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { HeldLock } from '../core/hold.js';
-import { heldReadable } from './held-readable.js';
 import {
-  heldIterable,
-  heldIterator,
   HeldSource,
   type HeldStream,
+  type StepSource,
   StreamHold,
   type StreamHoldOptions,
 } from './held-source.js';
-
-/**
- * Who reads a stream that a method returned. A caller may read it in any way, Nest reads it in only one way, and over some transports
- * nobody reads it.
- */
-type StreamReader = 'caller' | 'nest' | 'nobody';
-
-export interface StreamOrigin {
-  /** The method that returned the stream, for messages: `Orders.rows`. */
-  readonly where: string;
-  readonly readBy: StreamReader;
-}
 
 /**
  * If the result is a stream, makes it hold the lock until it has ended or failed, or its reader has returned or cancelled it early. If
@@ -36,7 +23,7 @@ export interface StreamOrigin {
 export function holdStream(
   value: unknown,
   lock: HeldLock,
-  options: StreamHoldOptions & StreamOrigin,
+  options: StreamHoldOptions,
 ): HeldStream | undefined {
   const kind = liveKindOf(value);
   if (!kind) return undefined;
@@ -45,7 +32,10 @@ export function holdStream(
 }
 
 /** @throws LockConfigurationError for a stream whose end cannot be followed */
-export function assertHoldable(value: unknown, { where, readBy }: StreamOrigin): void {
+export function assertHoldable(
+  value: unknown,
+  { where, readBy }: Pick<StreamHoldOptions, 'where' | 'readBy'>,
+): void {
   const kind = liveKindOf(value);
   const refusal = kind && refusalOf(value, kind, readBy);
   if (!refusal) return;
@@ -97,7 +87,7 @@ function isRead(stream: Streams['readable']): boolean {
 /** Closes a stream that nobody is going to read. Does nothing with other results. */
 export function discardStream(value: unknown): void {
   // Ignore an error of closing: it would be for the reader, but there is none.
-  inBackground(close(value), () => undefined);
+  inBackground(close(value));
 }
 
 async function close(value: unknown): Promise<void> {
@@ -106,7 +96,11 @@ async function close(value: unknown): Promise<void> {
 }
 
 /** Why the lock cannot be held for this stream; `undefined` if it can. */
-function refusalOf(value: unknown, kind: StreamKind, readBy: StreamReader): string | undefined {
+function refusalOf(
+  value: unknown,
+  kind: StreamKind,
+  readBy: StreamHoldOptions['readBy'],
+): string | undefined {
   const source = kind === 'response' ? (value as Streams['response']).body : value;
   if ((source as Partial<ReadableStream>).locked === true) {
     return 'returned a stream that is being read already, so the lock cannot follow it to its end: return it unread.';
@@ -241,4 +235,116 @@ function withBody(original: Response, body: ReadableStream | null): Response {
     redirected: { value: redirected },
     clone: { value: () => withBody(original, clone().body) },
   });
+}
+
+/** Makes a Node stream produce its data under its lock and release the lock at its end, whichever way it is read. */
+function heldReadable(stream: Readable, hold: StreamHold): HeldStream {
+  const { _read, _destroy } = stream as Own;
+  const end = endOf(hold);
+  Object.assign(stream, {
+    _read: (size) => hold.enter(() => Reflect.apply(_read, stream, [size])),
+    _destroy: (error, done) => {
+      const destroyed = (failure?: Error | null): void => {
+        done(failure);
+        // End here, too: a stream that was created with `emitClose: false` emits no 'close'.
+        end();
+      };
+      hold.enter(() => Reflect.apply(_destroy, stream, [error, destroyed]));
+    },
+  } satisfies Own);
+  stream.once('close', end);
+  // Ends the hold after 'end' and 'error', too: a stream that was created with `autoDestroy: false` then emits no 'close'.
+  const endUnlessDestroyed = (): void => {
+    setImmediate(() => stream.destroyed || end());
+  };
+  stream.once('end', endUnlessDestroyed);
+  stream.once(errorMonitor, endUnlessDestroyed);
+  hold.onLoss(destroyerOf(new WeakRef(stream)));
+  hold.stopWithReader(stream, { stop: end });
+  const stop = (): void => {
+    stream.destroy();
+  };
+  return { value: stream, stop };
+}
+
+type Own = Pick<Readable, '_read' | '_destroy'>;
+
+// `endOf` and `destroyerOf` are functions outside of `heldReadable`: a closure inside of it would refer to `stream` and keep it in memory.
+
+function endOf(hold: StreamHold): () => void {
+  return () => hold.end();
+}
+
+function destroyerOf(ref: WeakRef<Readable>): (error: unknown) => void {
+  return (error) => {
+    const stream = ref.deref();
+    // Destroy with the error, so that a reader gets it even if it begins to read after the loss. The listener that ignores it is needed
+    // because an 'error' event that nobody listens to ends the process.
+    stream?.once('error', () => undefined).destroy(error as Error);
+  };
+}
+
+/** Reads an async generator, or any other async iterator, under its lock. */
+class HeldIterator implements AsyncIterableIterator<unknown, unknown> {
+  readonly #source: HeldSource;
+
+  constructor(iterator: StepSource, hold: StreamHold) {
+    this.#source = new HeldSource(iterator, hold);
+    hold.stopWithReader(this, this.#source);
+  }
+
+  next(...args: readonly unknown[]): Promise<IteratorResult<unknown, unknown>> {
+    return this.#source.next(...args);
+  }
+
+  return(value?: unknown): Promise<IteratorResult<unknown, unknown>> {
+    return this.#source.return(value);
+  }
+
+  throw(error?: unknown): Promise<IteratorResult<unknown, unknown>> {
+    return this.#source.throw(error);
+  }
+
+  stop(): void {
+    this.#source.stop();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
+  }
+}
+
+/**
+ * Wraps an iterable object in a Proxy: it has the same members, but its iteration runs under the lock. It can be iterated only once,
+ * because the lock is released at the end of that iteration.
+ */
+function heldIterable<T extends AsyncIterable<unknown>>(iterable: T, hold: StreamHold): HeldStream<T> {
+  const reader = new HeldIterator(stepsOf(iterable), hold);
+  const value = new Proxy(iterable, {
+    get(target, name) {
+      if (name === Symbol.asyncIterator) return () => reader;
+      const member: unknown = Reflect.get(target, name, target);
+      // Bind methods to the object itself: called on the Proxy, they could not read their private fields.
+      return typeof member === 'function' ? (member.bind(target) as unknown) : member;
+    },
+  });
+  return { value, stop: () => reader.stop() };
+}
+
+function heldIterator(iterator: AsyncIterator<unknown>, hold: StreamHold): HeldStream {
+  const value = new HeldIterator(iterator as StepSource, hold);
+  return { value, stop: () => value.stop() };
+}
+
+/** Returns the steps of an iterable. Opens its iterator only at the first step, because opening may be costly. */
+function stepsOf(iterable: AsyncIterable<unknown>): StepSource {
+  let opened: AsyncIterator<unknown> | undefined;
+  return {
+    next: (...args) => (opened ??= iterable[Symbol.asyncIterator]()).next(...(args as [])),
+    return: async (value) => (await opened?.return?.(value)) ?? { done: true, value },
+  };
 }

@@ -9,7 +9,7 @@ import { RebuiltMap } from '../../common/collections.js';
 import type { LockEvent } from '../../lock/events/lock.events.js';
 import type { LockService } from '../../lock/lock.service.js';
 import { isLockError } from '../../port/lock.errors.js';
-import { checkOptionNames, type OptionNames } from '../../port/option-checks.js';
+import { checkOptions, type OptionRules } from '../../port/option-checks.js';
 
 /** Options of `measureLocks` and of `LockMetricsModule`. */
 export interface LockMetricsOptions {
@@ -28,7 +28,7 @@ export interface LockMetricsOptions {
  */
 const BOUNDARIES = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-export const METRICS_NAMES: OptionNames<LockMetricsOptions> = { keyLabel: true, meterProvider: true };
+export const METRICS_NAMES: OptionRules<LockMetricsOptions> = { keyLabel: true, meterProvider: true };
 
 /**
  * Measures the locks of one service, until the service closes. Call it before the first lock is acquired, because gauges
@@ -53,7 +53,7 @@ export const METRICS_NAMES: OptionNames<LockMetricsOptions> = { keyLabel: true, 
  * The histograms ask for buckets from one millisecond to one minute. Nested calls for a held key are not counted.
  */
 export function measureLocks(service: LockService, options: LockMetricsOptions = {}): void {
-  checkOptionNames('measureLocks', options, METRICS_NAMES);
+  checkOptions('measureLocks', options, METRICS_NAMES);
   const { meterProvider = metrics.getMeterProvider(), keyLabel } = options;
   const meter = meterProvider.getMeter('nestjs-distributed-lock');
   const attributesOf = (key: string | undefined): Attributes => {

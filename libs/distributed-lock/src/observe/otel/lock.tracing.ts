@@ -10,9 +10,9 @@ import {
 } from '@opentelemetry/api';
 import { isLockError, type LockWaitTimeoutError } from '../../port/lock.errors.js';
 import type { LockEvent } from '../../lock/events/lock.events.js';
-import { internalsOf } from '../../lock/events/service-internals.js';
+import { ServiceInternals } from '../../lock/events/service-internals.js';
 import type { LockService } from '../../lock/lock.service.js';
-import { checkOptionNames, type OptionNames } from '../../port/option-checks.js';
+import { checkOptions, type OptionRules } from '../../port/option-checks.js';
 import { errorType } from './lock.metrics.js';
 
 /** Options of `traceLocks` and of `LockTracingModule`. */
@@ -26,7 +26,7 @@ export interface LockTracingOptions {
   readonly tracerProvider?: TracerProvider;
 }
 
-export const TRACING_NAMES: OptionNames<LockTracingOptions> = { keyLabel: true, tracerProvider: true };
+export const TRACING_NAMES: OptionRules<LockTracingOptions> = { keyLabel: true, tracerProvider: true };
 
 /**
  * Makes spans of the calls of one service, until the service closes. Their parent is the active span of the call, so they
@@ -45,10 +45,10 @@ export const TRACING_NAMES: OptionNames<LockTracingOptions> = { keyLabel: true, 
  * `waitMs: 0`. Nested calls for a held key make no spans.
  */
 export function traceLocks(service: LockService, options: LockTracingOptions = {}): void {
-  checkOptionNames('traceLocks', options, TRACING_NAMES);
+  checkOptions('traceLocks', options, TRACING_NAMES);
   const { tracerProvider = trace.getTracerProvider() } = options;
   const tracing = new Tracing(tracerProvider.getTracer('nestjs-distributed-lock'), service.name, options);
-  internalsOf(service).events.inPlace.subscribe((event) => {
+  ServiceInternals.of(service).events.inPlace.subscribe((event) => {
     if (event.type === 'asked') tracing.onAsked(event.call, event.key);
   });
   service.events$.subscribe((event) => tracing.onEvent(event));

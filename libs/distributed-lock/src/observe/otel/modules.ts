@@ -2,7 +2,7 @@ import { type DynamicModule, Module, type OnModuleInit, type Type } from '@nestj
 import { ModuleRef } from '@nestjs/core';
 import { findLockService } from '../../distributed-lock.tokens.js';
 import type { LockService } from '../../lock/lock.service.js';
-import { checkOptionNames } from '../../port/option-checks.js';
+import { checkOptions } from '../../port/option-checks.js';
 import { type LockMetricsOptions, measureLocks, METRICS_NAMES } from './lock.metrics.js';
 import { type LockTracingOptions, traceLocks, TRACING_NAMES } from './lock.tracing.js';
 
@@ -11,7 +11,7 @@ import { type LockTracingOptions, traceLocks, TRACING_NAMES } from './lock.traci
 export class LockMetricsModule {
   /** Measures the locks of one registration. Import it beside `DistributedLockModule`, once for each registration. */
   static forRoot(options: LockMetricsModuleOptions = {}): DynamicModule {
-    checkOptionNames('LockMetricsModule', options, { ...METRICS_NAMES, name: true });
+    checkOptions('LockMetricsModule', options, { ...METRICS_NAMES, name: true });
     return observingModule(LockMetricsModule, options, measureLocks);
   }
 }
@@ -52,7 +52,7 @@ function observingModule<Options extends { readonly name?: string }>(
 export class LockTracingModule {
   /** Makes spans of the locks of one registration. Import it beside `DistributedLockModule`, once for each registration. */
   static forRoot(options: LockTracingModuleOptions = {}): DynamicModule {
-    checkOptionNames('LockTracingModule', options, { ...TRACING_NAMES, name: true });
+    checkOptions('LockTracingModule', options, { ...TRACING_NAMES, name: true });
     return observingModule(LockTracingModule, options, traceLocks);
   }
 }

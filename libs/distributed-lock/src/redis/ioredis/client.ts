@@ -269,7 +269,7 @@ class IoredisNode implements RedisNode {
     }
     beside.on('error', () => undefined);
     beside.on('ready', onReady);
-    inBackground(beside.connect(), () => undefined);
+    inBackground(beside.connect());
     return close;
   }
 

@@ -236,7 +236,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
       if (addresses.has(address) || node.isBusy) continue;
       // The cluster does not list this node any more.
       this.nodes.delete(address);
-      inBackground(node.close(this.settings.commandTimeoutMs), () => undefined);
+      inBackground(node.close(this.settings.commandTimeoutMs));
       this.onNodeClose(node);
     }
     this.emit('shardsReplaced');
@@ -250,7 +250,7 @@ function runOn(node: ClusterNode | undefined, task: NodeTask): Promise<unknown> 
 /** Sends `ASKING` before the command, so that the node executes it for a slot that it is about to get. */
 function asking(task: NodeTask): NodeTask {
   return (node) => {
-    inBackground(node.call('asking', []), () => undefined);
+    inBackground(node.call('asking', []));
     return task(node);
   };
 }

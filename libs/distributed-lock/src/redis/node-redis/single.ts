@@ -97,7 +97,7 @@ export abstract class NodeRedisSingle extends EventEmitter<ClientEvents> impleme
       close();
       onAnswer();
     };
-    inBackground(beside.open().then(onOpen), () => undefined);
+    inBackground(beside.open().then(onOpen));
     return close;
   }
 
@@ -184,8 +184,8 @@ export function databaseOf(client: NodeRedis, { clock, commandTimeoutMs }: Clien
     if (!client.isOpen) return;
     // If the user may not run CLIENT, or the client takes no commands now, assume the database of its options.
     const reply = promiseOf(() => client.sendCommand(['CLIENT', 'INFO'])).catch(() => '');
-    const info = await within(clock, commandTimeoutMs, reply, LATE);
-    if (info === LATE) {
+    const info = await within(clock, commandTimeoutMs, reply);
+    if (info === 'late') {
       throw unreachableError(
         `the client that redisStore was given has not told its database within ${commandTimeoutMs} ms`,
         undefined,
@@ -196,5 +196,3 @@ export function databaseOf(client: NodeRedis, { clock, commandTimeoutMs }: Clien
   };
   return new ClientDatabase(() => told, refresh);
 }
-
-const LATE = Symbol('late');

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ClockReading } from '../../common/clock.js';
 import { inBackground } from '../../common/promises.js';
 import { RequestsByOwner } from '../../connection/reliable-release.js';
-import type { Claim, LockMode } from '../../port/lock-store.js';
+import type { Claim, LockSnapshot } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { type Arguments, type RedisClient, type RedisNode, WireKeys } from '../client.js';
 import { RedisCommand, type TOO_LATE } from '../command.js';
@@ -207,7 +207,7 @@ export const renewAllScript = script<
 export const forceScript = script<readonly [outcome: 0 | 1 | 2, now: number]>(lua.force);
 export const inspectScript = script<
   readonly [
-    mode: LockMode | '',
+    mode: NonNullable<LockSnapshot['mode']> | '',
     now: number,
     remainingMs: number,
     lastToken: string,
@@ -227,7 +227,7 @@ const ALL = [acquireScript, releaseScript, renewScript, renewAllScript, forceScr
 export async function loadScripts(client: RedisClient): Promise<void> {
   if (!client.isCluster) return loadInto(client);
   // Do not wait: one node that does not reply must not delay the others.
-  for (const node of client.masters()) inBackground(loadInto(node), () => undefined);
+  for (const node of client.masters()) inBackground(loadInto(node));
 }
 
 async function loadInto(server: Pick<RedisNode, 'call'>): Promise<void> {

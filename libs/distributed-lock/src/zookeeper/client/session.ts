@@ -274,7 +274,7 @@ export class ZookeeperSession {
       this.keepAliveAlways(connection);
     });
     // Ignore a failure here: if the connection was lost, `onDown` is called.
-    inBackground(this.keepAlive(connection), () => undefined);
+    inBackground(this.keepAlive(connection));
   }
 
   /**
@@ -282,10 +282,7 @@ export class ZookeeperSession {
    * resumes a session. A write after that proves that the leader still had a majority.
    */
   private confirmResumed(connection: Connection, resumedAt: number): void {
-    inBackground(
-      this.options.keepAlive(this).then(() => this.countFrom(connection, resumedAt)),
-      () => undefined,
-    );
+    inBackground(this.options.keepAlive(this).then(() => this.countFrom(connection, resumedAt)));
   }
 
   private async keepAlive(connection: Connection): Promise<void> {
