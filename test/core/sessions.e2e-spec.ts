@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { ManualClock } from 'nestjs-distributed-lock/testing';
-import type { Leases } from '../../libs/distributed-lock/src/document/timed-register.js';
+import type { SessionLeases } from '../../libs/distributed-lock/src/document/leases.js';
 import { type Claim, LOCK, SHARED } from '../../libs/distributed-lock/src/port/lock-store.js';
 import type { Grant, LockStore, Queued } from '../../libs/distributed-lock/src/port/lock-store.js';
 import { ALIVE_MS } from '../../libs/distributed-lock/src/session/remembered-documents.js';
@@ -340,8 +340,7 @@ describe('a message', () => {
     const [owner, claim] = [two.owner(1), LOCK];
     const forged = { owner, claim, token: 900, lastToken: 900, until: Infinity, nonce: '0011223344556677' };
     const text = serializeSessionDocument({ holders: [forged], queue: [] }, 900, 's2');
-    const message = serializeMessage({
-      name: KEY,
+    const message = serializeMessage(KEY, {
       version: 900,
       writtenAt: 900,
       notesRead: 900,
@@ -378,7 +377,10 @@ describe('an owner that its client has forgotten', () => {
 
 /** As after a defect: neither a lane nor a lease of this client knows of its owners. */
 function forget(store: LockStore): void {
-  const { lanes, leases } = store as unknown as { lanes: { delete(name: string): void }; leases: Leases };
+  const { lanes, leases } = store as unknown as {
+    lanes: { delete(name: string): void };
+    leases: SessionLeases;
+  };
   lanes.delete(KEY);
   leases.end(`${store.clientId}:1`);
 }

@@ -26,7 +26,7 @@ import {
 } from '../../libs/distributed-lock/src/redis/commands/acquire.js';
 import { IDLE_MS, MAX_IN_FLIGHT } from '../../libs/distributed-lock/src/redis/connection.js';
 import { REDIS_DEFAULTS } from '../../libs/distributed-lock/src/redis/options.js';
-import { LAST_LEASES_MS } from '../../libs/distributed-lock/src/session/leases.js';
+import { LAST_LEASES_MS } from '../../libs/distributed-lock/src/document/leases.js';
 import { SWEPT_AFTER_MS } from '../../libs/distributed-lock/src/session/register.js';
 import { ALIVE_MS } from '../../libs/distributed-lock/src/session/remembered-documents.js';
 import { SQL_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/sql/store.js';

@@ -15,7 +15,7 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'true',
     ],
   ]),
-  ...mutantsOf('documents', 'document/document.js', [
+  ...mutantsOf('documents', 'document/key-state.js', [
     [
       'a key in use as a lock is given out by permits',
       'return usedAs !== undefined && (usedAs.kind',
@@ -100,7 +100,7 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'return this.client',
     ],
   ]),
-  ...mutantsOf('documents', 'document/document.js', [
+  ...mutantsOf('documents', 'document/key-state.js', [
     [
       'readers enter beside a writer',
       "return holders.every((holder) => holder.claim.kind === 'shared');",
@@ -108,8 +108,8 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
     ],
     [
       'the weight of a permit is not looked at',
-      'return taken + claim.weight <= claim.permits;',
-      'return taken < claim.permits;',
+      'return used + claim.weight <= claim.permits;',
+      'return used < claim.permits;',
     ],
     ['a writer enters beside one holder', 'return holders.length === 0;', 'return holders.length <= 1;'],
   ]),

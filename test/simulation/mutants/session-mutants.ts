@@ -4,7 +4,7 @@ const ROOM = 'session';
 
 /** What etcd and ZooKeeper have in common: sessions of other clients, and leases that no server ends. */
 export const SESSION_MUTANTS: readonly Mutant[] = [
-  ...mutantsOf('zookeeper', `${ROOM}/leases.js`, [
+  ...mutantsOf('zookeeper', 'document/leases.js', [
     [
       'a grant is believed in before it is confirmed',
       'return -Infinity;',
@@ -12,8 +12,8 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
     ],
     [
       'the minimum hold of a client that has closed ends with it',
-      'return this.stop();',
-      'this.stop(); return false;',
+      'return this.leases.size > 0;',
+      'return false;',
     ],
     ['a lease that was renewed meanwhile is ended', '() => this.isOver(owner)', '() => true'],
     ['what no owner answers for is never released', 'this.expireOrphan(key, owner)', 'undefined'],
@@ -25,11 +25,11 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
       'true',
     ],
   ]),
-  ...mutantsOf('etcd', `${ROOM}/leases.js`, [
-    ['no lease is ended', 'this.release(key, owner);', 'void owner;'],
+  ...mutantsOf('etcd', 'document/leases.js', [
+    ['no lease is ended', 'this.endInStore(key, owner);', 'void owner;'],
     [
       'a lease whose end was not answered is left',
-      'endsAt > now ? endsAt : now + this.retryMs',
+      'endsAt > now ? endsAt : now + this.client.commandTimeoutMs',
       'endsAt > now ? endsAt : Infinity',
     ],
     [
@@ -44,7 +44,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
       'Its holder has given the lock up by then: it believes in a lease for less than its length, also while a renewal is under way.',
     ],
   ]),
-  ...mutantsOf('zookeeper', `${ROOM}/leases.js`, [
+  ...mutantsOf('zookeeper', 'document/leases.js', [
     [
       'a fixed lease is believed in for longer than the session is certain',
       'const validUntil = Math.min(endsAt, this.sessionUntil());',
@@ -52,7 +52,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a fixed lease that is longer than the session is believed in until the session ended at first',
-      'this.leases.set(owner, { key, token, lastToken, endsAt, toldUntil });',
+      'this.leases.set(owner, { key, token, lastToken, endsAt, notifiedUntil });',
       '',
     ],
   ]),

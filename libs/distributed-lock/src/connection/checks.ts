@@ -3,10 +3,7 @@ import type { LockStoreContext } from '../port/lock-store.js';
 import { LockConfigurationError, LockKeyError } from '../port/lock.errors.js';
 import { describeMs, describeGiven } from '../port/option-checks.js';
 
-/**
- * @throws LockConfigurationError unless `commandTimeoutMs` is a whole number and at most a third of the lease: otherwise one slow
- * reply could lose the lock
- */
+/** @throws LockConfigurationError unless `commandTimeoutMs` is a whole number and at most a third of the lease */
 export function checkCommandTimeout(commandTimeoutMs: number, { watchdogTimeoutMs }: LockStoreContext): void {
   if (!Number.isInteger(commandTimeoutMs) || commandTimeoutMs < 1) {
     throw new LockConfigurationError(
@@ -25,7 +22,7 @@ export function targetError(needed: string, given: unknown): LockConfigurationEr
   return new LockConfigurationError(`${needed}; it was given ${describeServer(given)}`);
 }
 
-/** @throws LockConfigurationError unless the target is an object, such as a client or options, and no promise or array */
+/** @throws LockConfigurationError unless the target is an object, and no promise or array */
 export function assertObject(needed: string, target: unknown): asserts target is object {
   const isObject = typeof target === 'object' && target !== null && !Array.isArray(target);
   if (!isObject || isPromiseLike(target)) throw targetError(needed, target);
@@ -36,31 +33,23 @@ export function isEmpty(value: unknown): boolean {
   return value === undefined || value === null || value === '';
 }
 
-/**
- * Half of a surrogate pair without its other half. UTF-8 encodes all such halves as the same bytes, so two different keys would
- * share one lock.
- */
+/** UTF-8 encodes all halves of surrogate pairs as the same bytes, so two different keys would share one lock. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /**
  * @param name `keyPrefix` and the key together
- * @param mostBytes how long the name may be, in bytes of UTF-8
- * @param limit end of the message: which part of the back end sets this limit
+ * @param limit end of the message: which part of the back end sets the limit
  * @throws LockKeyError for a name that is too long, or that the back end would change when it stores it
  */
 export function checkNameBytes(name: string, mostBytes: number, limit: string): void {
   const bytes = Buffer.byteLength(name);
   if (bytes > mostBytes) {
-    throw new LockKeyError(
-      `The key "${name.slice(0, 40)}…" has ${bytes} bytes with its prefix; ${limit}.`,
-      name,
-    );
+    const message = `The key "${name.slice(0, 40)}…" has ${bytes} bytes with its prefix; ${limit}.`;
+    throw new LockKeyError(message, name);
   }
   if (LONE_SURROGATE.test(name)) {
-    throw new LockKeyError(
-      `The key ${JSON.stringify(name)} has half of a surrogate pair, which UTF-8 cannot tell from other halves.`,
-      name,
-    );
+    const message = `The key ${JSON.stringify(name)} has half of a surrogate pair, which UTF-8 cannot tell from other halves.`;
+    throw new LockKeyError(message, name);
   }
 }
 

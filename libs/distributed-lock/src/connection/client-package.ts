@@ -1,8 +1,8 @@
 import { LockConfigurationError } from '../port/lock.errors.js';
 
 /**
- * Loads a client package such as `pg`, which is a CommonJS module. In our ESM build `import` returns the package as `default`. In
- * our CommonJS build `import` is compiled to `require`, which returns the package itself.
+ * Loads a CommonJS package such as `pg`. In our ESM build `import` returns it as `default`. In our CommonJS build it is compiled to
+ * `require`, which returns the package itself.
  *
  * @throws LockConfigurationError with the message `missing` if the package is not installed
  */

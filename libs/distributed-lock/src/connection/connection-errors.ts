@@ -7,7 +7,7 @@ const OUTCOME = {
   unreachable: 'could not be reached',
 } as const;
 
-/** Makes the errors of requests to one back end, and remembers why there is no connection to it. */
+/** Makes the errors of requests to one back end. */
 export class ConnectionErrors {
   /** Why the last connection ended or could not be opened. Absent while a connection is open. */
   last: { readonly failure: StoreFailure; readonly error: unknown } | undefined;
@@ -66,16 +66,11 @@ export function asUnknownError(error: LockStoreError): LockStoreError {
   return new LockStoreError(error.message, error.key, 'unknown', { cause: error });
 }
 
-/** Matches the errors by which OpenSSL and Node report that the server does not speak TLS. */
 const NO_TLS =
   /SSL routines:.*(wrong version number|packet length too long)|before secure TLS connection was established/;
-/** Matches the errors by which Node reports a certificate that it does not trust. */
 const UNTRUSTED = /self[- ]signed certificate|unable to (verify the first|get local issuer) certificate/;
 
-/**
- * The text of an error, for messages. Some socket errors have a code and no message. The error may come from another realm, as
- * under Jest, where `instanceof Error` is false.
- */
+/** The text of an error, for messages. Under Jest it may come from another realm, where `instanceof Error` is false. */
 export function textOf(error: unknown): string {
   if (typeof error !== 'object' || error === null || !('message' in error)) return String(error);
   const { message, code, name } = error as NodeJS.ErrnoException;
@@ -87,15 +82,11 @@ export function textOf(error: unknown): string {
   return text;
 }
 
-/** What an error of a server, or of its client library, means for the request that failed. */
 export interface StoreFailure {
-  /**
-   * `unreachable`: the request was not sent. `unready` and `refused`: it was not executed. `unknown`: it may have been executed,
-   * or may still be.
-   */
+  /** `unreachable`: the request was not sent. `unready`, `refused`: it was not executed. `unknown`: it may have been, or may still be. */
   readonly reason: keyof typeof OUTCOME;
-  /** What happened and what to do about it, without values of the connection, which may be secret. */
+  /** What happened and what to do about it, without secrets. */
   readonly detail: string;
-  /** The server did reply, although the reason is `unknown`. So it will not execute the request later than that reply. */
+  /** The server did reply, so it will not execute the request later. */
   readonly isAnswered?: boolean;
 }

@@ -1,9 +1,9 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { strangeReply, watchFirstBytes, type OwnProtocol } from './kept-connection.js';
+import { ServerProtocol } from './kept-connection.js';
 
-const REDIS: OwnProtocol = { server: 'Redis', reply: /^[+\-:$*_#,(!=%~>|]/, tls: 'write rediss:' };
-const POSTGRES: OwnProtocol = { server: 'PostgreSQL', reply: /^[NSRE]/, tls: 'set ssl' };
+const REDIS = new ServerProtocol({ server: 'Redis', reply: /^[+\-:$*_#,(!=%~>|]/, tls: 'write rediss:' });
+const POSTGRES = new ServerProtocol({ server: 'PostgreSQL', reply: /^[NSRE]/, tls: 'set ssl' });
 const bytes = (...parts: (string | number[])[]): Buffer =>
   Buffer.concat(parts.map((part) => Buffer.from(part as string)));
 
@@ -18,12 +18,12 @@ describe('what the first bytes tell of the server', () => {
     '_\r\n',
     '>3\r\n',
   ])('nothing, if they may be of Redis: %j', (reply) =>
-    expect(strangeReply(bytes(reply), REDIS)).toBeUndefined(),
+    expect(REDIS.strangeReply(bytes(reply))).toBeUndefined(),
   );
 
   it.each(['N', 'S', 'R\0\0\0\x08\0\0\0\0', 'E\0\0\0\x67SFATAL'])(
     'nothing, if they may be of PostgreSQL: %j',
-    (reply) => expect(strangeReply(bytes(reply), POSTGRES)).toBeUndefined(),
+    (reply) => expect(POSTGRES.strangeReply(bytes(reply))).toBeUndefined(),
   );
 
   it.each<[string, Buffer, string]>([
@@ -44,11 +44,11 @@ describe('what the first bytes tell of the server', () => {
     ['anything else', bytes('220 mail.example.com ESMTP\r\n'), 'another server'],
     ['a greeting that is cut short', bytes([74, 0, 0, 0, 10], '8.0.'), 'MySQL or MariaDB (8.0.)'],
   ])('%s', (_, first, server) =>
-    expect(strangeReply(first, REDIS)).toBe(`no Redis answers there, but ${server}`),
+    expect(REDIS.strangeReply(first)).toBe(`no Redis answers there, but ${server}`),
   );
 
   it('Redis, where PostgreSQL is expected', () => {
-    const said = strangeReply(bytes('-ERR unknown command\r\n'), POSTGRES);
+    const said = POSTGRES.strangeReply(bytes('-ERR unknown command\r\n'));
     expect(said).toBe('no PostgreSQL answers there, but Redis');
   });
 });
@@ -57,7 +57,7 @@ describe('a connection that is being opened', () => {
   const watched = () => {
     const stream = new PassThrough().on('error', () => undefined);
     const told: string[] = [];
-    watchFirstBytes(stream, POSTGRES, ({ message }) => void told.push(message));
+    POSTGRES.watch(stream, ({ message }) => void told.push(message));
     return { stream, told };
   };
   const CLOSED = expect.stringContaining('closed it without an answer; is it PostgreSQL?');

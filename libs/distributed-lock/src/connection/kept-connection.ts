@@ -5,13 +5,10 @@ import type { StoreState } from '../port/lock-store.js';
 import type { LockStoreError } from '../port/lock.errors.js';
 import { reconnectDelay } from './timing.js';
 
-/**
- * A connection that stayed open for longer than this, in ms, was stable: when it is lost, reconnecting starts again with the
- * shortest delay.
- */
+/** When a connection that stayed open for longer is lost, reconnecting starts again with the shortest delay. */
 const STABLE_MS = 1000;
 
-/** Keeps one connection open. When it is lost or cannot be opened, opens another one, after delays that grow with each failure. */
+/** Keeps one connection open: opens another when it is lost or cannot be opened, after delays that grow with each failure. */
 export class KeptConnection<Connection extends { destroy(): void }> {
   current: Connection | undefined;
   private readonly outage: Outage | undefined;
@@ -42,13 +39,13 @@ export class KeptConnection<Connection extends { destroy(): void }> {
     this.onDown(error);
   }
 
-  /** Drops the connection, or aborts the attempt to open one, so that another is opened. */
+  /** Replaces the connection, or the attempt to open one. */
   giveUp(error: unknown): void {
     if (this.current) this.lose(this.current, error);
     else this.opening?.abort(error);
   }
 
-  /** Ends the connection or the attempt at once. Leaves no socket and no timer behind, even if the server does not react. */
+  /** Ends the connection or the attempt at once, even if the server does not react. */
   close(): void {
     this.isClosed = true;
     this.outage?.stop();
@@ -124,19 +121,15 @@ interface KeptOptions<Connection> extends OutageOptions {
   /** How many attempts follow a failure without any delay; default 0. */
   readonly quickAttempts?: number;
   readonly onOpen: (connection: Connection) => void;
-  /** Called when a connection was lost or could not be opened, before the next attempt. */
   readonly onDown: (error: unknown, failures: number) => void;
-  /** Makes the error that `onState` gets when an outage is reported. If this is absent, outages are not reported. */
+  /** Makes the error that `onState` gets. Without it, outages are not reported. */
   readonly outageError?: () => LockStoreError;
 }
 
-/**
- * Tells the application through `onState` when the connection is lost, and when there is one again. Stays silent if a new
- * connection opens within `commandTimeoutMs`, because no call has failed by then.
- */
+/** Reports lost connections to the application, unless a new one opens within `commandTimeoutMs`: no call has failed by then. */
 export class Outage {
   private downSince: number | undefined;
-  private isTold = false;
+  private isReported = false;
   private cancel = (): void => undefined;
 
   constructor(
@@ -149,18 +142,18 @@ export class Outage {
     if (this.downSince !== undefined) return;
     this.downSince = clock.now();
     this.cancel = clock.after(commandTimeoutMs, () => {
-      this.isTold = true;
+      this.isReported = true;
       onState?.({ isUp: false, error: this.error() });
     });
   }
 
   onUp(): void {
     const { clock, onState } = this.options;
-    const { isTold, downSince } = this;
+    const { isReported, downSince } = this;
     this.cancel();
     this.downSince = undefined;
-    this.isTold = false;
-    if (isTold && downSince !== undefined) onState?.({ isUp: true, afterMs: clock.now() - downSince });
+    this.isReported = false;
+    if (isReported && downSince !== undefined) onState?.({ isUp: true, afterMs: clock.now() - downSince });
   }
 
   stop(): void {
@@ -174,23 +167,7 @@ export interface OutageOptions {
   readonly onState?: ((state: StoreState) => void) | undefined;
 }
 
-/**
- * How the expected server starts to speak on a connection. A reply that starts otherwise comes from another kind of server, for
- * example because the port is wrong.
- */
-export interface OwnProtocol {
-  /** The name of the server for messages: `PostgreSQL`. */
-  readonly server: string;
-  /** How its first reply begins, decoded as latin1. */
-  readonly reply: RegExp;
-  /** For messages: what the user must write in the URL or the options to connect with TLS. */
-  readonly tls: string;
-}
-
-/**
- * How servers of several kinds start to speak, as regular expressions for their first bytes, decoded as latin1. A capture group,
- * if there is one, is the version of the server.
- */
+/** How servers of several kinds start to speak, decoded as latin1. A capture group is the version of the server. */
 const STARTS: readonly (readonly [server: string, start: RegExp])[] = [
   // MySQL's first packet: three bytes with its length, its number 0, then the version of the protocol (10), or 255 for an error.
   ['MySQL', /^..\0\0(?:\n([^\0]*)|\xff)/s],
@@ -216,49 +193,60 @@ const NAMES: Readonly<Record<string, string>> = {
   SSH: 'an SSH server',
 };
 
-/**
- * Recognizes from the first bytes on a connection that another kind of server has answered.
- *
- * @returns what is wrong, for messages; `undefined` if the bytes may come from the expected server
- */
-export function strangeReply(first: Buffer, own: OwnProtocol): string | undefined {
-  const text = first.toString('latin1');
-  const [other, start] = STARTS.find(([, start]) => start.test(text)) ?? [];
-  if (other === own.server || (!other && own.reply.test(text))) return undefined;
-  const version = start?.exec(text)?.[1]?.replace(/[^\w.:+~-]/g, '');
-  const name = other === undefined ? 'another server' : (NAMES[other] ?? other);
-  const detail = other === 'TLS' ? own.tls : version;
-  return `no ${own.server} answers there, but ${name}${detail === undefined ? '' : ` (${detail})`}`;
+/** Recognizes another kind of server by its first bytes, for example because the port is wrong. */
+export class ServerProtocol {
+  constructor(private readonly expected: ExpectedServer) {}
+
+  /** @returns what is wrong, for messages; `undefined` if these first bytes may come from the expected server */
+  strangeReply(first: Buffer): string | undefined {
+    const { server, reply, tls } = this.expected;
+    const text = first.toString('latin1');
+    const [other, start] = STARTS.find(([, start]) => start.test(text)) ?? [];
+    if (other === server || (!other && reply?.test(text))) return undefined;
+    const version = start?.exec(text)?.[1]?.replace(/[^\w.:+~-]/g, '');
+    const name = other === undefined ? 'another server' : (NAMES[other] ?? other);
+    const detail = other === 'TLS' ? tls : version;
+    return `no ${server} answers there, but ${name}${detail === undefined ? '' : ` (${detail})`}`;
+  }
+
+  /** @returns the message for a server that closed the connection before it sent a byte, for example because it expects TLS */
+  closedUnanswered(): string {
+    const { server, tls } = this.expected;
+    return `the server took the connection and closed it without an answer; is it ${server}? With TLS: ${tls}`;
+  }
+
+  /**
+   * Watches a connection that is being opened. Calls `onStrange` at most once, before the listeners of the client library run: when
+   * the first bytes come from another kind of server, or when the connection is closed before any byte has come.
+   */
+  watch(stream: Readable, onStrange: (error: Error) => void): void {
+    let isConnected = false;
+    const end = (): void => {
+      stream.removeListener('data', onData);
+      for (const event of ['error', 'end', 'close']) stream.removeListener(event, onClosed);
+    };
+    const onData = (first: Buffer): void => {
+      end();
+      const strange = this.strangeReply(first);
+      if (strange !== undefined) onStrange(new Error(strange));
+    };
+    const onClosed = (cause?: unknown): void => {
+      end();
+      if (isConnected) onStrange(new Error(this.closedUnanswered(), { cause }));
+    };
+    stream.once('connect', () => (isConnected = true));
+    stream.prependListener('data', onData);
+    for (const event of ['error', 'end', 'close']) stream.prependListener(event, onClosed);
+  }
 }
 
-/** @returns the message for a server that closed the connection before it sent a byte, for example because it expects TLS */
-export function closedUnanswered({ server, tls }: Omit<OwnProtocol, 'reply'>): string {
-  return `the server took the connection and closed it without an answer; is it ${server}? With TLS: ${tls}`;
-}
-
-/**
- * Watches a connection that is being opened, in case another kind of server answers. Calls `onStrange` at most once, before the
- * listeners of the client library run: when the first bytes are not from a server of `own`, or when the connection is closed
- * before any byte has come.
- */
-export function watchFirstBytes(stream: Readable, own: OwnProtocol, onStrange: (error: Error) => void): void {
-  let isConnected = false;
-  const end = (): void => {
-    stream.removeListener('data', onData);
-    for (const event of ['error', 'end', 'close']) stream.removeListener(event, onClosed);
-  };
-  const onData = (first: Buffer): void => {
-    end();
-    const strange = strangeReply(first, own);
-    if (strange !== undefined) onStrange(new Error(strange));
-  };
-  const onClosed = (cause?: unknown): void => {
-    end();
-    if (isConnected) onStrange(new Error(closedUnanswered(own), { cause }));
-  };
-  stream.once('connect', () => (isConnected = true));
-  stream.prependListener('data', onData);
-  for (const event of ['error', 'end', 'close']) stream.prependListener(event, onClosed);
+interface ExpectedServer {
+  /** The name of the server for messages: `PostgreSQL`. */
+  readonly server: string;
+  /** How its first reply begins, decoded as latin1. */
+  readonly reply?: RegExp;
+  /** For messages: what the user must write in the URL or the options to connect with TLS. */
+  readonly tls: string;
 }
 
 /** Callers that wait until a connection or a session is open. */
@@ -271,12 +259,7 @@ export class Openings<Opened> {
     return this.waiting.size;
   }
 
-  /**
-   * Resolves as soon as a connection is open.
-   *
-   * @throws the error that `refuse` passes to all waiters, or the one that `lateError` makes if nothing was opened within
-   * `withinMs`
-   */
+  /** @throws the error that `refuse` passes to all waiters, or that of `lateError` if nothing was opened within `withinMs` */
   wait({ key, withinMs, lateError }: Wait): Promise<Opened> {
     return new Promise((resolve, reject) => {
       const cancel = giveUpAfter(this.clock, withinMs, () => {

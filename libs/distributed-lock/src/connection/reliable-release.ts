@@ -7,11 +7,9 @@ import { SILENT_WAITER_MS } from '../port/timing.js';
 export const RELEASE_RETRY_MS = { least: 100, spread: 400 };
 
 /**
- * Sends releases so that each of them certainly takes effect.
- *
- * An acquire that got no reply may still lie in a socket. If the store executed it after the release, the owner would hold the
- * lock for nobody. The store refuses an acquire after its deadline, so this class repeats a release until the store
- * has executed one copy later than that deadline (docs/decisions/0003).
+ * Sends releases so that each of them certainly takes effect. An acquire that got no reply may still lie in a socket. If the store
+ * executed it after the release, the owner would hold the lock for nobody. The store refuses an acquire after its deadline, so this
+ * class repeats a release until the store has executed one copy later than that deadline (docs/decisions/0003).
  */
 export class ReliableRelease {
   private readonly delays: Delays;
@@ -28,18 +26,13 @@ export class ReliableRelease {
    * Sends the release, and repeats it as long as the store may still execute an unanswered acquire of the owner. Usually one copy
    * is enough: this then creates one promise and does not read the clock (docs/decisions/0012).
    *
-   * @param copyFor makes the function that sends one copy of the release
    * @throws LockStoreError when the store still refuses or does not answer after the lease and the ticket have run out
    */
-  run(
-    { owner, leaseMs }: ReleaseRequest,
-    copyFor: (requests: OwnerRequests) => SendCopy,
-  ): Promise<ReleaseReply> {
+  run({ owner, leaseMs }: ReleaseRequest, sendCopy: SendCopy): Promise<ReleaseReply> {
     const { owners, options } = this;
     const { clock, chance, commandTimeoutMs } = options;
     const requests = owners.beginRequest(owner);
     requests.isReleasing = true;
-    const sendCopy = copyFor(requests);
     let wasHolder = false;
     /** An earlier copy got an error, but the store may have executed it. "Not held" in a later reply then proves nothing. */
     let isUnsure = false;
@@ -52,17 +45,13 @@ export class ReliableRelease {
     return new Promise((resolve, reject) => {
       const onReply = (reply: ExecutedRelease): void => {
         wasHolder ||= reply.wasHolder;
-        // Stop also when our own clock says that the lease is over: if somebody sets the store's clock back, `executedAt` may not
-        // reach the deadline for hours.
+        // Also stop by our own clock: if somebody sets the store's clock back, `executedAt` may not reach the deadline for hours.
         const isOver = reply.executedAt > requests.lateDeadline || isLate();
         if (!isOver) return sendAgain();
         owners.endRequest(owner);
         resolve(wasHolder ? 'released' : isUnsure ? 'unknown' : 'not held');
       };
-      /**
-       * Repeats the release after any error, even a refusal: if the store's user lacks a right for a moment, the lock must not
-       * stay held.
-       */
+      // Repeat even a refused release: if the store's user lacks a right for a moment, the lock must not stay held.
       const onError = (error: unknown): void => {
         isUnsure = true;
         if (!this.isClosed && !isLate()) return sendAgain();
@@ -71,7 +60,7 @@ export class ReliableRelease {
       };
       const send = (): void => {
         try {
-          sendCopy(onReply, onError);
+          sendCopy(requests, onReply, onError);
         } catch (error) {
           onError(error);
         }
@@ -89,54 +78,46 @@ export class ReliableRelease {
   }
 }
 
+/** Sends one copy of a release. Calls `onReply` when the store has executed it, or else `onError`. */
+type SendCopy = (
+  requests: OwnerRequests,
+  onReply: (reply: ExecutedRelease) => void,
+  onError: (error: unknown) => void,
+) => void;
+
 interface ReleaseOptions {
   readonly clock: Clock;
   readonly chance: Chance;
   readonly commandTimeoutMs: number;
 }
 
-/** Sends one copy of a release. Calls `onReply` when the store has executed it, or else `onError`. */
-export type SendCopy = (onReply: (reply: ExecutedRelease) => void, onError: (error: unknown) => void) => void;
-
 export interface ExecutedRelease {
   readonly wasHolder: boolean;
-  /**
-   * When the store executed the copy, by the store's clock, in ms. 0 if the reply does not say: good enough, as long as every
-   * acquire of the owner was answered.
-   */
+  /** When the store executed the copy, by the store's clock. 0 if the reply does not say, because every acquire was answered. */
   readonly executedAt: number;
 }
 
-/**
- * The requests of one owner that got no reply yet, or never will because the client stopped waiting. The store may execute them
- * after requests that this client sends later.
- */
+/** The unanswered requests of one owner, which the store may execute after requests that this client sends later. */
 export class OwnerRequests {
-  /** How many requests of the owner are running: `beginRequest` adds one, `endRequest` takes one away. */
+  /** How many requests of the owner are running. */
   count = 0;
   isReleasing = false;
-  /** The owner's latest renewal. An earlier one must not be sent again: the store could execute it last, and so shorten the lease. */
+  /** An earlier renewal must not be sent again: the store could execute it last, and so shorten the lease. */
   latestRenewal: Renewal | undefined;
-  /**
-   * Until when, in server time, the store may still execute an acquire of this owner that got no reply. -1 if every acquire was
-   * answered.
-   */
+  /** Until when, in server time, the store may still execute an acquire that got no reply. -1 if every acquire was answered. */
   lateDeadline = -1;
-  /** `lateDeadline` without the acquire that is in flight. An owner has at most one acquire in flight at a time. */
+  /** `lateDeadline` without the one acquire that may be in flight. */
   private earlierDeadline = -1;
   private acquireMs = Infinity;
   private renewalsInFlight: LeaseRequest[] | undefined;
-  /** The renewals that got no reply in time, merged into one that has the shortest lease and the latest deadline of them. */
+  /** The renewals that got no reply in time, merged (see `merged`). */
   private lateRenewal: LeaseRequest | undefined;
 
   get hasUnanswered(): boolean {
     return this.lateDeadline >= 0;
   }
 
-  /**
-   * Whether this record must stay after the owner's last request has ended, because the store may still execute an unanswered one.
-   * `false` during a release, which itself waits for that.
-   */
+  /** Whether this record must outlive the owner's running requests. A release itself waits for the unanswered ones. */
   get isNeeded(): boolean {
     const mayRenewLate = this.lateRenewal !== undefined || Boolean(this.renewalsInFlight?.length);
     return (this.hasUnanswered || mayRenewLate) && !this.isReleasing;
@@ -163,21 +144,13 @@ export class OwnerRequests {
     this.renewalsInFlight = this.renewalsInFlight?.filter((other) => other !== copy);
   }
 
-  /**
-   * Called when the client stops waiting for the reply to a renewal. The store may still execute it until its deadline, even
-   * after later requests.
-   */
+  /** Called when the client stops waiting for the reply. The store may still execute the renewal until its deadline. */
   onRenewalGivenUp(copy: LeaseRequest): void {
     this.onRenewalAnswered(copy);
     this.lateRenewal = merged(copy, this.lateRenewal);
   }
 
-  /**
-   * Called with a new lease of `leaseMs` that the store started at `executedAt`.
-   *
-   * @returns the unanswered requests, merged into one, that the store may still execute after that, and that would shorten the
-   * lease
-   */
+  /** @returns the unanswered requests, merged, that would shorten a lease of `leaseMs` if they are executed after `executedAt` */
   pendingRequestThatWouldShorten(leaseMs: number, executedAt: number): LeaseRequest | undefined {
     if (this.lateRenewal && this.lateRenewal.deadline < executedAt) this.lateRenewal = undefined;
     const acquire = { leaseMs: this.acquireMs, deadline: this.lateDeadline };
@@ -188,6 +161,7 @@ export class OwnerRequests {
   }
 }
 
+/** One request with the shortest lease and the latest deadline of two. */
 function merged(late: LeaseRequest, other: LeaseRequest = late): LeaseRequest {
   return {
     leaseMs: Math.min(late.leaseMs, other.leaseMs),
@@ -195,7 +169,7 @@ function merged(late: LeaseRequest, other: LeaseRequest = late): LeaseRequest {
   };
 }
 
-/** The `OwnerRequests` of each owner that has a request in flight, or one that may still be executed late. */
+/** The requests of each owner that has one in flight, or one that may still be executed late. */
 export class RequestsByOwner {
   private readonly owners = new RebuiltMap<string, OwnerRequests>();
 
@@ -203,19 +177,19 @@ export class RequestsByOwner {
     return this.owners.get(owner);
   }
 
-  /** Counts one more running request of `owner`. The caller must call `endRequest` when that request is over. */
+  /** The caller must call `endRequest` when the request is over. */
   beginRequest(owner: string): OwnerRequests {
-    let its = this.owners.get(owner);
-    if (!its) this.owners.set(owner, (its = new OwnerRequests()));
-    its.count += 1;
-    return its;
+    let requests = this.owners.get(owner);
+    if (!requests) this.owners.set(owner, (requests = new OwnerRequests()));
+    requests.count += 1;
+    return requests;
   }
 
   endRequest(owner: string): void {
-    const its = this.owners.get(owner);
-    if (!its) return;
-    its.count -= 1;
-    if (its.count === 0 && !its.isNeeded) this.owners.delete(owner);
+    const requests = this.owners.get(owner);
+    if (!requests) return;
+    requests.count -= 1;
+    if (requests.count === 0 && !requests.isNeeded) this.owners.delete(owner);
   }
 
   isLatest(renewal: Renewal): boolean {

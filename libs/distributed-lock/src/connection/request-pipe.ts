@@ -1,9 +1,6 @@
 import { type Clock, giveUpAfter } from '../common/clock.js';
 
-/**
- * Sends the requests of one connection in batches. One batch is in flight at a time, and requests that arrive meanwhile go
- * together in the next one.
- */
+/** Sends the requests of one connection in batches, one at a time. Requests that arrive meanwhile go into the next batch. */
 export class RequestPipe<Request extends PipedRequest> {
   private inFlight: readonly Request[] = [];
   private readonly deadline: ReplyDeadline<Request>;
@@ -27,7 +24,7 @@ export class RequestPipe<Request extends PipedRequest> {
     this.deadline.start();
   }
 
-  /** Sends the next batch in a microtask, so that all requests that are added before it runs go together. */
+  /** Sends the next batch in a microtask, so that requests that are added meanwhile go along. */
   schedule(): void {
     if (this.isScheduled) return;
     this.isScheduled = true;
@@ -60,16 +57,13 @@ export class RequestPipe<Request extends PipedRequest> {
     this.deadline.start();
   }
 
-  /**
-   * Called when a connection is open. The server has just replied, so requests that waited for the connection get their full
-   * `commandTimeoutMs` from now.
-   */
+  /** The server has just replied, so requests that waited for the connection get their full `commandTimeoutMs` from now. */
   onOpen(): void {
     this.deadline.onReply();
     this.schedule();
   }
 
-  /** Called when the server has replied to the batch in flight, so that the next batch may be sent. */
+  /** Called when the server has replied to the batch in flight. */
   onAnswer(): void {
     this.deadline.onReply();
     this.inFlight = [];
@@ -81,7 +75,6 @@ export class RequestPipe<Request extends PipedRequest> {
     return inFlight;
   }
 
-  /** Rejects all requests, and every request that is added later. */
   close(): void {
     const { waiting, closedError } = this.options;
     this.isClosed = true;
@@ -110,23 +103,19 @@ interface PipeOptions<Request> {
   readonly clock: Clock;
   readonly commandTimeoutMs: number;
   readonly waiting: WaitingRequests<Request>;
-  /** Takes a batch out of `waiting` and passes it to `send`. Does nothing without a connection. Called only while no batch is in flight. */
+  /** Passes a batch of `waiting` to `send`, if there is a connection. Called only while no batch is in flight. */
   readonly sendBatch: () => void;
-  /** Called when the batch in flight got no reply in time. Must reject its requests and replace the connection, which may be dead. */
+  /** Called when the batch in flight got no reply in time. Must reject its requests and replace the connection. */
   readonly onSilence: (error: Error) => void;
-  /**
-   * Makes the error of a request that could not be sent in time.
-   *
-   * @param isBehind it waited for the reply to an earlier batch, and not for a connection
-   */
+  /** @param isBehind the request waited for the reply to an earlier batch, and not for a connection */
   readonly lateError: (request: Request, isBehind: boolean) => unknown;
   readonly closedError: (key: string | undefined, reason: 'unreachable' | 'unknown') => unknown;
 }
 
-/** What to do with the reply to one batch. Neither function is called after the batch was given up. */
+/** Neither function is called after the batch was given up. */
 interface Settle<Reply> {
   readonly onReply: (reply: Reply) => void;
-  /** Must call `onAnswer` or `takeInFlight`. Otherwise the batch counts as in flight, and no other is ever sent. */
+  /** Must call `onAnswer` or `takeInFlight`, or no other batch is ever sent. */
   readonly onFailure: (error: unknown) => void;
 }
 
@@ -142,7 +131,7 @@ export class WaitingRequests<Request> {
     this.requests.push(request);
   }
 
-  /** Puts requests at the head of the queue, to be sent before all others. */
+  /** Puts requests at the head of the queue. */
   putBack(requests: readonly Request[]): void {
     this.requests = [...requests, ...this.requests];
   }
@@ -163,7 +152,7 @@ export class WaitingRequests<Request> {
 
 /**
  * One timer for all requests of a connection. A request has `commandTimeoutMs` from when it was added, or from the server's last
- * reply if that came later. So a slow server fails no request as long as it goes on replying.
+ * reply: a slow server fails no request as long as it goes on replying.
  */
 export class ReplyDeadline<Request extends { readonly since: number }> {
   private repliedAt = -Infinity;
@@ -171,7 +160,6 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
 
   constructor(private readonly options: DeadlineOptions<Request>) {}
 
-  /** Starts the timer unless it runs already. Called when a request was added. */
   start(): void {
     if (!this.cancel) this.fireIn(this.options.commandTimeoutMs);
   }
@@ -191,10 +179,7 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
     this.cancel = undefined;
   }
 
-  /**
-   * @param overAt when the timer was due. If the event loop was busy, it fires later than that. Requests that were added meanwhile
-   * had no time to get a reply, and stay
-   */
+  /** @param overAt when the timer was due. If it fires late, requests that were added meanwhile had no time to get a reply, and stay */
   private onOver(overAt: number): void {
     const { unanswered, onDue, clock } = this.options;
     this.cancel = undefined;
@@ -213,7 +198,7 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
 interface DeadlineOptions<Request> {
   readonly clock: Clock;
   readonly commandTimeoutMs: number;
-  /** How long the server may take for this request, in ms, where that differs from `commandTimeoutMs`. */
+  /** In ms, where it differs from `commandTimeoutMs`. */
   readonly timeoutOf?: (request: Request) => number;
   /** All requests without a reply: those not sent yet, and those in flight. */
   readonly unanswered: () => Iterable<Request>;

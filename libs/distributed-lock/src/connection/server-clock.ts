@@ -2,10 +2,8 @@ import { driftWithin, leaseMargin } from '../port/timing.js';
 import { readClocks, type Clock, type ClockReading } from '../common/clock.js';
 
 /**
- * Converts between the server's time and ours. Uses the last reply that contained the server's time.
- *
- * The server read its clock at some moment between our request and the arrival of its reply. Each conversion assumes whichever of
- * these two ends is the safe one for its purpose.
+ * Converts between the server's time and ours, by the last reply that contained the server's time. The server read its clock at some
+ * moment between our request and the arrival of its reply. Each conversion assumes whichever end is the safe one for its purpose.
  */
 export class ServerClock {
   /** How long Redis took to reply to the last `TIME` command, in ms. Only the Redis store sets it. */
@@ -22,10 +20,7 @@ export class ServerClock {
     this.receivedAt = receivedAt;
   }
 
-  /**
-   * The earliest that the server's clock may show at our time `now`. A request's deadline that is computed from it is rather too
-   * early than too late.
-   */
+  /** The earliest that the server's clock may show at our time `now`, so that a deadline is rather too early than too late. */
   earliest(now: number): number {
     return Math.floor(this.serverMs + (now - this.receivedAt));
   }

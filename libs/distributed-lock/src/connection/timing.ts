@@ -1,18 +1,10 @@
 import { type Chance, type Clock, within } from '../common/clock.js';
 import type { LockClient } from '../port/lock-store.js';
 
-/**
- * The interval at which idle connections are checked, in ms. Load balancers drop connections that are idle for some minutes, and
- * some firewalls after one minute.
- */
+/** How often idle connections are checked, in ms. Load balancers and firewalls drop those that are idle for a minute or more. */
 export const KEEP_ALIVE_MS = 30_000;
 
-/**
- * Calls `check` at intervals. Each check sends something on the store's connections, so that no load balancer drops them as idle,
- * and a dead one is replaced before a caller needs it.
- *
- * @returns a function that stops the checks
- */
+/** Calls `check`, which sends something on the store's connections, at intervals. @returns a function that stops the checks */
 export function keepAlive(clock: Clock, check: () => void): () => void {
   let cancel = (): void => undefined;
   const wait = (): void => {
@@ -40,15 +32,13 @@ export function reconnectDelay(chance: Chance, failures: number): number {
   return 20 + chance.random() * Math.min(25 * 2 ** failures, SLOWEST_RECONNECT_MS);
 }
 
-/** Name of the connection if the application gave its lock client no name. */
 const NAMELESS = 'nestjs-distributed-lock';
 /** How many characters of the application's and the host's name go into a connection's name: PostgreSQL cuts off all after 63 bytes. */
 const MOST = { application: 18, host: 30 } as const;
 
 /**
- * The name of a connection as the server shows it, such as `locks/shop/pod-7/4711`: application, host and process.
- *
- * Characters that Redis refuses, such as spaces, or that would harm the terminal of an operator become `-`.
+ * The name of a connection as the server shows it, such as `locks/shop/pod-7/4711`. Characters that Redis refuses, such as spaces, or
+ * that would harm the terminal of an operator become `-`.
  */
 export function connectionName(client: LockClient | undefined): string {
   if (!client) return NAMELESS;
@@ -62,10 +52,7 @@ function safe(text: string): string {
   return text.replace(/[^\w.-]+/g, '-').replace(/^-+|-+$/g, '') || 'unnamed';
 }
 
-/**
- * Ends a connection gracefully. Resolves when the server has replied, when the connection has closed (then no reply can come any
- * more), or after `withinMs`.
- */
+/** Resolves when the server has replied to `quit`, when the connection has closed, or after `withinMs`. */
 export async function quitWithin(
   client: { once(event: 'close', listener: () => void): unknown },
   { clock, withinMs }: { readonly clock: Clock; readonly withinMs: number },

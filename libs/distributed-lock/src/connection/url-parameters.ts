@@ -2,29 +2,29 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 import { nearestName } from '../port/option-checks.js';
 
 /**
- * What a store does with one parameter of its URL. It either follows the parameter: `read` parses the value, and returns
- * `undefined` if it is not what `takes` describes. Or it refuses the parameter, and the error tells the user to do what `instead`
- * says.
+ * How a store handles one parameter of its URL. It either follows the parameter: `read` parses the value, and returns `undefined`
+ * for a value that is not what `takes` describes. Or it refuses the parameter, and the error gives the advice `instead`.
  */
-export type UrlParameter =
+type UrlParameter =
   | { readonly takes: string; readonly read: (text: string) => unknown }
   | { readonly instead: string };
 
-/**
- * The parameters that a store has an answer for. It refuses all others: users would believe that a parameter works which the store
- * ignores.
- */
+/** The parameters that a store knows. It refuses all others, because a user would believe that an ignored parameter works. */
 export type UrlParameters = Readonly<Record<string, UrlParameter>>;
 
-export const ANY_TEXT: UrlParameter = { takes: 'a text', read: (text) => (text === '' ? undefined : text) };
-export const WHOLE_NUMBER: UrlParameter = {
-  takes: 'a whole number',
-  read: (text) => (/^\d{1,9}$/.test(text) ? Number(text) : undefined),
+/** The kinds of parameters that a store follows. */
+export const urlParameter = {
+  text: { takes: 'a text', read: (text: string) => (text === '' ? undefined : text) },
+  wholeNumber: {
+    takes: 'a whole number',
+    read: (text: string) => (/^\d{1,9}$/.test(text) ? Number(text) : undefined),
+  },
+  trueOrFalse: oneOf({ true: true, 1: true, false: false, 0: false }),
+  oneOf,
 };
-export const TRUE_OR_FALSE: UrlParameter = oneOfTexts({ true: true, 1: true, false: false, 0: false });
 
 /** Accepts these texts only. @param values what each text means, by the text */
-export function oneOfTexts(values: Readonly<Record<string, unknown>>): UrlParameter {
+function oneOf(values: Readonly<Record<string, unknown>>): UrlParameter {
   const read = (text: string): unknown => (Object.hasOwn(values, text) ? values[text] : undefined);
   return { takes: Object.keys(values).join(', '), read };
 }
@@ -34,59 +34,19 @@ export function refused(instead: string, ...names: readonly string[]): UrlParame
   return Object.fromEntries(names.map((name) => [name, { instead }]));
 }
 
-/**
- * The parameters by which databases and their drivers ask for TLS. If a store ignored one of them, the connection would silently
- * be in plain text.
- */
-export const TLS_PARAMETERS = [
-  'ssl',
-  'tls',
-  'sslmode',
-  'ssl-mode',
-  'sslMode',
-  'ssl_mode',
-  'useSSL',
-  'requireSSL',
-  'requiressl',
-  'tlsMode',
-  'sslaccept',
-  'sslcert',
-  'sslkey',
-  'sslrootcert',
-  'sslca',
-  'ssl-ca',
-  'ssl-cert',
-  'ssl-key',
-  'sslpassword',
-  'sslidentity',
-  'sslcrl',
-  'ssl_ca',
-  'ssl_cert',
-  'ssl_key',
-  'ssl_cert_reqs',
-  'ssl_ca_certs',
-  'ssl_check_hostname',
-  'tlsCAFile',
-  'tlsInsecure',
-  'cacert',
-  'cert',
-  'key',
-  'ca',
-  'secure',
-  'verifyServerCertificate',
-  'channel_binding',
-  'gssencmode',
-  'sslnegotiation',
-  'rejectUnauthorized',
-] as const;
+/** The parameters by which drivers ask for TLS. If a store ignored one, the connection would silently be in plain text. */
+export const TLS_PARAMETERS: readonly string[] = [
+  'ssl tls sslmode ssl-mode sslMode ssl_mode useSSL requireSSL requiressl tlsMode sslaccept sslcert',
+  'sslkey sslrootcert sslca ssl-ca ssl-cert ssl-key sslpassword sslidentity sslcrl ssl_ca ssl_cert',
+  'ssl_key ssl_cert_reqs ssl_ca_certs ssl_check_hostname tlsCAFile tlsInsecure cacert cert key ca',
+  'secure verifyServerCertificate channel_binding gssencmode sslnegotiation rejectUnauthorized',
+].flatMap((names) => names.split(' '));
 
 /**
- * Parses the parameters of a URL. Error messages do not repeat their values, which may be secret.
- *
  * @param store name of the store function, such as `redisStore`
  * @param query the part of the URL after its `?`
  * @returns the parsed values by name
- * @throws LockConfigurationError for a parameter that the store does not follow; the message says what to write instead
+ * @throws LockConfigurationError for a parameter that the store does not follow. The message has no values, which may be secret
  */
 export function readParameters(
   store: string,
@@ -107,20 +67,7 @@ export function readParameters(
   return found;
 }
 
-/**
- * @throws LockConfigurationError if the address has parameters. For stores that take none in an address. The message names the
- * first one
- */
-export function refuseParameters(store: string, address: string, parameters: UrlParameters): void {
-  const at = address.indexOf('?');
-  if (at >= 0) readParameters(store, address.slice(at + 1), parameters);
-}
-
-/**
- * Decodes a part of a URL.
- *
- * @throws LockConfigurationError for a `%` that begins no encoded character
- */
+/** Decodes a part of a URL. @throws LockConfigurationError for a `%` that begins no encoded character */
 export function decoded(store: string, text: string): string {
   try {
     return decodeURIComponent(text);
@@ -131,12 +78,7 @@ export function decoded(store: string, text: string): string {
   }
 }
 
-/**
- * Refuses options by which other libraries ask for TLS. This driver would ignore them and connect in plain text.
- *
- * @param known the options that the driver does read
- * @throws LockConfigurationError
- */
+/** @throws LockConfigurationError for an option by which other libraries ask for TLS, and which is not in `known` */
 export function refuseOtherTlsNames(
   store: string,
   options: object,
@@ -168,10 +110,7 @@ function unknownAdvice(name: string, parameters: UrlParameters): string {
   return `${list}: leave this one out.`;
 }
 
-/**
- * Copies the present value of every property of an options object. Includes properties that are not enumerable, such as the
- * password in a pool of pg, and getters of a class, which configuration objects often have.
- */
+/** Copies all properties of an options object, also hidden ones, as the password in a pool of pg, and getters of a class. */
 export function readOptions(source: object): Readonly<Record<string, unknown>> {
   const values: Record<string, unknown> = {};
   for (const name of optionNames(source)) values[name] = (source as Record<string, unknown>)[name];
@@ -192,25 +131,21 @@ function parentOf(object: object): object | null {
 }
 
 interface LiveSource {
-  /** Returns the options object of the application, whose values may change at any time. */
   readonly read: () => object | undefined;
-  /** The values that the application's options had when the store made its own `options` from them. */
+  /** The values when the store made its own options from them. */
   readonly first: Readonly<Record<string, unknown>>;
-  /** Options that the store sets itself. The application's values for them have no effect. */
+  /** Options that the store sets itself. */
   readonly except: object;
-  /** Called when a getter of the application throws. The connection then uses the last value that it got. */
+  /** Called when a getter of the application throws. The connection then uses its last value. */
   readonly onError: (error: unknown) => void;
 }
 
-/**
- * Credentials that follow the application's options even if they were missing there when the store was made, for example because a
- * secret arrives later.
- */
+/** Credentials that follow the application's options even if they were missing there when the store was made. */
 const LATER = ['username', 'password', 'sentinelUsername', 'sentinelPassword'];
 
 /**
- * Makes a connection's options follow those of the application: if a value changes there, for example because a password is
- * rotated, the next attempt to connect uses the new one. Values that never change stay as the client library has parsed them.
+ * Makes a connection's options follow those of the application, so that the next attempt to connect uses, for example, a rotated
+ * password. Values that never change stay as the client library has parsed them.
  */
 export function keepLive(options: object, { read, first, except, onError }: LiveSource): void {
   const values = options as Record<string, unknown>;

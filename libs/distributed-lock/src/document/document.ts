@@ -1,11 +1,16 @@
-import { type AcquireRequest, type Claim, isExclusive, type TakeoverNotice } from '../port/lock-store.js';
-import { LockStoreError } from '../port/lock.errors.js';
+import type { AcquireRequest, Claim, TakeoverNotice } from '../port/lock-store.js';
 import { SILENT_WAITER_MS } from '../port/timing.js';
 
-/**
- * A moment: either an absolute time of the store's clock in ms, or `inMs` after the write that stores it. A client uses the second
- * form for a new lease, because it cannot know the store's time exactly.
- */
+// Words of the stores of documents:
+//
+// - document: the whole state of one key, which the back end writes as one value.
+// - register: the back end as an atomic register (see `Register`). It has three operations: `read`, `swap` (compare-and-swap), and
+//   `take` (test-and-set: grants a free lock without reading it first).
+// - note: a request to join the queue, stored beside the document by an owner whose client did not write the document. The next
+//   client that writes the document moves the owner into the queue.
+// - lane: does all work of one client on one document, one request at a time.
+
+/** A time of the store's clock in ms, or `inMs` after the write that stores it: the client cannot know the store's time exactly. */
 export type Moment = number | { readonly inMs: number };
 
 export interface Holder {
@@ -16,24 +21,18 @@ export interface Holder {
   readonly lastToken: number;
   /** End of the lease. */
   readonly until: Moment;
-  /** Another client wrote this grant, and the owner has not confirmed it yet: its next renewal or acquire does. */
+  /** Another client wrote this grant. The owner confirms it by its next renewal or acquire. */
   readonly isUnconfirmed?: boolean;
-  /**
-   * The nonce from the owner's entry in the queue. The client that grants the lock copies it into the grant. It goes when the
-   * owner confirms the grant.
-   */
+  /** Copied from the owner's entry in the queue by the client that grants the lock. Removed when the owner confirms the grant. */
   readonly nonce?: string;
   /**
-   * Length of the lease in ms. Only on etcd and ZooKeeper. A document there has no end of a lease that the server could compare with its
-   * clock, so the owner's client ends the lease by a timer. `until` is infinite as long as the session of that client lives.
+   * Length of the lease in ms. Only on etcd and ZooKeeper, where the owner's client ends the lease by a timer, and `until` is
+   * infinite as long as the session of that client lives.
    */
   readonly leaseMs?: number;
-  /** Set when another owner has announced that it will take the lock over. This holder's client reads it here, and can stop in time. */
+  /** Set when another owner has announced that it will take the lock over, so that this holder can stop in time. */
   readonly takeover?: Pick<TakeoverNotice, 'graceMs' | 'by'>;
-  /**
-   * The session of the owner's client, on etcd and ZooKeeper. Absent in a new entry: when the register writes the document, it
-   * adds its own client's session.
-   */
+  /** The session of the owner's client, on etcd and ZooKeeper. Absent in a new entry until the register writes the document. */
   readonly session?: string;
 }
 
@@ -46,14 +45,10 @@ export interface StoredWaiter {
   /** The largest fencing token that the waiter's client has seen. The tokens of its grant must be larger. */
   readonly minToken: number;
   readonly ticket: number;
-  /**
-   * A secret of the waiter's client. A grant counts only if it repeats the nonce, so that only somebody who can read documents can
-   * forge a grant.
-   */
+  /** A secret of the waiter's client. A grant counts only if it repeats the nonce, so only a reader of documents can forge one. */
   readonly nonce: string;
-  /** When the owner stops waiting, or has not rechecked in time. After this moment other clients drop it from the queue. */
+  /** When the owner stops waiting, or has not rechecked in time: other clients then drop it from the queue. */
   readonly until: Moment;
-  /** As `Holder.session`. */
   readonly session?: string;
 }
 
@@ -63,11 +58,7 @@ export interface LockDocument {
   readonly queue: readonly StoredWaiter[];
 }
 
-/**
- * A note is how an owner joins the queue when its client did not write the document: the client stores the note beside the
- * document, and the next client that writes the document moves the owner into the queue. If a note has the ticket 0, its
- * `StoredNote.at` becomes the ticket.
- */
+/** A request to join the queue, which is stored beside the document. If its ticket is 0, `StoredNote.at` becomes the ticket. */
 export interface Note extends Omit<StoredWaiter, 'until' | 'session'> {
   readonly waitMs: number;
 }
@@ -82,34 +73,22 @@ export interface StoredNote extends Note {
 
 /** A document and the notes beside it, as a client read them from the back end at the store's time `now`. */
 export interface Reading {
-  /**
-   * Identifies this state of the document: `swap` writes only if the document still has this version. `undefined` only if no
-   * document exists, so that an acquire must use `take`.
-   */
+  /** `swap` writes only if the document still has this version. `undefined`: no document exists, so an acquire must use `take`. */
   readonly version: number | undefined;
-  /**
-   * Grows with each write under this name, even across a deletion of the document. A lane ignores a reading that has a smaller
-   * `order` than the one it has.
-   */
+  /** Grows with each write under this name, even across a deletion of the document, so that a lane recognizes an older reading. */
   readonly order: number;
   readonly document: LockDocument;
   readonly notes: readonly StoredNote[];
-  /**
-   * How many of the notes this reading contains, in a measure of the back end's own, such as the length of the SQL column. `swap`
-   * keeps notes beyond it.
-   */
+  /** How many notes this reading contains, in a unit of the back end, such as the length of the SQL column. `swap` keeps later ones. */
   readonly notesRead: number;
-  /**
-   * The document came in another client's message and not in a reply to this client. Notes that were stored meanwhile may be
-   * missing here.
-   */
+  /** The document came in another client's message, so notes that were stored meanwhile may be missing here. */
   readonly mayLackNotes?: boolean;
   readonly lastToken: number;
   /** The store's time of this reading, in ms. */
   readonly now: number;
-  /** A number of the store that only grows, such as its clock or its revision. Each new fencing token is larger than this. */
+  /** A number of the store that only grows, such as its clock or its revision. Each new fencing token is larger. */
   readonly ticks: number;
-  /** The ticket for the owner that the next write adds to the queue. If the last waiter has a larger ticket, the owner gets that one. */
+  /** The ticket for the owner that the next write adds to the queue, unless the last waiter has a larger one. */
   readonly nextTicket: number;
   /** Until when, by our clock, the session of this client lasts for certain; absent without sessions. */
   readonly validUntil?: number;
@@ -148,10 +127,7 @@ export function leftOf(moment: Moment, now: number): number {
   return typeof moment === 'number' ? moment - now : moment.inMs;
 }
 
-/**
- * How many ms a lease still lasts. On etcd and ZooKeeper no server ends leases, so this is the whole length of the lease, an upper
- * bound. For a grant that its owner has not confirmed, it is the time left to confirm it.
- */
+/** How many ms a lease still lasts at most, or for an unconfirmed grant, how long its owner has to confirm it. */
 export function remainingOf({ until, leaseMs, isUnconfirmed }: Holder, now: number): number {
   const ms = typeof until === 'number' && leaseMs !== undefined ? leaseMs : leftOf(until, now);
   return isUnconfirmed && ms === 0 ? UNCONFIRMED_MS : ms;
@@ -178,38 +154,6 @@ export function firstGrantOf({ owner, claim, leaseMs, tokens }: AcquireRequest):
     holders: [{ owner, claim, token: 0, lastToken: tokens, until: { inMs: leaseMs } }],
     queue: [],
   };
-}
-
-/** Whether an owner that asks for `claim` may hold the key together with the present holders. */
-export function mayEnter(claim: Claim, holders: readonly Claimed[]): boolean {
-  if (isExclusive(claim)) return holders.length === 0;
-  if (claim.kind === 'shared') return holders.every((holder) => holder.claim.kind === 'shared');
-  const taken = holders.reduce((sum, holder) => sum + weightOf(holder.claim), 0);
-  return taken + claim.weight <= claim.permits;
-}
-
-/** Whether the claim asks for permits of a key that is in use as a lock, or the reverse. Such claims cannot share a document. */
-export function isOtherKind(claim: Claim, usedAs: Claim | undefined): boolean {
-  return usedAs !== undefined && (usedAs.kind === 'permits') !== (claim.kind === 'permits');
-}
-
-/** @throws LockStoreError if the claim asks for permits of a key that is in use as a lock, or the reverse */
-export function checkKind(
-  { key, claim }: Claimed & { readonly key: string },
-  usedAs: Claim | undefined,
-): void {
-  if (!isOtherKind(claim, usedAs)) return;
-  const [asked, used] = claim.kind === 'permits' ? ['permits', 'a lock'] : ['a lock', 'permits'];
-  const message = `Could not acquire "${key}" as ${asked}: it is in use as ${used}. Give the two different keys.`;
-  throw new LockStoreError(message, key, 'refused');
-}
-
-interface Claimed {
-  readonly claim: Claim;
-}
-
-function weightOf(claim: Claim): number {
-  return claim.kind === 'permits' ? claim.weight : 0;
 }
 
 /**

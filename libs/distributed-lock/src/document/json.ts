@@ -13,13 +13,13 @@ import {
   type StoredWaiter,
 } from './document.js';
 
-/** The first element of each stored document: the version of the format. A release of this library refuses documents with any other. */
+/** The first element of each stored document. A release of this library refuses documents with any other format. */
 const FORMAT = 1;
 
 type ClaimJson = 'l' | 'x' | 's' | readonly [permits: number, weight: number];
-/** A moment as JSON: a number is a time of the store's clock in ms, a text `+ms` is that long after the write, and `null` never comes. */
+/** A number is a time of the store's clock in ms, `+ms` is that long after the write, and `null` never comes. */
 type MomentJson = number | string | null;
-export type HolderJson = readonly [
+type HolderJson = readonly [
   owner: string,
   claim: ClaimJson,
   token: number,
@@ -40,10 +40,11 @@ type RequestJson = readonly [
   ticket: number,
   nonce: string,
 ];
-export type WaiterJson = readonly [...RequestJson, until: MomentJson, session?: string];
+type WaiterJson = readonly [...RequestJson, until: MomentJson, session?: string];
+export type EntriesJson = readonly [holders: HolderJson[], queue: WaiterJson[]];
 type NoteJson = readonly [...RequestJson, waitMs: number, at: number];
 
-/** A document as a row of a SQL table has it: the columns `state` and `notes` are plain texts. */
+/** A row of a SQL table with a document. */
 interface StoredRow {
   /** The text of the document; `null` if nobody holds the lock or waits for it. */
   readonly state: string | null;
@@ -54,37 +55,33 @@ interface StoredRow {
   readonly at: number;
 }
 
-/** @returns the text for the column `state`; `null` for a document without holders and waiters */
+/** @returns the `state`; `null` for a document without holders and waiters */
 export function serializeDocument(document: LockDocument): string | null {
   if (isFree(document)) return null;
   return JSON.stringify([FORMAT, ...serializeEntries(document)]);
 }
 
-/**
- * The text of the document after the first grant of a free lock, for a back end that assigns the tokens when it writes. The first
- * token is written as 0. The last token is written as the number of tokens, n: the tokens are then the n that end with the row's
- * `lastToken`.
- */
+/** The `state` after the first grant of a free lock. Its tokens are those that end with the row's `lastToken`. */
 export function serializeFirstGrant(request: AcquireRequest): string {
   return JSON.stringify([FORMAT, ...serializeEntries(firstGrantOf(request))]);
 }
 
-/** The text of a note without its end. The back end appends the time in microseconds, and `],`. */
+/** The JSON of a note without its end. The back end appends the time in microseconds, and `],`. */
 export function serializeNote(note: Note): string {
   return `${JSON.stringify([...serializeRequest(note), Math.ceil(note.waitMs)]).slice(0, -1)},`;
 }
 
 /** @throws LockStoreError for a document of another format */
-export function parseDocument(row: StoredRow, key: string): LockDocument {
-  return parseStored(key, () => documentOf(row, key));
-}
-
-function documentOf({ state, lastToken, at }: StoredRow, key: string): LockDocument {
+export function parseDocument({ state, lastToken, at }: StoredRow, key: string): LockDocument {
   if (state === null) return FREE;
-  const [format, holders, queue] = JSON.parse(state) as [number, HolderJson[], WaiterJson[]];
-  checkFormat(format, FORMAT, key);
-  const document = parseEntries(holders, queue, (tokens) => lastToken - tokens + 1);
-  return resolveAll(document, at / 1000);
+  return parseStored(key, () => {
+    const [format, ...entries] = JSON.parse(state) as [number, ...EntriesJson];
+    checkFormat(format, FORMAT, key);
+    return resolveAll(
+      parseEntries(entries, (tokens) => lastToken - tokens + 1),
+      at / 1000,
+    );
+  });
 }
 
 /** @throws LockStoreError for notes that this library has not written */
@@ -96,20 +93,13 @@ export function parseNotes({ notes }: StoredRow, key: string): readonly StoredNo
   );
 }
 
-/** The holders and the waiters as JSON values, with their sessions if they have any. */
-export function serializeEntries({ holders, queue }: LockDocument): readonly [HolderJson[], WaiterJson[]] {
+export function serializeEntries({ holders, queue }: LockDocument): EntriesJson {
   return [holders.map(serializeHolder), queue.map(serializeWaiter)];
 }
 
-/**
- * Parses what `serializeEntries` has made. Ends of leases stay as they are written, absolute or relative to the write.
- *
- * @param firstOf returns the first token of a grant, given the number of its tokens. Called for entries whose token is written as
- * 0
- */
+/** @param firstOf returns the first token of a grant, given the number of its tokens. Called for entries whose token is written as 0 */
 export function parseEntries(
-  holders: readonly HolderJson[],
-  queue: readonly WaiterJson[],
+  [holders, queue]: EntriesJson,
   firstOf: (tokens: number) => number,
 ): LockDocument {
   return { holders: holders.map((holder) => parseHolder(holder, firstOf)), queue: queue.map(parseWaiter) };
@@ -137,12 +127,12 @@ function serializeHolder(holder: Holder): HolderJson {
     session = null,
     takeover,
   } = holder;
-  const text = [owner, serializeClaim(claim), token, lastToken, serializeMoment(until)] as const;
+  const json = [owner, serializeClaim(claim), token, lastToken, serializeMoment(until)] as const;
   const unconfirmed = isUnconfirmed ? 1 : 0;
-  if (takeover) return [...text, nonce, unconfirmed, session, takeover.graceMs, toAsciiJson(takeover.by)];
-  if (session !== null) return [...text, nonce, unconfirmed, session];
-  if (nonce === null) return text;
-  return isUnconfirmed ? [...text, nonce, 1] : [...text, nonce];
+  if (takeover) return [...json, nonce, unconfirmed, session, takeover.graceMs, toAsciiJson(takeover.by)];
+  if (session !== null) return [...json, nonce, unconfirmed, session];
+  if (nonce === null) return json;
+  return isUnconfirmed ? [...json, nonce, 1] : [...json, nonce];
 }
 
 function parseHolder(
@@ -166,8 +156,8 @@ function parseHolder(
 }
 
 export function serializeWaiter(waiter: StoredWaiter): WaiterJson {
-  const text = [...serializeRequest(waiter), serializeMoment(waiter.until)] as const;
-  return waiter.session === undefined ? text : [...text, waiter.session];
+  const json = [...serializeRequest(waiter), serializeMoment(waiter.until)] as const;
+  return waiter.session === undefined ? json : [...json, waiter.session];
 }
 
 export function parseWaiter(text: WaiterJson): StoredWaiter {
@@ -215,12 +205,7 @@ function parseClaim(text: ClaimJson): Claim {
   return text === 'l' ? { kind: 'lock' } : text === 'x' ? { kind: 'exclusive' } : { kind: 'shared' };
 }
 
-/**
- * Parses what the store has stored for a key.
- *
- * @param read the parser. It may throw any error, because another program may have written the data
- * @throws LockStoreError in place of the parser's error
- */
+/** @throws LockStoreError in place of the error of `read`, which parses data that another program may have written */
 export function parseStored<Content>(key: string, read: () => Content): Content {
   try {
     return read();
@@ -231,7 +216,7 @@ export function parseStored<Content>(key: string, read: () => Content): Content 
   }
 }
 
-/** JSON has no infinity, so the text has `null` instead. */
+/** JSON has no infinity. */
 function finite(ms: number): number | null {
   return ms === Infinity ? null : ms;
 }
@@ -252,7 +237,7 @@ export function toAsciiJson(text: string): string {
   return JSON.stringify(text).replace(/[^\x20-\x7e]/g, escaped);
 }
 
-/** Reads a text that `toAsciiJson` has made. @returns `undefined` for any other text: another program may have written the row */
+/** @returns `undefined` for a text that `toAsciiJson` has not made: another program may have written it */
 export function fromAsciiJson(ascii: string): string | undefined {
   try {
     const text: unknown = JSON.parse(ascii);

@@ -14,15 +14,13 @@ import {
   type Renewal,
   type TakeoverNotice,
 } from '../port/lock-store.js';
+import { LockStoreError } from '../port/lock.errors.js';
 import { recheckAfter } from '../port/timing.js';
 import {
-  checkKind,
   clientOf,
   type Holder,
-  isOtherKind,
   isOver,
   type LockDocument,
-  mayEnter,
   type Moment,
   type Note,
   noteOf,
@@ -32,31 +30,24 @@ import {
   type StoredWaiter,
 } from './document.js';
 
-/**
- * If more notes (see `Note`) than this lie beside a document, a client that reads it for any task also rewrites it, with the notes
- * merged into the queue.
- */
+/** A client that reads a document with more notes than this merges them into the queue and writes it, whatever its task is. */
 const MAX_NOTES = 32;
 
 /**
- * A copy of the state of one key, and all changes that requests make to it. The rules about who holds the lock and who is next are
- * in this class alone, for every store that keeps documents. A change is synchronous: it waits for nothing and reads no clock.
- * Afterwards the register writes the changed copy, unless another client has written the document first.
+ * A copy of the state of one key, and all changes that requests make to it: the rules about who holds the lock and who is next. A
+ * change is synchronous and reads no clock. Afterwards the register writes the changed copy, unless another client has written the
+ * document first.
  *
  * No timer ends a lease. The first change after its end drops the holder, and grants the lock to the next waiters.
  */
 export class KeyState {
   private holders: Holder[];
-  /** Waiters, in order of their tickets. */
   private queue: StoredWaiter[];
   private lastTokenNow: number;
   private readonly toNotify: string[] = [];
-  /**
-   * An acquire has made its owner a waiter or a holder here. Stays `false` if the change only merged notes, or granted the lock to
-   * other waiters.
-   */
+  /** An acquire has made its owner a waiter or a holder. Stays `false` if the change only merged notes or granted others the lock. */
   private hasAddedOwner = false;
-  /** The owner that this change releases may have stored a note that this reading does not contain. */
+  /** The released owner may have stored a note that this reading does not contain. */
   private mayMissNote = false;
   private isChangedNow: boolean;
 
@@ -88,24 +79,17 @@ export class KeyState {
     return this.isChangedNow;
   }
 
-  /**
-   * Ids of the other clients to notify of the write. One of their owners was granted the lock, loses it, is to be taken over, has
-   * a new waiter behind it, or is the first waiter behind a minimum hold.
-   */
+  /** Ids of the other clients to notify of the write, because it concerns one of their owners. */
   get notified(): readonly string[] {
     return [...new Set(this.toNotify)].filter((client) => client !== this.client.clientId);
   }
 
   /**
-   * Whether the write must fail if a note lies beside the document that this reading does not contain. True for three kinds of
-   * writes:
+   * Whether the write must fail if a note lies beside the document that this reading does not contain:
    *
    * - The write lets its own owner in. That owner would overtake the one that stored the note.
    * - The write leaves an empty queue and no exclusive holder. The owner of the note would wait although it could enter.
-   * - The write releases an owner that may have stored the note itself. The next client would put the released owner into the
-   *   queue.
-   *
-   * Granting the lock to the first waiter overtakes nobody, so such a write may leave unread notes where they are.
+   * - The write releases an owner that may have stored the note itself. The next client would put it into the queue again.
    */
   get failOnUnreadNotes(): boolean {
     return (
@@ -146,21 +130,16 @@ export class KeyState {
     return this.giveWholeLease(kept, leaseMs);
   }
 
-  /**
-   * Takes the owner out of the holders, the queue and the notes, and grants the lock to the next waiters.
-   *
-   * @returns whether the owner held the lock
-   */
+  /** Removes the owner, and grants the lock to the next waiters. @returns whether the owner held the lock */
   release(
     { owner, used }: Pick<ReleaseRequest, 'owner' | 'used'>,
     { holdMs = 0, mayHaveNote = false }: ReleaseOptions = {},
   ): boolean {
     if (mayHaveNote || this.reading.mayLackNotes) this.mayMissNote = true;
     const held = this.holderOf(owner);
-    // Write even if the owner's lease has expired. The document may still name it, and a client whose estimate of the time is
-    // earlier treats it as the holder until a write removes it. Write as well if all that is left of the owner is the note by which
-    // it asked for a place in the queue. While the key is in use as the other kind (lock or permits) nobody merges that note. If it
-    // stayed, another client would grant the lock to this owner later, when nobody waits for it any more.
+    // Write even if the owner's lease has expired: a client whose estimate of the time is earlier treats it as the holder until a
+    // write removes it. Write as well if only a note of the owner is left, which nobody merges while the key is in use as the other
+    // kind (lock or permits): otherwise another client would later grant the lock to this owner, which no longer waits.
     const { document, notes } = this.reading;
     const written = [...document.holders, ...notes, ...this.holders, ...this.queue];
     if (written.some((entry) => entry.owner === owner)) this.isChangedNow = true;
@@ -186,9 +165,8 @@ export class KeyState {
   }
 
   /**
-   * Records in this holder's entry that another owner will take the lock over, and notifies the holder's client. A shorter grace
-   * replaces a longer one, never the reverse. The client that takes over repeats its announcement with the grace that is left, so
-   * that a holder's client that reads it late does not get the whole grace again.
+   * Records in the holder's entry that another owner will take the lock over, and notifies the holder's client. The client that
+   * takes over repeats its announcement with the grace that is left, so only a shorter grace replaces an earlier one.
    *
    * @returns whether the owner holds the lock, so that there is a client to notify
    */
@@ -202,10 +180,7 @@ export class KeyState {
     return true;
   }
 
-  /**
-   * Describes the key without holders and waiters whose time has run out. Grants nothing, because a snapshot writes nothing: a
-   * waiter whose turn it is gets the lock at its own recheck.
-   */
+  /** Describes the key without holders and waiters whose time has run out. */
   snapshot(key: string): LockSnapshot | null {
     const [first] = this.holders;
     const waiting = this.queue.filter((waiter) => !this.isGone(waiter));
@@ -221,10 +196,10 @@ export class KeyState {
   }
 
   /**
-   * Finds clients that did not confirm a grant in time, which have crashed or are out of reach, and drops all their waiters from
-   * the queue. Otherwise each of those waiters would be granted the lock in turn, and hold everybody up.
+   * Drops all waiters of clients that did not confirm a grant in time, because these clients have crashed or are out of reach.
+   * Otherwise each of these waiters would be granted the lock in turn, and hold everybody up.
    *
-   * @returns the ids of these clients. The constructor then skips their notes, too
+   * @returns the ids of these clients
    */
   private dropUnreached(before: readonly Holder[]): ReadonlySet<string> {
     const unreached = before.filter((holder) => holder.isUnconfirmed && !this.holders.includes(holder));
@@ -233,13 +208,7 @@ export class KeyState {
     return clients;
   }
 
-  /**
-   * Moves the owner of a note into the queue. Does not grant the lock. Skips two kinds of notes:
-   *
-   * - The owner holds the lock, or held it when it stored the note: another client granted it the lock while the note was on its
-   *   way.
-   * - The note asks for permits of a key that is in use as a lock, or the reverse.
-   */
+  /** Moves the owner of a note into the queue, unless another client granted it the lock while the note was on its way. */
   private mergeNote(note: StoredNote): void {
     const at = note.at / 1000;
     const hasCrossed = this.reading.document.holders.some(
@@ -252,8 +221,8 @@ export class KeyState {
   private join(note: Note): void {
     const isNew = !this.queue.some((waiter) => waiter.owner === note.owner);
     const last = this.queue.at(-1)?.ticket ?? 0;
-    // Use the last waiter's ticket if that is larger: waiters with equal tickets stay in order of arrival. With a ticket larger
-    // than necessary, this owner would be overtaken by notes that are merged later.
+    // Waiters with equal tickets stay in order of arrival. With a larger ticket than necessary, notes that are merged later would
+    // overtake this owner.
     const ticket = note.ticket || Math.max(this.reading.nextTicket, last);
     this.put(note, ticket, { inMs: note.waitMs });
     if (!isNew) return;
@@ -261,7 +230,7 @@ export class KeyState {
     this.notifyClientsOf(this.holders);
   }
 
-  /** Inserts a waiter by its ticket. If the owner is in the queue already, replaces its entry, which keeps its ticket and its place. */
+  /** Inserts a waiter by its ticket, or replaces the owner's entry, which keeps its ticket. */
   private put(note: Omit<StoredWaiter, 'ticket' | 'until'>, newTicket: number, until: Moment): void {
     const { owner, claim, leaseMs, tokens, minToken, nonce, session } = note;
     const i = this.queue.findIndex((other) => other.owner === owner);
@@ -277,9 +246,8 @@ export class KeyState {
   }
 
   /**
-   * Grants the lock to the first waiters of the queue, as many as may hold it together. Drops waiters on the way whose clients are
-   * gone. An owner of this client gets its whole lease. An owner of another client gets a short initial lease, until it confirms
-   * the grant.
+   * Grants the lock to the first waiters of the queue, as many as may hold it together, and drops waiters whose clients are gone. An
+   * owner of another client gets a short initial lease, until it confirms the grant.
    *
    * @param asker the owner that is acquiring, if this is part of an acquire
    */
@@ -320,10 +288,7 @@ export class KeyState {
     this.isChangedNow = true;
   }
 
-  /**
-   * Gives a holder that renews, or acquires again, its whole lease from this write on. Where the document stores no ends of
-   * leases, changes nothing if the entry already says the same.
-   */
+  /** Gives a holder that renews, or acquires again, its whole lease from this write on. */
   private giveWholeLease(mine: Holder, leaseMs: number, lastToken = mine.lastToken): UntimedGrant {
     const { owner, claim, token, takeover } = mine;
     const isStored = mine.leaseMs === leaseMs && !mine.isUnconfirmed && lastToken === mine.lastToken;
@@ -340,10 +305,7 @@ export class KeyState {
     this.holders = this.holders.map((each) => (each === holder ? next : each));
   }
 
-  /**
-   * Keeps the key locked for the rest of a minimum hold, by an entry whose owner id belongs to nobody, so that no request can
-   * renew it. Notifies the client of the first waiter, which then rechecks when the minimum hold ends.
-   */
+  /** Keeps the key locked for the rest of a minimum hold, and notifies the first waiter, which then rechecks when that ends. */
   private leavePlaceholder(held: Holder, holdMs: number): void {
     const { claim, token, lastToken, leaseMs, session } = held;
     this.holders.push({
@@ -367,7 +329,7 @@ export class KeyState {
     return !isFree && this.countOthers(owner) >= maxWaiting;
   }
 
-  /** How many other owners wait. Leaves out those whose clients are gone: they stay in the queue until it is their turn. */
+  /** How many other owners wait whose clients are not gone. */
   private countOthers(asker: string): number {
     return this.queue.filter((waiter) => waiter.owner !== asker && !this.isGone(waiter)).length;
   }
@@ -406,7 +368,7 @@ export class KeyState {
     return minOf(this.holders.map((holder) => remainingOf(holder, this.now)));
   }
 
-  /** The claim of a holder, or else of the first waiter. It tells whether the key is in use as a lock or as permits. */
+  /** A claim that says whether the key is in use as a lock or as permits. */
   private get usedAs(): Claim | undefined {
     return this.holders[0]?.claim ?? this.queue[0]?.claim;
   }
@@ -415,33 +377,49 @@ export class KeyState {
 /** The client that makes the change, and what its decisions depend on. */
 export interface ActingClient {
   readonly clientId: string;
-  /**
-   * The largest fencing token that this client has seen. It gives out only larger ones, even if the back end lost its last writes
-   * in a crash.
-   */
+  /** The largest fencing token that this client has seen. It gives out larger ones, even if the back end lost its last writes. */
   readonly minToken: number;
-  /** A secret of this client, which is in the entries of its waiters. It accepts only grants that repeat it. */
+  /** A secret in the entries of this client's waiters. The client accepts only grants that repeat it. */
   readonly nonce: string;
-  /**
-   * The longest lease, in ms, that this client gives an owner of another client. Within this time that owner must learn of the
-   * grant and confirm it.
-   */
+  /** The longest lease, in ms, that this client gives an owner of another client, which must confirm the grant in this time. */
   readonly initialLeaseMs: number;
-  /**
-   * Whether a renewal writes the new end of the lease. `false` where documents store no such ends: there a renewal only reads
-   * whether its owner still holds the lock.
-   */
+  /** Whether a renewal writes the new end of the lease. Otherwise it only reads whether its owner still holds the lock. */
   readonly areRenewalsWritten: boolean;
   isGone?(clientId: string): boolean;
 }
 
 /** A grant without `validUntil`, which depends on when the write was sent. */
 type UntimedGrant = Omit<Grant, 'validUntil'>;
-export type AcquireOutcome = UntimedGrant | Exclude<AcquireReply, Grant>;
+type AcquireOutcome = UntimedGrant | Exclude<AcquireReply, Grant>;
 
 interface ReleaseOptions {
   /** The rest of the minimum hold, in ms, during which nobody else may get the lock. */
   readonly holdMs?: number;
-  /** An acquire of this owner got no reply, so a note of the owner may lie beside the document although the reading does not contain it. */
+  /** An acquire of this owner got no reply, so a note of the owner may lie beside the document that the reading lacks. */
   readonly mayHaveNote?: boolean;
+}
+
+/** Whether an owner that asks for `claim` may hold the key together with the present holders. */
+function mayEnter(claim: Claim, holders: readonly Holder[]): boolean {
+  if (isExclusive(claim)) return holders.length === 0;
+  if (claim.kind === 'shared') return holders.every((holder) => holder.claim.kind === 'shared');
+  const used = holders.reduce((sum, holder) => sum + weightOf(holder.claim), 0);
+  return used + claim.weight <= claim.permits;
+}
+
+function weightOf(claim: Claim): number {
+  return claim.kind === 'permits' ? claim.weight : 0;
+}
+
+/** Whether the claim asks for permits of a key that is in use as a lock, or the reverse. Such claims cannot share a document. */
+function isOtherKind(claim: Claim, usedAs: Claim | undefined): boolean {
+  return usedAs !== undefined && (usedAs.kind === 'permits') !== (claim.kind === 'permits');
+}
+
+/** @throws LockStoreError if the claim asks for permits of a key that is in use as a lock, or the reverse */
+function checkKind({ key, claim }: AcquireRequest, usedAs: Claim | undefined): void {
+  if (!isOtherKind(claim, usedAs)) return;
+  const [asked, used] = claim.kind === 'permits' ? ['permits', 'a lock'] : ['a lock', 'permits'];
+  const message = `Could not acquire "${key}" as ${asked}: it is in use as ${used}. Give the two different keys.`;
+  throw new LockStoreError(message, key, 'refused');
 }

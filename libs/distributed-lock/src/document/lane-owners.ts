@@ -1,20 +1,16 @@
-import type { ServerClock } from '../connection/server-clock.js';
 import { type AcquireRequest, isPlaceholder, type Notification } from '../port/lock-store.js';
 import { recheckAfter, SILENT_WAITER_MS } from '../port/timing.js';
 import { type Holder, isOver, remainingOf, type StoredWaiter, type TimedReading } from './document.js';
-import type { ActingClient } from './key-state.js';
-import type { PollPriority, Leases } from './timed-register.js';
+import type { LaneContext } from './lane.js';
+import type { PollPriority } from './timed-register.js';
 
-/**
- * The owners of this client that hold one key or wait for it, as far as the client knows. `compare` finds in a newer document what
- * other clients did to them.
- */
+/** The owners of this client that hold one key or wait for it, as far as the client knows. */
 export class LaneOwners {
   private readonly owners = new Map<string, OwnerOnLane>();
 
   constructor(
     private readonly key: string,
-    private readonly context: OwnersContext,
+    private readonly context: Pick<LaneContext, 'client' | 'serverClock' | 'leases'>,
   ) {}
 
   get isEmpty(): boolean {
@@ -33,11 +29,8 @@ export class LaneOwners {
     return this.owners.get(owner)?.token === token;
   }
 
-  /**
-   * Records that the owner waits, because its note (see `Note`) was stored. If the notification of its grant arrived earlier than
-   * that reply, the owner stays a holder.
-   */
-  onNoteLeft({ owner, leaseMs, waitMs }: AcquireRequest): void {
+  /** Called when the owner's note was stored. If a message with its grant arrived earlier than that reply, it stays a holder. */
+  onNoteStored({ owner, leaseMs, waitMs }: AcquireRequest): void {
     if (!this.owners.has(owner)) this.onQueued(owner, leaseMs, waitMs);
   }
 
@@ -74,10 +67,7 @@ export class LaneOwners {
     });
   }
 
-  /**
-   * How urgently this client needs changes of the document, from the place of its owners in the queue. A register that polls reads
-   * the document more often, the nearer one of them is to the head.
-   */
+  /** How urgently this client needs changes of the document, from the place of its owners in the queue. */
   interestIn(queue: readonly StoredWaiter[]): PollPriority | undefined {
     if (this.isEmpty) return undefined;
     if (this.hasHolder) return 'held';
@@ -87,10 +77,10 @@ export class LaneOwners {
   }
 
   /**
-   * Compares the owners that this client knows with a newer document, and records what has changed.
+   * Finds in a newer document what other clients did to the owners of this client, and records it.
    *
-   * Ignores two kinds of grants. One without this client's nonce may be forged; the owner's next recheck then asks the back end.
-   * One that has expired may come from an earlier session of this client, and another owner may hold the lock by now.
+   * Ignores two kinds of grants. One without this client's nonce may be forged. One that has expired may come from an earlier session
+   * of this client, and another owner may hold the lock by now.
    *
    * @returns the notifications for the core
    */
@@ -132,13 +122,6 @@ export class LaneOwners {
     const grantedFor = holder.isUnconfirmed ? Math.min(leaseMs, client.initialLeaseMs) : leaseMs;
     return serverClock.validityOf((holder.until as number) - grantedFor, grantedFor);
   }
-}
-
-export interface OwnersContext {
-  readonly client: Pick<ActingClient, 'nonce' | 'initialLeaseMs'>;
-  readonly serverClock: ServerClock;
-  /** Ends the leases of this client's owners. Absent where the back end itself ends them. */
-  readonly leases: Leases | undefined;
 }
 
 interface OwnerOnLane {

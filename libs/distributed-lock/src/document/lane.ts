@@ -1,25 +1,21 @@
 import { type Chance, type Clock, type Delays, nextTurn } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
 import { asUnknownError } from '../connection/connection-errors.js';
+import type { ServerClock } from '../connection/server-clock.js';
 import type { AcquireRequest, Notification } from '../port/lock-store.js';
 import { LockStoreError } from '../port/lock.errors.js';
 import { leavesNote, type StoredWaiter, type TimedReading } from './document.js';
 import { type ActingClient, KeyState } from './key-state.js';
-import { LaneOwners, type OwnersContext } from './lane-owners.js';
+import { LaneOwners } from './lane-owners.js';
+import type { SessionLeases } from './leases.js';
 import { type PollPriority, sessionEndedError } from './timed-register.js';
-import type { Requests, TimedRegister, TimedReply } from './timed-register.js';
+import type { TimedRegister, TimedReply } from './timed-register.js';
 
-/** How many requests the lane sends for one batch of tasks without a pause. Before each further one it waits for a random time. */
+/** How many requests the lane sends for one batch of tasks before it pauses for a random time before each further one. */
 const TRIES_WITHOUT_PAUSE = 4;
-/**
- * How many requests the lane sends for one batch at least, however long they take. After these it sends another one only within
- * `commandTimeoutMs` of the first reply.
- */
+/** After this many requests for one batch, the lane sends another one only within `commandTimeoutMs` of the first reply. */
 const MIN_TRIES = 2;
-/**
- * After this many failed swaps in one batch, the lane stores notes beside the document for the acquires that wait. A swap fails
- * whenever another client writes first. A note cannot fail like that: the next client that writes the document merges it.
- */
+/** After this many failed swaps in one batch, the lane stores notes for the acquires that wait: no other client can make that fail. */
 const SWAPS_WITHOUT_NOTES = 2;
 const MAX_PAUSE_MS = 8;
 
@@ -42,15 +38,12 @@ export class Lane {
   private tasks: Task[] = [];
   private isRunning = false;
   private isScheduled = false;
-  /** The newest document that this client has seen. If it came in a message of another client, notes may be missing (`mayLackNotes`). */
+  /** The newest document that this client has seen. */
   private newest: TimedReading | undefined;
   private interest: PollPriority | undefined;
-  /**
-   * The current batch has stored notes beside the document. Other clients may grant the owners of these notes the lock, even if
-   * this lane's next write fails.
-   */
+  /** The current batch has stored notes, so other clients may grant their owners the lock even if this lane's next write fails. */
   private hasNotes = false;
-  /** This client's session ended during the current batch. The batch must fail, because the document that it worked on no longer counts. */
+  /** This client's session ended during the current batch, which must fail: the document that it worked on no longer counts. */
   private hasSessionEnded = false;
 
   constructor(
@@ -66,8 +59,7 @@ export class Lane {
    * Adds a task, and resolves with its reply.
    *
    * @param apply changes the state, and returns a function that builds the reply. If another client writes first, the lane calls
-   * `apply` again with the newer state. It calls the returned function when the changed state is written, before `compare`
-   * notifies owners of what is in that document.
+   * `apply` again with the newer state. The returned function runs when the changed state is written, before `compare`.
    * @throws LockStoreError when the back end did not execute the task, or did not say whether it did; and whatever `apply` throws
    */
   run<Reply>(
@@ -81,24 +73,18 @@ export class Lane {
     });
   }
 
-  /** Takes in a document that this lane did not request: another client has sent it in a message, or the register has polled it. */
+  /** Called with a document that this lane did not request: it came in a message of another client, or the register has polled it. */
   onReading(timed: TimedReading): void {
     this.keepNewest(timed);
     this.compare();
   }
 
-  /**
-   * Reads the document again, which shows this client's holders whether they still hold the lock. If the store does not reply,
-   * their next renewals show it.
-   */
+  /** Reads the document again, which shows this client's holders whether they still hold the lock. */
   async readAgain(): Promise<void> {
     await this.run(() => () => undefined).catch(() => undefined);
   }
 
-  /**
-   * Called when this client's session has ended, and with it everything the client held. Forgets the document, and notifies the
-   * holders that they have lost the lock.
-   */
+  /** Called when this client's session has ended, and with it everything the client held. */
   onSessionEnd(): void {
     this.newest = undefined;
     this.hasSessionEnded = true;
@@ -106,7 +92,7 @@ export class Lane {
     this.closeIfIdle();
   }
 
-  /** Forgets an owner whose release was given up. From now on the lane sends it no notifications, even if the document still names it. */
+  /** Forgets an owner whose release was given up, even if the document still names it. */
   forget(owner: string): void {
     this.owners.onGone(owner);
     this.closeIfIdle();
@@ -145,27 +131,21 @@ export class Lane {
         // Reject the tasks that arrived meanwhile, too. They would only wait for the same failing back end again.
         this.fail([...tasks, ...this.tasks.splice(0)], error);
       }
-      // The grant of one of our owners may have arrived in a message before the reply that told this lane of that owner. Compare
-      // again, now that the lane knows the owner.
+      // A message with the grant of a new owner may have arrived before the reply to its acquire. Compare again, now that the lane
+      // knows the owner.
       this.compare();
     }
     this.isRunning = false;
     this.closeIfIdle();
   }
 
-  /**
-   * Rejects the tasks. If notes were stored for them, the error becomes `unknown`: another client may still grant their owners the
-   * lock.
-   */
+  /** Rejects the tasks. If notes were stored, the error becomes `unknown`: another client may still grant their owners the lock. */
   private fail(tasks: readonly Task[], error: unknown): void {
     const isUnsure = this.hasNotes && error instanceof LockStoreError;
     for (const task of tasks) task.reject(isUnsure ? asUnknownError(error) : error);
   }
 
-  /**
-   * Rejects the tasks, because other clients have won every write for too long. Keeps the releases, and tries them again together
-   * with the tasks that arrived meanwhile: if a release were dropped, the lock would stay held.
-   */
+  /** Rejects the tasks because other clients have won every write for too long, but tries the releases again with the next batch. */
   private giveUp({ left, tries }: Round, ms: number): void {
     const error = new LockStoreError(
       `Could not write the lock "${this.key}": other clients have written it first, ${tries} times in ${Math.round(ms)} ms. Try again; if it goes on, use fewer processes on this key.`,
@@ -187,10 +167,10 @@ export class Lane {
       if (round.tries >= TRIES_WITHOUT_PAUSE && register.isRemote)
         await delays.wait(chance.random() * MAX_PAUSE_MS);
       this.checkSession();
-      // 2. Start from the document of the last reply, or else from the newest one that this lane remembers. `apply` runs only if
-      //    the next step depends on its outcome: a take needs no document.
+      // 2. Start from the document of the last reply, or else from the newest one that this lane remembers. A take needs no
+      //    document, so `apply` runs only if it is called.
       const { left } = round;
-      const requests = requestsOf(left);
+      const requests = left.flatMap(({ request }) => request ?? []);
       const known = (round.fresh ?? this.newest) as TimedReading;
       let applied: Applied | undefined;
       const apply = (): Applied => (applied ??= this.applyTo(known, left));
@@ -202,20 +182,19 @@ export class Lane {
         mustLeaveNotes: round.lostSwaps >= SWAPS_WITHOUT_NOTES && !this.hasNotes && left.some(willLeaveNote),
         isChanged: () => apply().state.isChanged,
       });
-      // 4. Give up if it is too late for another request. Resolving tasks needs no request, so it is never too late for that.
+      // 4. Give up if it is too late for another request.
       const triedMs = action === 'answer' ? 0 : this.triedMs(round);
       if (triedMs > register.commandTimeoutMs) return this.giveUp(round, triedMs);
-      // 5. Send the request. Its reply either resolves tasks, or brings a newer document, to which the next turn of the loop
-      //    applies the tasks that are left.
+      // 5. Send the request. Its reply resolves tasks, or brings a newer document for the tasks that are left.
       switch (action) {
         case 'take':
-          this.onTaken(round, await register.take(this.name, requests));
+          this.onTakeReply(round, await register.take(this.name, requests));
           break;
         case 'read':
           round.fresh = this.onReply(await register.read(this.name));
           break;
         case 'swap':
-          this.onSwapped(
+          this.onSwapReply(
             round,
             apply(),
             await register.swap({ name: this.name, known, state: apply().state, requests }),
@@ -227,30 +206,24 @@ export class Lane {
     }
   }
 
-  /**
-   * Handles the reply to a take. If the key was free, the first acquire of the batch holds the lock now. Otherwise the register
-   * has stored a note for each acquire that is willing to wait.
-   */
-  private onTaken(round: Round, { isDone, timed }: TimedReply): void {
+  /** If the key was free, the first acquire of the batch holds the lock now. Otherwise notes were stored for those that wait. */
+  private onTakeReply(round: Round, { isDone, timed }: TimedReply): void {
     round.fresh = this.onReply(timed);
-    if (!isDone) return this.onNotesLeft(round.left.filter(willLeaveNote));
-    const taker = round.left.find(({ request }) => request) as Task;
-    this.settleOf(taker, this.stateIn(round.fresh))(this.executedBy(round.fresh));
-    round.left = round.left.filter((task) => task !== taker);
+    if (!isDone) return this.onNotesStored(round.left.filter(willLeaveNote));
+    const first = round.left.find(({ request }) => request) as Task;
+    this.settleOf(first, this.stateIn(round.fresh))(this.executedBy(round.fresh));
+    round.left = round.left.filter((task) => task !== first);
   }
 
-  /**
-   * Records the owners of these tasks as waiters now, although their tasks get no reply yet: as soon as a note is stored, another
-   * client may grant its owner the lock. The notification of that grant may even have arrived already.
-   */
-  private onNotesLeft(tasks: readonly Task[]): void {
+  /** Records the owners as waiters before their tasks get a reply, because another client may already have granted them the lock. */
+  private onNotesStored(tasks: readonly Task[]): void {
     if (tasks.length === 0) return;
     this.hasNotes = true;
-    for (const { request } of tasks) this.owners.onNoteLeft(request as AcquireRequest);
+    for (const { request } of tasks) this.owners.onNoteStored(request as AcquireRequest);
     this.compare();
   }
 
-  private onSwapped(round: Round, applied: Applied, { isDone, timed }: TimedReply): void {
+  private onSwapReply(round: Round, applied: Applied, { isDone, timed }: TimedReply): void {
     round.fresh = this.onReply(timed);
     if (isDone) return this.settleAll(round, applied);
     round.lostSwaps += 1;
@@ -283,7 +256,7 @@ export class Lane {
     return { sentAt, executedAt, validUntil, waiting: this.queueIn(timed).length };
   }
 
-  /** All owners that wait for the key: those in the document's queue, and those whose notes lie beside the document. */
+  /** All owners that wait for the key, also those whose notes are not merged yet. */
   private queueIn(timed: TimedReading): readonly StoredWaiter[] {
     const { document, notes } = timed.reading;
     return notes.length > 0 ? this.stateIn(timed).document.queue : document.queue;
@@ -298,10 +271,6 @@ export class Lane {
     return this.keepNewest(timed);
   }
 
-  /**
-   * @throws LockStoreError if this client's session ended during the current batch: the document that the tasks were applied to no
-   * longer counts
-   */
   private checkSession(): void {
     if (this.hasSessionEnded) throw sessionEndedError(this.key, 'unknown');
   }
@@ -311,7 +280,7 @@ export class Lane {
     return timed;
   }
 
-  /** The earliest that the store's clock may show now: its time in the reading, plus the time since the reading arrived here. */
+  /** The earliest that the store's clock may show now. */
   private nowIn({ reading, receivedAt }: TimedReading): number {
     return reading.now + this.context.clock.now() - receivedAt;
   }
@@ -329,8 +298,7 @@ export class Lane {
         this.context.notify(notification);
       this.watch(owners.interestIn(queue));
     } catch {
-      // This release cannot read the document's format. Forget the document: the next request reads it again, and throws the error
-      // to its caller.
+      // This release cannot read the document's format. The next request reads it again, and throws the error to its caller.
       this.newest = undefined;
     }
   }
@@ -341,50 +309,50 @@ export class Lane {
     this.context.watch(this.name, interest);
   }
 
-  /** How long this batch has lost every write to other clients, in ms. Counts as 0 for the first tries, and for a store in this process. */
+  /** How long this batch has lost every write to other clients, in ms. 0 for the first tries, and for a store in this process. */
   private triedMs({ tries, firstReplyAt }: Round): number {
     const { register, clock } = this.context;
     return tries < MIN_TRIES || !register.isRemote ? 0 : clock.now() - firstReplyAt;
   }
 }
 
-export interface LaneContext extends OwnersContext {
+export interface LaneContext {
   readonly register: TimedRegister;
   readonly clock: Clock;
   readonly chance: Chance;
   readonly delays: Delays;
   readonly client: ActingClient;
+  readonly serverClock: ServerClock;
+  /** Ends the leases of this client's owners. Absent where the back end itself ends them. */
+  readonly leases: SessionLeases | undefined;
   notify(notification: Notification): void;
   watch(name: string, interest: PollPriority | undefined): void;
   onIdle(name: string): void;
 }
 
-/** How and when a task was executed. Passed to the function that builds its reply. */
-export interface Executed {
+/** How and when the store executed a task. */
+interface Executed {
   /** When the last request for the task was sent, by our clock, in ms. */
   readonly sentAt: number;
   /** When the store executed that request, by the store's clock, in ms. */
   readonly executedAt: number;
-  /**
-   * Until when, by our clock, the session of this client certainly lasts. What the task wrote does not count any longer than that.
-   * `Infinity` without sessions.
-   */
+  /** Until when, by our clock, the session of this client, and with it the task's effect, certainly lasts. `Infinity` without sessions. */
   readonly validUntil: number;
-  /** How many owners wait after the task. Counts those whose notes were stored too late for the task to see them. */
+  /** How many owners wait after the task. */
   readonly waiting: number;
 }
 
 interface TaskOptions {
-  /** The request of a task that acquires. Absent for a renewal and for a release. */
+  /** Present if the task acquires. */
   readonly request?: AcquireRequest;
   /** The lane may send the task at the end of this turn of the event loop, together with all others of the same turn. */
   readonly mayWait?: boolean;
-  /** The task releases an owner. The lane goes on trying it, no matter how many times other clients write first. */
+  /** The lane goes on trying this task, no matter how many times other clients write first. */
   readonly isRelease?: boolean;
 }
 
 interface Task {
-  /** Changes the state. @returns a function that builds the reply; the lane calls it when the changed state is written */
+  /** As for `Lane.run`. */
   readonly apply: (state: KeyState) => (executed: Executed) => unknown;
   readonly request: AcquireRequest | undefined;
   readonly isRelease: boolean;
@@ -399,12 +367,9 @@ interface Round {
   left: readonly Task[];
   tries: number;
   lostSwaps: number;
-  /**
-   * When the first reply came, by our clock. The time limit for further tries counts from here: the first request itself may have
-   * waited long for a connection.
-   */
+  /** When the first reply came, by our clock. The first request may have waited long for a connection, so its time does not count. */
   firstReplyAt: number;
-  /** The last document that the store sent in a reply to this batch. Absent before the first reply. */
+  /** The document in the last reply to this batch. */
   fresh?: TimedReading;
 }
 
@@ -417,20 +382,22 @@ function willLeaveNote({ request }: Task): boolean {
   return request !== undefined && leavesNote(request);
 }
 
-function requestsOf(tasks: readonly Task[]): Requests {
-  return tasks.flatMap(({ request }) => request ?? []) as readonly AcquireRequest[] as Requests;
-}
-
-/**
- * Whether `one` is the newer reading: it has the larger `order`, or it was requested after `other` had arrived. In the second case
- * its `order` may be smaller, because the store has lost its last writes in a crash.
- */
+/** Whether `one` has the larger `order`, or was requested after `other` had arrived: a store may lose its last writes in a crash. */
 function isNewer(one: TimedReading, other: TimedReading): boolean {
   if (one.sentAt > other.receivedAt) return true;
   const [a, b] = [one.reading, other.reading];
   return a.order > b.order || (a.order === b.order && a.notesRead >= b.notesRead);
 }
 
+/**
+ * Decides what the lane does next.
+ *
+ * - `take` writes the first grant of a free key without reading it. If the key is not free, the reply is its document, and each
+ *   acquire that is willing to wait has stored a note.
+ * - `read` asks for the document.
+ * - `swap` writes the changed document, unless another client has written meanwhile.
+ * - `answer` sends nothing: the tasks change nothing, and the document is fresh.
+ */
 export function nextAction(situation: Situation): Action {
   const { acquiring, document, isFresh, mustLeaveNotes } = situation;
   const mayBeAbsent = document === 'absent' || (acquiring === 'all' && !isFresh);
@@ -440,33 +407,16 @@ export function nextAction(situation: Situation): Action {
   return isFresh ? 'answer' : 'read';
 }
 
-/** What the lane knows when it decides on its next request. */
-export interface Situation {
-  /**
-   * How many of the tasks are acquires. If all are, the lane may send a `take`, which grants a free key in one request, before it has
-   * read the document. Any other task changes what is stored, so the lane must know it first.
-   */
+interface Situation {
+  /** How many of the tasks are acquires. Only if all are, the lane may send a `take` before it has read the document. */
   readonly acquiring: 'none' | 'some' | 'all';
-  /** What the lane knows of the document: nothing, that there is none, or its newest state. */
   readonly document: 'not known' | 'absent' | 'present';
-  /** Whether the document came in a reply to this batch. If it is older, another client may have changed it since. */
+  /** Whether the document came in a reply to this batch. */
   readonly isFresh: boolean;
-  /**
-   * Whether this batch has lost so many swaps that its waiters must now store notes. The lane sends a take to do so: on a key in
-   * use a take stores the notes.
-   */
+  /** Whether this batch has lost so many swaps that its waiters must now store notes, which a take does on a key in use. */
   readonly mustLeaveNotes: boolean;
   /** Whether the tasks change the document. Called only if the action depends on it, because it applies the tasks. */
   isChanged(): boolean;
 }
 
-/**
- * What the lane does next.
- *
- * - `take` writes the first grant of a free key without reading it. If the key is not free, the reply is its document, and each
- *   acquire that is willing to wait has left a note.
- * - `read` asks for the document.
- * - `swap` writes the changed document, unless another client has written meanwhile.
- * - `answer` sends nothing: the tasks change nothing, and the document is fresh.
- */
-export type Action = 'take' | 'read' | 'swap' | 'answer';
+type Action = 'take' | 'read' | 'swap' | 'answer';

@@ -1,5 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import { nextAction, type Action, type Situation } from './lane.js';
+import { nextAction } from './lane.js';
+
+type Situation = Parameters<typeof nextAction>[0];
+type Action = ReturnType<typeof nextAction>;
 
 const BOTH = [false, true];
 

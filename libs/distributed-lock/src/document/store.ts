@@ -32,20 +32,15 @@ import {
 import { LockStoreError } from '../port/lock.errors.js';
 import { leaseValidity, SILENT_WAITER_MS, snapshotsOf } from '../port/timing.js';
 import type { Reading } from './document.js';
-import type { AcquireOutcome, ActingClient } from './key-state.js';
-import { type Executed, Lane, type LaneContext } from './lane.js';
-import { type LeaseClient, type Leases, type Register, TimedRegister } from './timed-register.js';
+import type { ActingClient } from './key-state.js';
+import { Lane, type LaneContext } from './lane.js';
+import { SessionLeases } from './leases.js';
+import { type Register, TimedRegister } from './timed-register.js';
 
-/**
- * After messages may have been lost, this many held keys are read at a time. A process may hold thousands, and the requests of its
- * callers would have to wait behind all those reads.
- */
+/** After messages may have been lost, this many held keys are read at a time, so that callers' requests need not wait behind all. */
 const READ_TOGETHER = 100;
 
-/**
- * A lock store on top of a register (see `Register`). Has one lane for each key that this client uses, which does all work on the
- * document of that key.
- */
+/** A lock store on top of a register. Has one lane for each key that this client uses. */
 export class DocumentStore implements LockStore {
   readonly name: string;
   readonly clientId: string;
@@ -57,11 +52,10 @@ export class DocumentStore implements LockStore {
   private readonly releases: ReliableRelease;
   private readonly delays: Delays;
   private readonly timed: TimedRegister;
-  /** Ends the leases of this client's owners. Absent where the back end itself ends them. */
-  private readonly leases: Leases | undefined;
+  private readonly leases: SessionLeases | undefined;
   private readonly client: ActingClient & { minToken: number };
   private readonly laneContext: LaneContext;
-  /** Lanes whose documents are still to be read again, because messages may have been lost and they have holders. */
+  /** Lanes with holders whose documents are still to be read again after a gap. */
   private readonly unread = new Set<Lane>();
   private isClosed = false;
 
@@ -80,7 +74,7 @@ export class DocumentStore implements LockStore {
     const { owners } = this;
     this.releases = new ReliableRelease(owners, { clock, chance, commandTimeoutMs });
     const delays = (this.delays = new Delays(clock));
-    const leases = (this.leases = register.leasesOf?.(this.leaseClient()));
+    const leases = (this.leases = register.sessionUntil && this.newLeases(register.sessionUntil));
     const client = (this.client = {
       clientId,
       minToken: 0,
@@ -114,12 +108,22 @@ export class DocumentStore implements LockStore {
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
-    const lane = this.laneOf(request.key);
+    const { key, owner, leaseMs, waitMs } = request;
+    const lane = this.laneOf(key);
     const reply = lane.run(
       (state) => {
-        this.leases?.extend(request.owner, Math.max(request.leaseMs, SILENT_WAITER_MS));
+        this.leases?.extend(owner, Math.max(leaseMs, SILENT_WAITER_MS));
         const outcome = state.acquire(request);
-        return (executed) => this.acquired(lane, { request, outcome, executed });
+        return ({ sentAt, waiting, validUntil: sessionUntil }): AcquireReply => {
+          if (outcome.kind === 'queued') lane.owners.onQueued(owner, leaseMs, waitMs);
+          if (outcome.kind !== 'granted') return outcome;
+          const { kind, token, lastToken, confirmed } = outcome;
+          lane.owners.onGranted(owner, leaseMs, token);
+          this.leases?.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
+          this.onToken(lastToken);
+          const validUntil = Math.min(leaseValidity(sentAt, leaseMs), sessionUntil);
+          return { kind, token, lastToken, waiting, confirmed, validUntil };
+        };
       },
       { request },
     );
@@ -128,7 +132,7 @@ export class DocumentStore implements LockStore {
     const undo = (error: unknown): void => {
       if (isRefused(error)) inBackground(this.release(request));
     };
-    if (request.waitMs > 0) inBackground(reply, undo);
+    if (waitMs > 0) inBackground(reply, undo);
     return reply;
   }
 
@@ -138,8 +142,8 @@ export class DocumentStore implements LockStore {
 
   release(request: ReleaseRequest): Promise<ReleaseReply> {
     const { key, owner } = request;
-    const released = this.releases.run(request, (state) => (onReply, onError) => {
-      this.releaseOnce(request, state).then(onReply, onError);
+    const released = this.releases.run(request, (requests, onReply, onError) => {
+      this.releaseOnce(request, requests).then(onReply, onError);
     });
     return released.catch((error: unknown) => {
       // The owner's lease and ticket have run out by now, so forget the owner. On etcd and ZooKeeper no server ends them: there
@@ -188,10 +192,7 @@ export class DocumentStore implements LockStore {
     return { ...found, ...(after !== undefined && { cursor: after }) };
   }
 
-  /**
-   * Takes all waiting owners out of their queues first. Another client could grant one of them the lock, and nobody here would
-   * learn of it.
-   */
+  /** Removes all waiting owners from their queues first: another client could grant one of them the lock, which nobody would release. */
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
@@ -222,8 +223,7 @@ export class DocumentStore implements LockStore {
       (state) => {
         const holdMs = holdUntil > 0 ? holdUntil - clock.now() : 0;
         const wasHolder = state.release(request, { holdMs, mayHaveNote });
-        // Start the placeholder's lease before the reply. If the reply is lost, the repeated release no longer finds the owner,
-        // and would not start it.
+        // Start the placeholder's lease before the reply: if that is lost, the repeated release no longer finds the owner.
         if (wasHolder && holdMs > 0) this.leases?.start(key, placeholderOf(request.owner), holdMs);
         return ({ executedAt }) => {
           this.onReleased(lane, request);
@@ -248,27 +248,14 @@ export class DocumentStore implements LockStore {
         lane.owners.onRenewed(owner, leaseMs);
         const { lastToken } = outcome;
         this.leases?.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
-        // The renewal is written, but the session may end at any moment. A reply `renewed` with an end in the past would make the
-        // core renew again at once, and so on without a pause.
+        // The renewal is written, but the session may end at any moment. `renewed` with an end in the past would make the core renew
+        // again at once, and so on.
         if (validUntil <= this.context.clock.now())
           return { kind: 'unknown', error: sessionInDoubtError(key) };
         return { kind: 'renewed', validUntil: Math.min(leaseValidity(sentAt, leaseMs), validUntil), waiting };
       };
     });
     return reply.catch((error: LockStoreError) => ({ kind: 'unknown', error }));
-  }
-
-  private acquired(lane: Lane, { request, outcome, executed }: ExecutedAcquire): AcquireReply {
-    const { key, owner, leaseMs, waitMs } = request;
-    const { sentAt, waiting, validUntil: sessionUntil } = executed;
-    if (outcome.kind === 'queued') lane.owners.onQueued(owner, leaseMs, waitMs);
-    if (outcome.kind !== 'granted') return outcome;
-    const { kind, token, lastToken, confirmed } = outcome;
-    lane.owners.onGranted(owner, leaseMs, token);
-    this.leases?.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
-    this.onToken(lastToken);
-    const validUntil = Math.min(leaseValidity(sentAt, leaseMs), sessionUntil);
-    return { kind, token, lastToken, waiting, confirmed, validUntil };
   }
 
   private onToken(token: number): void {
@@ -282,28 +269,31 @@ export class DocumentStore implements LockStore {
     if (used?.lastToken === this.client.minToken) this.client.minToken = used.token;
   }
 
-  private leaseClient(): LeaseClient {
+  private newLeases(sessionUntil: () => number): SessionLeases {
     const { clock, watchdogTimeoutMs } = this.context;
     const { clientId, commandTimeoutMs } = this;
-    return {
-      clientId,
-      clock,
-      commandTimeoutMs,
-      watchdogTimeoutMs,
-      holds: (key, owner, token) => this.lanes.get(this.nameOf(key))?.owners.holds(owner, token) ?? false,
-      end: ({ key, owner, isOver, onEnded }) => {
-        const ended = this.laneOf(key).run((state) => {
-          if (!isOver()) return () => undefined;
-          state.release({ owner });
-          return onEnded;
-        });
-        inBackground(ended);
+    return new SessionLeases(
+      {
+        clientId,
+        clock,
+        commandTimeoutMs,
+        watchdogTimeoutMs,
+        holds: (key, owner, token) => this.lanes.get(this.nameOf(key))?.owners.holds(owner, token) ?? false,
+        end: ({ key, owner, isOver, onEnded }) => {
+          const ended = this.laneOf(key).run((state) => {
+            if (!isOver()) return () => undefined;
+            state.release({ owner });
+            return onEnded;
+          });
+          inBackground(ended);
+        },
+        notify: (notification) => this.notify(notification),
       },
-      notify: (notification) => this.notify(notification),
-    };
+      sessionUntil,
+    );
   }
 
-  /** Takes in a document that another client has written. */
+  /** Called with a document that another client has written. */
   private onReading(name: string, reading: Reading): void {
     const lane = this.lanes.get(name);
     if (!lane) {
@@ -314,10 +304,7 @@ export class DocumentStore implements LockStore {
     lane.closeIfIdle();
   }
 
-  /**
-   * Called when messages may have been lost. Makes all waiters recheck, and reads the documents of all holders again, which shows
-   * whether they still hold the lock.
-   */
+  /** Called when messages may have been lost. Makes all waiters recheck, and reads the documents of all holders again. */
   private onGap(): void {
     this.notify({ kind: 'recheck', afterMs: 0 });
     const isReading = this.unread.size > 0;
@@ -330,7 +317,7 @@ export class DocumentStore implements LockStore {
       const part: Lane[] = [];
       for (const lane of this.unread) {
         part.push(lane);
-        // Remove the lane before the read, so that messages that are lost during the read can add it again.
+        // Before the read, so that a gap during the read can add the lane again.
         this.unread.delete(lane);
         if (part.length === READ_TOGETHER) break;
       }
@@ -341,9 +328,7 @@ export class DocumentStore implements LockStore {
   private laneOf(key: string): Lane {
     const name = this.nameOf(key);
     let lane = this.lanes.get(name);
-    if (!lane) {
-      this.lanes.set(name, (lane = new Lane(name, key, this.laneContext)));
-    }
+    if (!lane) this.lanes.set(name, (lane = new Lane(name, key, this.laneContext)));
     return lane;
   }
 
@@ -359,12 +344,6 @@ export class DocumentStore implements LockStore {
     if (notification.kind === 'granted') this.onToken(notification.lastToken);
     queueMicrotask(() => this.notifications$.next(notification));
   }
-}
-
-interface ExecutedAcquire {
-  readonly request: AcquireRequest;
-  readonly outcome: AcquireOutcome;
-  readonly executed: Executed;
 }
 
 function sessionInDoubtError(key: string): LockStoreError {

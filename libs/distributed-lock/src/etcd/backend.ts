@@ -7,7 +7,6 @@ import type {
   BackendListener,
   StoredDocument,
   Messages,
-  SerializedNote,
   Session,
   SessionBackend,
   SessionHolderEntry,
@@ -425,7 +424,7 @@ function notesIn(
   keys: EtcdKeys,
   name: string,
   { key, value, modRevision: at }: EtcdKeyValue,
-): readonly SerializedNote[] {
+): readonly StoredDocument['notes'][number][] {
   const id = keys.noteId(name, key);
   return value
     .toString()

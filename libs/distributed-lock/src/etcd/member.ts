@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { ChannelCredentials, Client, ClientDuplexStream, Metadata } from '@grpc/grpc-js';
 import { conceal } from '../common/redaction.js';
 import { type StoreFailure, textOf } from '../connection/connection-errors.js';
-import { closedUnanswered } from '../connection/kept-connection.js';
+import { ServerProtocol } from '../connection/kept-connection.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import type { CallName, Calls, EtcdGrpc, Method, WatchReply, WatchRequest } from './grpc.js';
 import { credentialsOf, type EtcdTls } from './target.js';
@@ -153,7 +153,7 @@ export interface EtcdFailure extends StoreFailure {
   readonly isLeaseGone?: boolean;
 }
 
-const ETCD = { server: 'etcd', tls: 'the endpoint begins with https:' };
+const ETCD = new ServerProtocol({ server: 'etcd', tls: 'the endpoint begins with https:' });
 
 /** Status codes of gRPC. */
 const CANCELLED = 1;
@@ -267,7 +267,7 @@ function explained(said: string): string {
   if (noHttp2 !== undefined) {
     return `${noHttp2}: no etcd answers there, or it speaks TLS and the endpoint does not begin with https:`;
   }
-  if (said.startsWith('read ECONNRESET')) return `${said}: ${closedUnanswered(ETCD)}`;
+  if (said.startsWith('read ECONNRESET')) return `${said}: ${ETCD.closedUnanswered()}`;
   return textOf({ message: said });
 }
 

@@ -1,11 +1,6 @@
 import type { ChannelCredentials } from '@grpc/grpc-js';
 import { targetError } from '../connection/checks.js';
-import {
-  refused,
-  refuseParameters,
-  TLS_PARAMETERS,
-  type UrlParameters,
-} from '../connection/url-parameters.js';
+import { refused, readParameters, TLS_PARAMETERS, type UrlParameters } from '../connection/url-parameters.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { checkOptions, describeGiven, type OptionRules } from '../port/option-checks.js';
 import type { Grpc } from './grpc.js';
@@ -97,7 +92,7 @@ function memberIn(endpoint: unknown): { readonly address: string; readonly isTls
       `${NEEDED}; an endpoint has a user or a password in it. Give them as auth: { user, password }.`,
     );
   }
-  refuseParameters('etcdStore', rest, PARAMETERS);
+  readParameters('etcdStore', rest.replace(/^[^?]*\??/, ''), PARAMETERS);
   const [, host, port = `:${DEFAULT_PORT}`] = HOST_AND_PORT.exec(rest.replace(/\/$/, '')) ?? [];
   if (host === undefined || Number(port.slice(1)) > 65_535) {
     throw new LockConfigurationError(

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { Connection, ConnectionOptions } from 'mysql2';
 import { conceal } from '../common/redaction.js';
 import { clientPackage } from '../connection/client-package.js';
-import { type OwnProtocol, watchFirstBytes } from '../connection/kept-connection.js';
+import { ServerProtocol } from '../connection/kept-connection.js';
 import { connectionName } from '../connection/timing.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import type { SqlDatabase, SqlLink } from '../sql/database.js';
@@ -11,12 +11,12 @@ import type { SqlContext } from '../sql/store.js';
 import { errorNumberOf, mysqlFailure, MysqlLink, MysqlPipe, MysqlStatements } from './link.js';
 import { connectionOptions, type MysqlTarget, poolOf } from './target.js';
 
-const MYSQL: OwnProtocol = {
+const MYSQL = new ServerProtocol({
   server: 'MySQL',
   // The server speaks first. The fourth byte is the number of its packet, 0.
   reply: /^..\0\0/s,
   tls: 'MySQL begins without it, and the option ssl asks for it',
-};
+});
 
 /** Options that override those of the application. The last five make mysql2 return rows as our statements expect them. */
 const OWN_OPTIONS: ConnectionOptions = {
@@ -80,7 +80,7 @@ export class MysqlDatabase implements SqlDatabase {
     } as ConnectionOptions);
     signal.addEventListener('abort', () => connection.destroy());
     const failed = new Promise<never>((_, reject) => {
-      watchFirstBytes((connection as unknown as { readonly stream: Socket }).stream, MYSQL, reject);
+      MYSQL.watch((connection as unknown as { readonly stream: Socket }).stream, reject);
       connection.on('error', reject);
     });
     try {

@@ -1,17 +1,14 @@
 import type { Connection, ConnectionOptions, Pool } from 'mysql2';
 import { assertObject } from '../connection/checks.js';
 import {
-  ANY_TEXT,
   decoded,
   readOptions,
   readParameters,
   refused,
   refuseOtherTlsNames,
   TLS_PARAMETERS,
-  TRUE_OR_FALSE,
-  type UrlParameter,
+  urlParameter,
   type UrlParameters,
-  WHOLE_NUMBER,
 } from '../connection/url-parameters.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { describeGiven, overlay } from '../port/option-checks.js';
@@ -104,9 +101,9 @@ const POOL = 'Leave it out: mysqlStore has one connection of its own.';
 const PLACE = 'Write it in the URL: mysql://user:password@host:port/database.';
 
 /** `true` means TLS with the certificate authorities that Node trusts. The rest is as in mysql2 itself. */
-const SSL: UrlParameter = {
+const SSL = {
   takes: 'true, false, options of TLS in JSON as {"rejectUnauthorized":true}, or Amazon RDS',
-  read: (text) => {
+  read: (text: string) => {
     const words = { true: {}, 1: {}, false: false, 0: false, 'Amazon RDS': 'Amazon RDS' };
     return Object.hasOwn(words, text) ? words[text as keyof typeof words] : jsonObject(text);
   },
@@ -123,16 +120,16 @@ export const MYSQL_PARAMETERS: UrlParameters = {
   ...refused(POOL, 'connectionLimit', 'connection_limit', 'pool_timeout', 'waitForConnections', 'queueLimit'),
   ...refused(PLACE, 'host', 'port', 'user', 'password', 'database', 'db', 'schema'),
   ssl: SSL,
-  socketPath: ANY_TEXT,
-  localAddress: ANY_TEXT,
-  compress: TRUE_OR_FALSE,
-  insecureAuth: TRUE_OR_FALSE,
-  enableCleartextPlugin: TRUE_OR_FALSE,
-  password2: ANY_TEXT,
-  password3: ANY_TEXT,
-  passwordSha1: ANY_TEXT,
+  socketPath: urlParameter.text,
+  localAddress: urlParameter.text,
+  compress: urlParameter.trueOrFalse,
+  insecureAuth: urlParameter.trueOrFalse,
+  enableCleartextPlugin: urlParameter.trueOrFalse,
+  password2: urlParameter.text,
+  password3: urlParameter.text,
+  passwordSha1: urlParameter.text,
   connectAttributes: { takes: 'an object in JSON', read: jsonObject },
-  maxPreparedStatements: WHOLE_NUMBER,
+  maxPreparedStatements: urlParameter.wholeNumber,
 };
 
 /** @throws LockConfigurationError for a part of the URL that the store cannot follow */

@@ -2,17 +2,16 @@ import type { Socket } from 'node:net';
 import type { Client, ClientConfig } from 'pg';
 import { assertObject, isEmpty, targetError } from '../connection/checks.js';
 import { clientPackage } from '../connection/client-package.js';
-import { type OwnProtocol, watchFirstBytes } from '../connection/kept-connection.js';
+import { ServerProtocol } from '../connection/kept-connection.js';
 import { KEEP_ALIVE_MS } from '../connection/timing.js';
 import {
-  ANY_TEXT,
   decoded,
-  oneOfTexts,
   readOptions,
   readParameters,
   refused,
   refuseOtherTlsNames,
   TLS_PARAMETERS,
+  urlParameter,
   type UrlParameters,
 } from '../connection/url-parameters.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
@@ -143,12 +142,12 @@ function checkUrl(url: string): void {
   );
 }
 
-const POSTGRES: OwnProtocol = {
+const POSTGRES = new ServerProtocol({
   server: 'PostgreSQL',
   // The server answers a request for TLS with N or S, and the startup message with R or E.
   reply: /^[NSRE]/,
   tls: 'add ?sslmode=verify-full to the URL, or give the option ssl',
-};
+});
 
 export interface OwnTarget {
   readonly target: string | PostgresConfig | PostgresPool;
@@ -182,7 +181,7 @@ export async function connectOwn<Opened>(
   client.on('error', onLost);
   client.on('end', () => onLost(new Error('the connection was closed')));
   signal.addEventListener('abort', destroy);
-  const strange = new Promise<never>((_, reject) => watchFirstBytes(stream, POSTGRES, reject));
+  const strange = new Promise<never>((_, reject) => POSTGRES.watch(stream, reject));
   try {
     const connected = client.connect().then(() => setUpAsPool(target, settings, client));
     return await Promise.race([connected.then(() => setUp(client, destroy)), strange]);
@@ -268,13 +267,13 @@ export const POSTGRES_PARAMETERS: UrlParameters = {
   ...refused(PATH, 'dbname', 'database', 'db'),
   ...refused(OWN, 'binary', 'types', 'replication', 'keepAlive', 'keepalives', 'keepalives_idle', 'pipeline'),
   ...refused('Locks need the primary: give its address.', 'target_session_attrs', 'load_balance_hosts'),
-  user: ANY_TEXT,
-  password: ANY_TEXT,
-  host: ANY_TEXT,
+  user: urlParameter.text,
+  password: urlParameter.text,
+  host: urlParameter.text,
   port: { takes: 'a port', read: (text) => (/^\d{1,5}$/.test(text) ? text : undefined) },
-  application_name: ANY_TEXT,
-  fallback_application_name: ANY_TEXT,
-  options: ANY_TEXT,
+  application_name: urlParameter.text,
+  fallback_application_name: urlParameter.text,
+  options: urlParameter.text,
   client_encoding: sameTextOf('utf8', 'UTF8', 'utf-8', 'UTF-8'),
   ssl: sameTextOf('true', '1', 'false', '0', 'no-verify'),
   sslmode: sameTextOf('disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'),
@@ -322,7 +321,7 @@ function checkPostgresOptions(options: object): void {
 
 /** Accepts only these texts, and passes them on unchanged: pg interprets them itself. */
 function sameTextOf(...texts: readonly string[]) {
-  return oneOfTexts(Object.fromEntries(texts.map((text) => [text, text])));
+  return urlParameter.oneOf(Object.fromEntries(texts.map((text) => [text, text])));
 }
 
 function file(advice = '') {

@@ -29,7 +29,7 @@ import type { RedisClient } from './client.js';
 import type { RedisCommand } from './command.js';
 import { AcquireCommand, type AcquireContext, PlainCommand } from './commands/acquire.js';
 import { findNames, InspectCommand, isNoLock } from './commands/list.js';
-import { ForceCommand, releaseCopies, Renewals } from './commands/renew.js';
+import { ForceCommand, ReleaseCommand, Renewals } from './commands/renew.js';
 import { RedisConnection } from './connection.js';
 import { holderEntryKey, isOurs, newClientId, notificationChannel, restartMark } from './keys.js';
 import { type NotifiedGrant, RedisNotifications } from './notifications.js';
@@ -108,7 +108,9 @@ export class RedisLocks implements LockStore {
 
   release(request: ReleaseRequest): Promise<ReleaseReply> {
     this.subscriber.stopListeningToForeignClients(request.owner);
-    return this.releases.run(request, (owner) => releaseCopies(request, this.scripts, owner));
+    return this.releases.run(request, (requests, onReply, onError) =>
+      this.connection.start(new ReleaseCommand(request, this.scripts, requests), onReply, onError),
+    );
   }
 
   inspect(key: string): Promise<LockSnapshot | null> {

@@ -1,8 +1,7 @@
 import type { NamePage, NameRequest } from '../document/timed-register.js';
 
 /**
- * What etcd and ZooKeeper must be able to do so that `SessionRegister` can make a register of them: store texts that belong to the
- * session of the client that writes them, and change a text in one atomic write
+ * What etcd and ZooKeeper must be able to do so that `SessionRegister` can make a register of them
  * (docs/document-stores.md#sessions-etcd-and-zookeeper).
  *
  * A rejected promise carries a `LockStoreError` with the name as its key: `unready` for a write that is certainly not executed,
@@ -13,42 +12,35 @@ export interface SessionBackend {
   readonly address?: string;
   readonly commandTimeoutMs: number;
   /**
-   * For how long after a reading, in ms, the version in it cannot belong to a newer document of the same name; default: for ever.
-   * On ZooKeeper, a document that is deleted and created anew counts its versions from the start.
+   * For how long after a reading, in ms, its version cannot belong to a newer document of the same name; default: for ever. On
+   * ZooKeeper a document that is created anew counts its versions from the start.
    */
   readonly believedMs?: number;
 
   /** Called once, before any other method. */
   listen(listener: BackendListener): void;
-  /**
-   * Returns the session for the next writes. Opens one if there is none.
-   *
-   * @throws LockStoreError `unready` when none can be opened in time
-   */
+  /** Opens a session if there is none. @throws LockStoreError `unready` when none can be opened in time */
   session(name: string | undefined): Promise<Session>;
   /**
    * Writes the text if the document does not exist, or if this client last saw it free (`seen`) and it still has that version.
-   * Otherwise stores the notes beside the document. Replies with the document and its notes.
+   * Otherwise stores the notes beside the document.
    */
   take(write: SessionTake): Promise<SessionWriteReply>;
   /**
    * Writes the text if the document still has this version, and deletes the notes that were merged into the text. With
-   * `failOnUnreadNotes` it writes only if there are no other notes. Replies with the document as it is now, written or not.
+   * `failOnUnreadNotes` it writes only if there are no other notes.
    */
   swap(write: SessionSwap): Promise<SessionWriteReply>;
   /** Reads the newest document. A server that lags behind the others must not answer from its own copy. */
   read(name: string): Promise<StoredDocument>;
   endedAmong(sessions: readonly string[]): Promise<readonly string[]>;
-  /** The smallest id of all sessions that exist now. The client that has this session deletes idle documents for all clients. */
+  /** The smallest id of all sessions that exist now. */
   firstSession(): Promise<string | undefined>;
   /** Deletes the document if it still has this version and no notes lie beside it. */
   remove(row: StoredDocument): Promise<void>;
   /** Sends messages to clients in the background, without writing a document. */
   sendMessages(messages: Messages): void;
-  /**
-   * As `Register.publishHolderEntry`, but the entry stays until the session ends. If two such writes overlap, the service may
-   * execute them in any order.
-   */
+  /** As `Register.publishHolderEntry`, but the entry stays until the session ends. Writes that overlap may be executed in any order. */
   publishHolderEntry(entry: SessionHolderEntry): Promise<void>;
   /** As `Register.readHolderEntries`. */
   readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]>;
@@ -67,9 +59,8 @@ export interface BackendListener {
   onSessionEnd(session: Session): void;
 }
 
-/** A session of this client in etcd or ZooKeeper. What the client writes under it counts until the session ends. */
+/** A session of this client. What the client writes under it counts until the session ends. */
 export interface Session {
-  /** The session's id. The service never gives it to another session. */
   readonly id: string;
   /**
    * Until when, by our clock, the service certainly keeps the session. Counts from when this client sent the last keep-alive that
@@ -80,13 +71,18 @@ export interface Session {
 
 export interface SessionTake {
   readonly name: string;
-  /**
-   * The document as this client saw it last. If the lock was free then, and the document still has this version, the take
-   * overwrites it.
-   */
-  readonly seen: SeenDocument | undefined;
+  /** The document as this client saw it last. */
+  readonly seen:
+    | {
+        readonly version: number | undefined;
+        /** Nobody held the lock or waited for it, and there was no note. */
+        readonly isFree: boolean;
+        readonly notesRead: number;
+        readonly nextTicket: number | undefined;
+      }
+    | undefined;
   readonly text: string;
-  /** The texts of the notes to store if the lock is not free. They contain no line breaks. */
+  /** To be stored if the lock is not free. They contain no line breaks. */
   readonly notes: readonly string[];
   /** The session that the text names. If it has ended, the service must refuse the write, with the reason `unready`. */
   readonly session: Session;
@@ -94,30 +90,24 @@ export interface SessionTake {
 
 export interface SessionSwap {
   readonly name: string;
-  /**
-   * The version of the document that was read. The write fails if the document has another one now. `undefined`: there was no
-   * document, and there must be none now.
-   */
+  /** The version of the document that was read; `undefined` if there was none. The write fails if it has changed. */
   readonly version: number | undefined;
   readonly text: string;
-  /**
-   * The write may delete the document instead: nobody holds the lock or waits for it, and new fencing tokens are larger than the
-   * old ones even without the document.
-   */
+  /** The write may delete the document instead: the lock is free, and new fencing tokens will be larger even without the document. */
   readonly mayDelete: boolean;
   readonly session: Session;
   readonly failOnUnreadNotes: boolean;
   readonly notesRead: number;
   /** `nextTicket` of the row that was read. */
   readonly nextTicket: number;
-  /** Ids of the notes that the new text contains. The write deletes these notes. */
+  /** Ids of the notes that the new text contains, and that the write deletes. */
   readonly mergedNotes: readonly string[];
   readonly messages: Messages;
 }
 
 export interface SessionHolderEntry {
   readonly clientId: string;
-  /** The text of the entry; `undefined` removes the client's entry. */
+  /** `undefined` removes the client's entry. */
   readonly text: string | undefined;
   readonly session: Session;
 }
@@ -126,11 +116,8 @@ export interface Messages {
   readonly name: string;
   readonly clients: readonly string[];
   /**
-   * Makes the text of the message, without line breaks.
-   *
-   * @param version the version of the document after this write; 0 if it equals the `order` that the receiver gets with the
-   * message
-   * @param writtenAt the revision of this write; 0 if it equals that `order`
+   * Makes the text of the message, without line breaks, from the version and the revision of the write; 0 if one equals the `order`
+   * that the receiver gets with the message.
    */
   readonly text: (version: number, writtenAt: number) => string;
 }
@@ -138,38 +125,25 @@ export interface Messages {
 /** A document and its notes, as the back end has them. */
 export interface StoredDocument {
   readonly name: string;
-  /**
-   * The version of the document; `undefined` if there is none. For `believedMs` no later document of this name can have the same
-   * version.
-   */
+  /** `undefined` if there is no document. */
   readonly version: number | undefined;
   readonly text: string | null;
   /** The revision of the write that wrote the text; 0 if the document does not exist. */
   readonly writtenAt: number;
   /** The revision of the write that created the document. Absent in a message, and in the reply to this client's own write. */
   readonly createdAt?: number;
-  /** The revision of the back end when the row was read, or a later one. */
+  /** The revision of the back end when the document was read, or a later one. */
   readonly revision: number;
   /** The notes in the order in which they were stored. */
-  readonly notes: readonly SerializedNote[];
+  readonly notes: readonly {
+    readonly id: string;
+    readonly text: string;
+    /** The revision of the note, or another number that grows from note to note of one name. */
+    readonly at: number;
+  }[];
   readonly notesRead: number;
-  /** A ticket larger than those of the notes in this row, and smaller than those of later notes; default: `revision + 1`. */
+  /** A ticket larger than those of these notes, and smaller than those of later ones; default: `revision + 1`. */
   readonly nextTicket?: number;
-}
-
-export interface SeenDocument {
-  readonly version: number | undefined;
-  /** Nobody held the lock or waited for it, and there was no note. */
-  readonly isFree: boolean;
-  readonly notesRead: number;
-  readonly nextTicket: number | undefined;
-}
-
-export interface SerializedNote {
-  readonly id: string;
-  readonly text: string;
-  /** The revision of the note, or another number that grows from note to note of one name. */
-  readonly at: number;
 }
 
 export interface SessionWriteReply {

@@ -1,31 +1,19 @@
 import type { Holder, LockDocument, Note, StoredNote } from '../document/document.js';
 import {
   checkFormat,
+  type EntriesJson,
   parseEntries,
-  serializeEntries,
-  type HolderJson,
   parseStored,
   parseWaiter,
+  serializeEntries,
   serializeWaiter,
-  type WaiterJson,
 } from '../document/json.js';
-import type { StoredDocument, SerializedNote } from './backend.js';
+import type { StoredDocument } from './backend.js';
 
-/** The first element of each stored document: the version of the format. A release of this library refuses documents with any other. */
+/** The first element of each stored document. A release of this library refuses documents with any other format. */
 const FORMAT = 1;
 
-type SessionDocumentJson = readonly [
-  format: number,
-  lastToken: number,
-  holders: HolderJson[],
-  queue: WaiterJson[],
-];
-
-/** The content of a document's text. Each `until` is infinite, because the text does not say which sessions have ended. */
-interface TextContent {
-  readonly document: LockDocument;
-  readonly lastToken: number;
-}
+type SessionDocumentJson = readonly [format: number, lastToken: number, ...EntriesJson];
 
 /** @param session the session of the client that writes. Entries that have no session yet get this one */
 export function serializeSessionDocument(
@@ -49,11 +37,28 @@ export function serializeSessionNote(note: Note, session: string): string {
 }
 
 /**
+ * Each `until` is infinite, because the JSON does not say which sessions have ended. A first token that is written as 0 becomes the
+ * revision of the write, or `lastToken + 1` if that is larger.
+ *
  * @param writtenAt the revision of the write
  * @throws LockStoreError for a document of another format
  */
-export function parseSessionDocument(text: string, writtenAt: number, key: string): TextContent {
-  return parseStored(key, () => contentIn(text, writtenAt, key));
+export function parseSessionDocument(
+  text: string,
+  writtenAt: number,
+  key: string,
+): { readonly document: LockDocument; readonly lastToken: number } {
+  return parseStored(key, () => {
+    const [format, last, ...stored] = JSON.parse(text) as SessionDocumentJson;
+    checkFormat(format, FORMAT, key);
+    const entries = parseEntries(stored, () => Math.max(writtenAt, last + 1));
+    const holders = entries.holders.map((holder) => {
+      const leaseMs = typeof holder.until === 'object' ? holder.until.inMs : Infinity;
+      return checked(Object.assign(holder, { until: Infinity, leaseMs }));
+    });
+    const lastToken = holders.reduce((most, holder) => Math.max(most, holder.lastToken), last);
+    return { document: { holders, queue: entries.queue.map(checked) }, lastToken };
+  });
 }
 
 /** Whether nobody holds the lock or waits for it. Recognizes that without parsing the text. */
@@ -62,32 +67,14 @@ export function isFreeJson(text: string): boolean {
 }
 
 /** @throws LockStoreError for a note that this library has not written */
-export function parseSessionNote({ id, text, at }: SerializedNote, key: string): StoredNote {
-  const { until: _, ...note } = parseStored(key, () => checked(parseWaiter(JSON.parse(text) as WaiterJson)));
+export function parseSessionNote({ id, text, at }: StoredDocument['notes'][number], key: string): StoredNote {
+  const { until: _, ...note } = parseStored(key, () =>
+    checked(parseWaiter(JSON.parse(text) as EntriesJson[1][number])),
+  );
   return { ...note, waitMs: Infinity, id, at };
 }
 
-function contentIn(text: string, writtenAt: number, key: string): TextContent {
-  const [format, last, holders, queue] = JSON.parse(text) as SessionDocumentJson;
-  checkFormat(format, FORMAT, key);
-  const entries = parseEntries(holders, queue, () => Math.max(writtenAt, last + 1));
-  const document = {
-    holders: entries.holders.map((holder) => {
-      const leaseMs = typeof holder.until === 'object' ? holder.until.inMs : Infinity;
-      return checked(Object.assign(holder, { until: Infinity, leaseMs }));
-    }),
-    queue: entries.queue.map(checked),
-  };
-  return {
-    document,
-    lastToken: document.holders.reduce((most, { lastToken }) => Math.max(most, lastToken), last),
-  };
-}
-
-/**
- * The length of the lease, which the text contains in place of its end: on etcd and ZooKeeper the owner's client or the end of its
- * session ends the lease.
- */
+/** The length of the lease, which the JSON contains in place of its end. */
 function leaseOf({ until, leaseMs = Infinity }: Holder): Holder['until'] {
   return typeof until === 'object' ? until : { inMs: leaseMs };
 }
@@ -98,30 +85,20 @@ function checked<Entry extends { readonly owner: string; readonly session?: stri
   throw new TypeError('an owner or a session is no text');
 }
 
-/**
- * The first element of each message: the version of its format. A client ignores a message with any other, and its waiters find
- * their grants by rechecks.
- */
+/** The first element of each message. A client ignores a message with any other format, and its waiters recheck. */
 const MESSAGE_FORMAT = 1;
 
-/** The text of a message with a document as it is after a write. 0 as `version` or as `writtenAt` means: the `order` of the message. */
-export function serializeMessage(row: Omit<StoredDocument, 'revision'>): string {
-  const { name, version, writtenAt, notesRead, text, notes, nextTicket } = row;
+/**
+ * @param stored the document after a write, in which 0 as `version` or as `writtenAt` means the `order` of the message. Absent if
+ * the message only says that the document has changed, so that each receiver reads it
+ */
+export function serializeMessage(name: string, stored?: Omit<StoredDocument, 'name' | 'revision'>): string {
+  if (!stored) return JSON.stringify([MESSAGE_FORMAT, name]);
+  const { version, writtenAt, notesRead, text, notes, nextTicket } = stored;
   return JSON.stringify([MESSAGE_FORMAT, name, { version, writtenAt, notesRead, text, notes, nextTicket }]);
 }
 
-/**
- * The text of a message that only says that the document has changed, so that each receiver reads it. For writes that notify too
- * many clients to send each a copy.
- */
-export function shortMessageText(name: string): string {
-  return JSON.stringify([MESSAGE_FORMAT, name]);
-}
-
-/**
- * @returns the document in the message; only its name for a short message; `undefined` for a text in a format that this release
- * cannot read
- */
+/** @returns the document in the message, or only its name; `undefined` for a message that this release cannot read */
 export function parseMessage(message: string, order: number): StoredDocument | string | undefined {
   let content: unknown;
   try {
@@ -130,10 +107,10 @@ export function parseMessage(message: string, order: number): StoredDocument | s
     return undefined;
   }
   if (!Array.isArray(content)) return undefined;
-  const [format, name, said] = content as readonly unknown[];
+  const [format, name, stored] = content as readonly unknown[];
   if (format !== MESSAGE_FORMAT || typeof name !== 'string') return undefined;
-  if (!said) return name;
-  const { version, writtenAt, notesRead, text, notes, nextTicket } = said as StoredDocument;
+  if (!stored) return name;
+  const { version, writtenAt, notesRead, text, notes, nextTicket } = stored as StoredDocument;
   return {
     name,
     version: version || order,

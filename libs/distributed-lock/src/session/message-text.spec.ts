@@ -14,11 +14,14 @@ const row = {
 
 describe('a message', () => {
   it('carries the document with its notes', () => {
-    expect(parseMessage(serializeMessage(row), ORDER)).toEqual({ ...row, revision: ORDER });
+    expect(parseMessage(serializeMessage(row.name, row), ORDER)).toEqual({ ...row, revision: ORDER });
   });
 
   it('of a write whose revision the writer could not know has that of the message', () => {
-    const read = parseMessage(serializeMessage({ ...row, version: undefined, writtenAt: 0 }), ORDER);
+    const read = parseMessage(
+      serializeMessage(row.name, { ...row, version: undefined, writtenAt: 0 }),
+      ORDER,
+    );
     expect(read).toMatchObject({ version: ORDER, writtenAt: ORDER });
   });
 

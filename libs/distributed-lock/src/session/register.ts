@@ -3,7 +3,6 @@
 import { type Chance, type Clock, randomMs, systemChance } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
 import { clientsOf, firstGrantOf, isFree, type Reading } from '../document/document.js';
-import type { LeaseClient, Leases } from '../document/timed-register.js';
 import {
   type NamePage,
   type NameRequest,
@@ -17,7 +16,6 @@ import {
 import type { HolderEntry, LockStoreContext } from '../port/lock-store.js';
 import { LockKeyError, LockStoreError } from '../port/lock.errors.js';
 import type { StoredDocument, Messages, Session, SessionBackend } from './backend.js';
-import { SessionLeases } from './leases.js';
 import { RememberedDocuments, SessionKnowledge } from './remembered-documents.js';
 import {
   parseSessionDocument,
@@ -26,13 +24,9 @@ import {
   serializeMessage,
   parseSessionNote,
   serializeSessionNote,
-  shortMessageText,
 } from './json.js';
 
-/**
- * How many characters all messages of one write may have together. If they would be longer, each message contains only the
- * document's name, and its receiver reads the document.
- */
+/** How many characters all messages of one write may have together, before each contains only the document's name. */
 const MAX_MESSAGE_LENGTH = 128 * 1024;
 
 const NO_CONTENT = { document: { holders: [], queue: [] }, lastToken: undefined };
@@ -42,6 +36,7 @@ export class SessionRegister implements Register {
   readonly initialLeaseMs = 0;
   readonly mayLoseWrites = false;
   readonly isRemote = true;
+  readonly sessionUntil = (): number => this.session?.validUntil ?? -Infinity;
   readonly address?: string;
   readonly commandTimeoutMs: number;
   private readonly knowledge: SessionKnowledge;
@@ -100,7 +95,7 @@ export class SessionRegister implements Register {
     });
     if (isDone) return { isDone: true, reading: this.readingOf(row, session) };
     const reading = await this.knownReadingOf(row, session);
-    if (take.notes.length > 0) this.tellHolders(row, reading);
+    if (take.notes.length > 0) this.notifyHolders(row, reading);
     return { isDone: false, reading };
   }
 
@@ -108,8 +103,7 @@ export class SessionRegister implements Register {
     const { name, expected, next, lastToken, failOnUnreadNotes, notified } = swap;
     const { sessionEnds } = this;
     const session = await this.sessionFor(name);
-    // The last session has ended while this client waited for the new one, and what its owners held is lost. Do not write it into
-    // the document under the new session.
+    // If the last session has ended meanwhile, what its owners held is lost: do not write that under the new session.
     if (sessionEnds !== this.sessionEnds) throw sessionEndedError(name, 'unready');
     if (this.remembered.isOld(name)) {
       const reading = await this.read(name);
@@ -118,11 +112,10 @@ export class SessionRegister implements Register {
     swap.deadline();
     const text = serializeSessionDocument(next, lastToken, session.id);
     const { notesRead, notes, nextTicket } = expected;
-    // If the document is deleted, the next one takes its tokens from the revision of the write that creates it, so that revision
-    // must be larger than `lastToken`. Compare with the revision of the last reply: after a backup was restored, revisions start
-    // again from a smaller number.
+    // The next document takes its tokens from the revision of the write that creates it, which must be larger than `lastToken`.
+    // Compare with the revision of the last reply: after a backup was restored, revisions start again from a smaller number.
     const mayDelete = isFree(next) && lastToken <= this.lastReplyRevision;
-    const message = { name, text, notesRead, notes: [], nextTicket };
+    const message = { text, notesRead, notes: [], nextTicket };
     const { isDone, row } = await this.backend.swap({
       name,
       version: expected.version,
@@ -135,7 +128,8 @@ export class SessionRegister implements Register {
       mergedNotes: notes.flatMap(({ id }) => id ?? []),
       messages: messagesTo(notified, text.length, {
         name,
-        text: (newVersion, writtenAt) => serializeMessage({ ...message, version: newVersion, writtenAt }),
+        text: (newVersion, writtenAt) =>
+          serializeMessage(name, { ...message, version: newVersion, writtenAt }),
       }),
     });
     if (!isDone) return { isDone: false, reading: await this.knownReadingOf(row, session) };
@@ -148,11 +142,7 @@ export class SessionRegister implements Register {
     return this.knownReadingOf(await this.backend.read(name), session);
   }
 
-  leasesOf(client: LeaseClient): Leases {
-    return new SessionLeases(client, () => this.session?.validUntil ?? -Infinity);
-  }
-
-  /** Publishes the entry, and removes it after `leaseMs` by a timer. If this process crashes, the end of its session removes the entry. */
+  /** Publishes the entry, and removes it after `leaseMs`. If this process crashes, the end of its session removes the entry. */
   async publishHolderEntry({ clientId, text, leaseMs }: HolderEntry): Promise<void> {
     const session = await this.sessionFor(undefined);
     this.cancelHolderEntry();
@@ -188,29 +178,25 @@ export class SessionRegister implements Register {
     const row = parseMessage(text, order);
     if (!row || !this.session) return;
     if (typeof row === 'string') {
-      const told = this.read(row).then((reading) => this.listener?.onReading(row, reading));
-      return inBackground(told);
+      const read = this.read(row).then((reading) => this.listener?.onReading(row, reading));
+      return inBackground(read);
     }
     try {
       this.listener?.onReading(row.name, this.readingOf(row, this.session, true));
     } catch {
-      // Another release of this library has written the message, in a format that this one cannot read. Ignore it: waiters find
-      // their grants by rechecks.
+      // Another release of this library has written the message. Waiters find their grants by rechecks.
     }
   }
 
   /** Notifies the clients of the holders that somebody waits for the key. */
-  private tellHolders(row: StoredDocument, { document }: Reading): void {
+  private notifyHolders(row: StoredDocument, { document }: Reading): void {
     const clients = clientsOf(document.holders);
     if (clients.length === 0) return;
-    const message = serializeMessage(row);
+    const message = serializeMessage(row.name, row);
     this.backend.sendMessages(messagesTo(clients, message.length, { name: row.name, text: () => message }));
   }
 
-  /**
-   * Makes a reading of a row. First asks the back end about the sessions in the row that may have ended without this client's
-   * knowledge.
-   */
+  /** As `readingOf`, but first asks the back end which sessions in the document have ended. */
   private async knownReadingOf(row: StoredDocument, session: Session): Promise<Reading> {
     const { document, notes } = this.readingOf(row, session);
     // Our own session is not among them: the back end reports its end by `onSessionEnd`.
@@ -252,35 +238,27 @@ export class SessionRegister implements Register {
   }
 }
 
-/**
- * Makes the messages to these clients. Each contains the document, or only its name if all copies together would be too long for
- * one write.
- */
 function messagesTo(
   clients: readonly string[],
   length: number,
   { name, text }: Omit<Messages, 'clients'>,
 ): Messages {
   const isShort = clients.length * length > MAX_MESSAGE_LENGTH;
-  return { name, clients, text: isShort ? () => shortMessageText(name) : text };
+  return { name, clients, text: isShort ? () => serializeMessage(name) : text };
 }
 
-/** How long a process waits before each of its sweeps, at random, in ms. */
+/** How long a process waits before each of its sweeps, in ms. */
 const SWEEP_MS = { least: 5 * 60_000, spread: 5 * 60_000 };
-/**
- * How long the sweeper must have seen a free document unchanged before it deletes the document, in ms. By then no client relies on
- * the document's version any more (`SessionBackend.believedMs`).
- */
+/** For how long the sweeper sees a free document unchanged before it deletes it, in ms: longer than `SessionBackend.believedMs`. */
 export const SWEPT_AFTER_MS = 10 * 60_000;
 /** How many idle documents the sweeper remembers. `TOGETHER`: how many it reads or deletes at a time. */
 const MAX_IDLE = 50_000;
 const TOGETHER = 100;
 
 /**
- * Deletes documents that nobody needs: those of free locks, and those whose holders and waiters all belong to ended sessions. Each
- * sweep notes what is idle. A later sweep, at least ten minutes after, deletes those that are still unchanged.
- *
- * All clients look for the smallest session id, and only the client that has it sweeps.
+ * Deletes idle documents: those of free locks, and those whose holders and waiters all belong to ended sessions. Each sweep remembers
+ * what is idle. A later sweep, at least ten minutes after, deletes those that are still unchanged. Only the client with the smallest
+ * session id sweeps.
  */
 export class SessionSweeper {
   private readonly idle = new Map<string, Idle>();
@@ -295,7 +273,6 @@ export class SessionSweeper {
     private readonly ownSession: () => string | undefined,
   ) {}
 
-  /** Sweeps at random intervals from now on. If a sweep fails, the next one does its work. */
   start(chance: Chance): void {
     this.cancel = this.clock.after(randomMs(chance, SWEEP_MS), () => {
       this.start(chance);
@@ -333,9 +310,8 @@ export class SessionSweeper {
   }
 
   /**
-   * Whether the document may be deleted: nobody holds the lock or waits for it, and its last token is not larger than the
-   * revision. The next document of this name takes its tokens from a later revision, so with a larger last token they would go
-   * backwards.
+   * Whether the document may be deleted: nobody holds the lock or waits for it, and its last token is not larger than the revision,
+   * from which the next document of this name takes its tokens.
    */
   private async isIdle({ name, text, writtenAt, revision, notes }: StoredDocument): Promise<boolean> {
     if (text === null || notes.length > 0) return false;
@@ -358,16 +334,11 @@ interface Idle {
 
 async function inParts<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   for (let at = 0; at < items.length; at += TOGETHER)
-    await Promise.all(items.slice(at, at + TOGETHER).map((item) => work(item).catch(passOver)));
+    await Promise.all(items.slice(at, at + TOGETHER).map((item) => work(item).catch(ignoreRefused)));
 }
 
-/**
- * Ignores an error that concerns one document only, so that the sweep goes on. For example this client may not read it, or another
- * program has written it.
- *
- * @throws any other error
- */
-function passOver(error: unknown): void {
+/** Lets the sweep go on after an error of one document only, which this client may not read or another program has written. */
+function ignoreRefused(error: unknown): void {
   const isOfDocument =
     error instanceof LockStoreError ? error.reason === 'refused' : error instanceof LockKeyError;
   if (!isOfDocument) throw error;

@@ -6,14 +6,11 @@ import {
   type StoredWaiter,
   UNCONFIRMED_MS,
 } from '../document/document.js';
-import type { StoredDocument, SeenDocument } from './backend.js';
+import type { SessionTake, StoredDocument } from './backend.js';
 
 /**
- * What this client remembers of each document for its next take and swap:
- *
- * - The version of a free document. A take can then overwrite the document without reading it first.
- * - The last token. Somebody may delete the document by hand, and another client, which does not know that token, may create it
- *   anew: tokens must grow even then.
+ * Remembers the version of each free document, so that a take can overwrite the document without reading it first, and its last
+ * token: somebody may delete the document by hand, and another client may create it anew. Tokens must grow even then.
  */
 export class RememberedDocuments {
   private readonly documents = new Map<string, RememberedDocument>();
@@ -24,8 +21,7 @@ export class RememberedDocuments {
     private readonly believedMs = Infinity,
   ) {}
 
-  /** The document as this client saw it last. `undefined` if its version may belong to another document by now. */
-  seen(name: string): SeenDocument | undefined {
+  seen(name: string): SessionTake['seen'] {
     return this.isOld(name) ? undefined : this.documents.get(name);
   }
 
@@ -40,7 +36,7 @@ export class RememberedDocuments {
     return found !== undefined && found.since <= this.now() - this.believedMs;
   }
 
-  /** Remembers a document that was read, written or received in a message. @returns the largest token that this client knows of the key */
+  /** Remembers a document. @returns the largest token that this client knows of the key */
   see({ row, isFree, lastToken, isMessage = false }: Reading): number {
     const { name, version, notesRead, nextTicket, writtenAt, createdAt = 0 } = row;
     const known = this.documents.get(name);
@@ -65,18 +61,12 @@ export class RememberedDocuments {
     return this.lastTokenOf(name);
   }
 
-  /**
-   * Forgets a document that this client has deleted, and its last token with it: this client deletes a document only if the tokens
-   * of the next one will be larger in any case.
-   */
+  /** Forgets also the last token, because a client deletes a document only if the tokens of the next one will be larger. */
   onDeleted(name: string): void {
     this.documents.delete(name);
   }
 
-  /**
-   * Stops relying on all versions. The session may have ended because somebody restored a backup. Versions may then repeat, so
-   * this client must read each document again before it overwrites it.
-   */
+  /** Stops relying on all versions: the session may have ended because somebody restored a backup, so that versions repeat. */
   onSessionEnd(): void {
     for (const [name, document] of this.documents)
       this.documents.set(name, { ...document, since: -Infinity });
@@ -88,7 +78,7 @@ export class RememberedDocuments {
   }
 }
 
-interface RememberedDocument extends SeenDocument {
+interface RememberedDocument extends NonNullable<SessionTake['seen']> {
   readonly lastToken: number;
   /** The last token of an earlier document of this name, which somebody has deleted by hand. */
   readonly earlierToken: number;
@@ -108,18 +98,12 @@ interface Reading {
   readonly isMessage?: boolean;
 }
 
-/** For how long, in ms, a session that was found alive counts as alive. Then this client asks the back end again. */
+/** For how long, in ms, a session that was found alive counts as alive. */
 export const ALIVE_MS = 1000;
-/**
- * How many entries each map in this file may have: sessions, grants, documents. The oldest are forgotten, and read again when they
- * are needed.
- */
-const MAX_REMEMBERED_SESSIONS = 10_000;
+/** How many entries each map in this file may have. The oldest are forgotten. */
+const MAX_REMEMBERED = 10_000;
 
-/**
- * What this client knows of other clients: which sessions have ended, and when it first saw each grant that its owner has not
- * confirmed yet.
- */
+/** Knows which sessions have ended, and when this client first saw each grant that its owner has not confirmed yet. */
 export class SessionKnowledge {
   private readonly ended = new Set<string>();
   private readonly aliveAt = new Map<string, number>();
@@ -149,7 +133,7 @@ export class SessionKnowledge {
     );
   }
 
-  /** Returns the document with expired entries where a session has ended, or where an owner has not confirmed its grant in time. */
+  /** Makes entries expire whose session has ended, or whose owner has not confirmed its grant in time. */
   judge({ holders, queue }: LockDocument): LockDocument {
     return {
       holders: holders.map((holder) => this.judgeHolder(holder)),
@@ -161,10 +145,7 @@ export class SessionKnowledge {
     return session !== undefined && this.ended.has(session);
   }
 
-  /**
-   * Makes a holder expire if its session has ended or if it did not confirm its grant in time. As long as it may still confirm,
-   * its lease is the time that is left for that, so that waiters recheck at the right moment.
-   */
+  /** As long as an owner may still confirm its grant, its lease is the time that is left for that, so that waiters recheck then. */
   private judgeHolder(holder: Holder): Holder {
     if (this.hasEnded(holder)) return { ...holder, until: -Infinity };
     if (!holder.isUnconfirmed) {
@@ -175,7 +156,7 @@ export class SessionKnowledge {
     return leftMs > 0 ? { ...holder, leaseMs: Math.ceil(leftMs) } : { ...holder, until: -Infinity };
   }
 
-  /** When this client first saw the grant. The token identifies it: an owner whose grant was taken back may be granted the lock again. */
+  /** When this client first saw the grant with this token. An owner whose grant has expired may be granted the lock again. */
   private sinceOf({ owner, token }: Holder): number {
     const seen = this.unconfirmed.get(owner);
     if (seen?.token === token) return seen.since;
@@ -194,7 +175,7 @@ interface SeenGrant {
 
 /** Deletes the entry that was set first, if there are too many. */
 function forgetOldest(entries: Map<string, unknown> | Set<string>): void {
-  if (entries.size <= MAX_REMEMBERED_SESSIONS) return;
+  if (entries.size <= MAX_REMEMBERED) return;
   const [oldest] = entries.keys();
   if (oldest !== undefined) entries.delete(oldest);
 }

@@ -2,7 +2,7 @@ import { checkNameBytes } from '../connection/checks.js';
 import { storeError } from '../connection/connection-errors.js';
 import type { NamePage, NameRequest } from '../document/timed-register.js';
 import type { LockStoreError } from '../port/lock.errors.js';
-import type { StoredDocument, SerializedNote } from '../session/backend.js';
+import type { StoredDocument } from '../session/backend.js';
 import {
   type Acl,
   type Children,
@@ -156,7 +156,7 @@ function notesIn(children: Children | undefined, revision: number): Notes {
   // ZooKeeper numbers the children of a parent from 0. If the parent is deleted and created again, it starts at 0 again. Add the
   // zxid of the parent's creation, so that the numbers of notes keep growing.
   const numberOf = (creations: number): number => stat.czxid + 1 + creations;
-  const notes: SerializedNote[] = [];
+  const notes: StoredDocument['notes'][number][] = [];
   for (const id of names) {
     const note = noteNamed(id);
     if (note) notes.push({ id, text: note.text, at: numberOf(note.number) });

@@ -1,12 +1,7 @@
 import type { ConnectionOptions } from 'node:tls';
 import { type Chance, systemChance } from '../common/clock.js';
 import { checkCommandTimeout, targetError } from '../connection/checks.js';
-import {
-  refused,
-  refuseParameters,
-  TLS_PARAMETERS,
-  type UrlParameters,
-} from '../connection/url-parameters.js';
+import { refused, readParameters, TLS_PARAMETERS, type UrlParameters } from '../connection/url-parameters.js';
 import { DocumentStore } from '../document/store.js';
 import type { LockStoreFactory } from '../port/lock-store.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
@@ -133,7 +128,8 @@ export function ensembleOf(target: unknown): Ensemble {
   if (!Array.isArray(texts) || texts.length === 0 || !texts.every((text) => typeof text === 'string')) {
     throw targetError(NEEDED, target);
   }
-  for (const text of texts as readonly string[]) refuseParameters('zookeeperStore', text, PARAMETERS);
+  for (const text of texts as readonly string[])
+    readParameters('zookeeperStore', text.replace(/^[^?]*\??/, ''), PARAMETERS);
   const [, list = '', chroot = ''] = /^([^/]*)(\/.*)?$/s.exec(texts.join(',')) ?? [];
   const servers = list.split(',').map((text) => serverOf(text.trim()));
   if (chroot !== '' && chroot !== '/') checkPath('The path behind the servers', chroot);

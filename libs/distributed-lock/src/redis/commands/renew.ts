@@ -1,10 +1,5 @@
 import { Delays } from '../../common/clock.js';
-import type {
-  ExecutedRelease,
-  LeaseRequest,
-  OwnerRequests,
-  SendCopy,
-} from '../../connection/reliable-release.js';
+import type { ExecutedRelease, LeaseRequest, OwnerRequests } from '../../connection/reliable-release.js';
 import type { Force, ForceReply, ReleaseRequest, Renewal, RenewalReply } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { leaseValidity } from '../../port/timing.js';
@@ -225,7 +220,8 @@ export class Renewals {
 
 type Reply = ReplyOf<typeof releaseScript>;
 
-class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
+/** One copy of a release. `ReliableRelease` repeats it. */
+export class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
   readonly priority = 'release';
   override readonly flush: ReleaseRequest['flush'];
 
@@ -260,16 +256,6 @@ class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
   protected onReply([held, executedAt]: Reply): ExecutedRelease {
     return { wasHolder: held === 1, executedAt };
   }
-}
-
-/** Makes the function that sends one copy of a release. `ReliableRelease` repeats it. */
-export function releaseCopies(
-  request: ReleaseRequest,
-  context: ScriptContext,
-  requests: OwnerRequests,
-): SendCopy {
-  return (onReply, onError) =>
-    context.connection.start(new ReleaseCommand(request, context, requests), onReply, onError);
 }
 
 type ForceScriptReply = ReplyOf<typeof forceScript>;

@@ -1,7 +1,7 @@
 import type { Readable, Writable } from 'node:stream';
 import type { Cluster, Command, Redis } from 'ioredis';
 import { type Clock, giveUpAfter } from '../../common/clock.js';
-import { closedUnanswered, type OwnProtocol, strangeReply } from '../../connection/kept-connection.js';
+import { ServerProtocol } from '../../connection/kept-connection.js';
 import { type Arguments, asBulk, type WireKeys } from '../client.js';
 import { findIoredis } from './url.js';
 
@@ -140,12 +140,12 @@ function uncork(its: Corked): void {
   its.stream.uncork();
 }
 
-const REDIS: OwnProtocol = {
+const REDIS = new ServerProtocol({
   server: 'Redis',
   // The first byte of every reply of Redis is one of these types, of RESP 2 or 3.
   reply: /^[+\-:$*_#,(!=%~>|]/,
   tls: 'the URL of a Redis with TLS starts with rediss:',
-};
+});
 
 const NO_PASSWORD = 'Redis asks for a password: give it in the URL, as redis://:password@host';
 
@@ -158,7 +158,7 @@ const NO_PASSWORD = 'Redis asks for a password: give it in the URL, as redis://:
 export function watchHandshake(client: Redis, clock: Clock, silenceMs: number): void {
   client.on('connect', () => {
     const { stream } = client;
-    let problem: string | undefined = closedUnanswered(REDIS);
+    let problem: string | undefined = REDIS.closedUnanswered();
     const fail = (why: string): void => {
       problem = why;
       stream.destroy();
@@ -166,7 +166,7 @@ export function watchHandshake(client: Redis, clock: Clock, silenceMs: number): 
     const onFirst = (bytes: Buffer): void => {
       problem = undefined;
       if (bytes.toString('latin1').startsWith('-NOAUTH')) fail(NO_PASSWORD);
-      const strange = strangeReply(bytes, REDIS);
+      const strange = REDIS.strangeReply(bytes);
       if (strange) fail(strange);
     };
     const onClosed = (): void => {

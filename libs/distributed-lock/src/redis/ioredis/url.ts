@@ -2,15 +2,12 @@ import { createRequire } from 'node:module';
 import type { RedisOptions } from 'ioredis';
 import type * as Ioredis from 'ioredis';
 import {
-  ANY_TEXT,
   decoded,
-  oneOfTexts,
   readParameters,
   refused,
   TLS_PARAMETERS,
-  TRUE_OR_FALSE,
+  urlParameter,
   type UrlParameters,
-  WHOLE_NUMBER,
 } from '../../connection/url-parameters.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 
@@ -47,15 +44,15 @@ export const REDIS_PARAMETERS: UrlParameters = {
     'mymaster',
   ),
   ...refused('Write it as the path of the URL, as redis://host:6379/2.', 'database'),
-  db: WHOLE_NUMBER,
-  username: ANY_TEXT,
-  password: ANY_TEXT,
-  family: oneOfTexts({ 0: 0, 4: 4, 6: 6 }),
-  protocol: oneOfTexts({ 2: 2, 3: 3 }),
-  connectionName: ANY_TEXT,
-  enableReadyCheck: TRUE_OR_FALSE,
-  noDelay: TRUE_OR_FALSE,
-  tls: oneOfTexts({ true: {}, 1: {}, false: false, 0: false }),
+  db: urlParameter.wholeNumber,
+  username: urlParameter.text,
+  password: urlParameter.text,
+  family: urlParameter.oneOf({ 0: 0, 4: 4, 6: 6 }),
+  protocol: urlParameter.oneOf({ 2: 2, 3: 3 }),
+  connectionName: urlParameter.text,
+  enableReadyCheck: urlParameter.trueOrFalse,
+  noDelay: urlParameter.trueOrFalse,
+  tls: urlParameter.oneOf({ true: {}, 1: {}, false: false, 0: false }),
 };
 
 /**

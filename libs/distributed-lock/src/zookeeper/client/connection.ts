@@ -3,7 +3,7 @@ import { connect as connectTls, type ConnectionOptions as TlsOptions } from 'nod
 import type { Clock } from '../../common/clock.js';
 import { Linked, LinkedQueue } from '../../common/collections.js';
 import { conceal } from '../../common/redaction.js';
-import { type OwnProtocol, strangeReply } from '../../connection/kept-connection.js';
+import { ServerProtocol } from '../../connection/kept-connection.js';
 import { ReplyDeadline } from '../../connection/request-pipe.js';
 import { KEEP_ALIVE_MS } from '../../connection/timing.js';
 import { Frames, JuteReader, MAX_REQUEST_BYTES, ProtocolError } from './jute.js';
@@ -56,12 +56,14 @@ interface AwaitedReply {
 
 const EVENT_XID = -1;
 
-const ZOOKEEPER: OwnProtocol = {
+const TLS_ADVICE = 'give zookeeperStore the option tls';
+
+const ZOOKEEPER = new ServerProtocol({
   server: 'ZooKeeper',
   // The first bytes of a reply to the handshake: a length of four bytes, which is small.
   reply: /^\0\0\0/,
-  tls: 'give zookeeperStore the option tls',
-};
+  tls: TLS_ADVICE,
+});
 
 /** One TCP or TLS connection to one server. Sends requests without waiting for earlier replies; the server replies in order. */
 export class Connection {
@@ -122,7 +124,7 @@ export class Connection {
    * does that, so the message names this cause, too.
    */
   private unanswered(cause?: Error): Error {
-    const tls = this.options.tls ? 'speaks no TLS' : `expects TLS (${ZOOKEEPER.tls})`;
+    const tls = this.options.tls ? 'speaks no TLS' : `expects TLS (${TLS_ADVICE})`;
     const why = `it is no ZooKeeper, or has no majority of its ensemble, or ${tls}`;
     return new Error(`${this.address} closed the connection without an answer: ${why}`, { cause });
   }
@@ -160,7 +162,7 @@ export class Connection {
 
   private onData(chunk: Buffer): void {
     if (this.lostBy) return;
-    const strange = this.handshake ? undefined : strangeReply(chunk, ZOOKEEPER);
+    const strange = this.handshake ? undefined : ZOOKEEPER.strangeReply(chunk);
     if (strange !== undefined) return this.lose(new Error(`${this.address}: ${strange}`));
     try {
       for (const frame of this.frames.read(chunk)) if (!this.lostBy) this.onFrame(frame);

@@ -1,14 +1,14 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { Notification } from '../port/lock-store.js';
 import { ManualClock } from '../testing/manual-clock.js';
-import { SessionBoundLeases } from './leases.js';
+import { SessionLeases } from './leases.js';
 
 const SESSION_MS = 12_000;
 const LEASE = { key: 'k', owner: 'me:1', token: 7, lastToken: 9, leaseMs: 4 * SESSION_MS };
 
 describe('a lease that is longer than the session', () => {
   let clock: ManualClock;
-  let leases: SessionBoundLeases;
+  let leases: SessionLeases;
   let sessionUntil: number;
   let holder: number;
   let told: Notification[];
@@ -18,13 +18,16 @@ describe('a lease that is longer than the session', () => {
     holder = LEASE.token;
     told = [];
     const client = {
+      clientId: 'me',
+      commandTimeoutMs: 500,
+      end: () => undefined,
       clock,
       watchdogTimeoutMs: SESSION_MS,
       holds: (_key: string, _owner: string, token: number) => token === holder,
       notify: (notification: Notification) => void told.push(notification),
     };
-    leases = new SessionBoundLeases(client, () => sessionUntil);
-    leases.start({ ...LEASE, sentAt: clock.now() });
+    leases = new SessionLeases(client, () => sessionUntil);
+    leases.onHeld({ ...LEASE, sentAt: clock.now() });
   });
 
   const ends = () => told.map((it) => (it.kind === 'granted' ? it.validUntil : it.kind));
@@ -62,7 +65,7 @@ describe('a lease that is longer than the session', () => {
     await live(SESSION_MS);
     expect(told).toEqual([]);
     holder = LEASE.token;
-    leases.start({ ...LEASE, sentAt: clock.now() });
+    leases.onHeld({ ...LEASE, sentAt: clock.now() });
     leases.end('me:1');
     await live(SESSION_MS);
     expect([told, clock.pendingTimers]).toEqual([[], 0]);

@@ -1,29 +1,46 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { LOCK } from '../port/lock-store.js';
+import type { Holder } from './document.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { follow } from '../../../../test/support/lock-world.js';
-import { ClientSideExpiry } from './leases.js';
+import { SessionLeases } from './leases.js';
 
 const RETRY_MS = 100;
+const orphan = (owner: string): Holder => ({ owner, claim: LOCK, token: 1, lastToken: 1, until: Infinity });
 
 describe('the leases of one client', () => {
   let clock: ManualClock;
-  let leases: ClientSideExpiry;
+  let leases: SessionLeases;
   /** What was released, and when. */
   let released: string[];
+  /** Whether the last lease that was released is still over. */
+  let isOver: () => boolean;
   beforeEach(() => {
     clock = new ManualClock();
     released = [];
-    leases = new ClientSideExpiry(clock, RETRY_MS, (key, owner) =>
-      released.push(`${key} ${owner} ${clock.now()}`),
-    );
+    isOver = () => false;
+    const client = {
+      clientId: 'me',
+      clock,
+      commandTimeoutMs: RETRY_MS,
+      watchdogTimeoutMs: 30_000,
+      holds: () => true,
+      notify: () => undefined,
+      end: (ending: Parameters<ConstructorParameters<typeof SessionLeases>[0]['end']>[0]) => {
+        released.push(`${ending.key} ${ending.owner} ${clock.now()}`);
+        isOver = ending.isOver;
+      },
+    };
+    leases = new SessionLeases(client, () => Infinity);
   });
 
   it('end at their times, in whatever order they began', async () => {
     leases.start('a', 'me:1', 500);
     leases.start('b', 'me:2', 200);
     await clock.advance(200);
-    expect([leases.isOver('me:2'), leases.isOver('me:1')]).toEqual([true, false]);
+    expect(isOver()).toBe(true);
     leases.end('me:2');
+    expect(isOver()).toBe(false);
     await clock.advance(300);
     expect(released).toEqual(['b me:2 200', 'a me:1 500']);
   });
@@ -54,7 +71,7 @@ describe('the leases of one client', () => {
     leases.start('a', 'me:2', 500);
     leases.extend('me:2', 100);
     await clock.advance(499);
-    expect([released, leases.isOver('me:1')]).toEqual([[], false]);
+    expect(released).toEqual([]);
   });
 
   it('without an end need no timer', () => {
@@ -63,12 +80,11 @@ describe('the leases of one client', () => {
   });
 
   it('that nobody answers for end as a silent waiter does, one for each key at a time', async () => {
-    leases.expireOrphan('a', 'me:1');
-    leases.expireOrphan('a', 'me:2');
+    leases.onHolders('a', [orphan('other:1'), orphan('me:1'), orphan('me:2')]);
     await clock.advance(3000);
     expect(released).toEqual(['a me:1 3000']);
     leases.end('me:1');
-    leases.expireOrphan('a', 'me:2');
+    leases.onHolders('a', [orphan('me:2')]);
     await clock.advance(3000);
     expect(released).toEqual(['a me:1 3000', 'a me:2 6000']);
   });
@@ -77,24 +93,28 @@ describe('the leases of one client', () => {
     leases.start('a', 'me:1', 500);
     leases.start('b', 'me:2', 500);
     leases.start('c', 'me:4', 30_000);
-    const ended = follow(leases.whenEnded(1000));
+    const closed = follow(leases.close());
     leases.end('me:1');
     await clock.settle();
-    expect(ended.state).toBe('pending');
+    expect(closed.state).toBe('pending');
     leases.end('me:2');
     await clock.settle();
-    expect(ended.state).toBe('resolved');
-    leases.end('me:4');
-    expect(leases.stop()).toBe(false);
-    leases.start('a', 'me:3', 500);
-    expect([leases.stop(), clock.pendingTimers]).toEqual([true, 0]);
+    expect(closed.value).toBe(true);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('that have all ended leave nothing behind', async () => {
+    leases.start('a', 'me:1', 500);
+    const closed = follow(leases.close());
+    leases.end('me:1');
+    await clock.settle();
+    expect(closed.value).toBe(false);
   });
 
   it('that last for long do not keep their client from closing', async () => {
     leases.start('a', 'me:1', 30_000);
-    const ended = follow(leases.whenEnded(1000));
+    const closed = follow(leases.close());
     await clock.settle();
-    expect(ended.state).toBe('resolved');
-    leases.stop();
+    expect(closed.value).toBe(true);
   });
 });
