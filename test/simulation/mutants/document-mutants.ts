@@ -40,11 +40,11 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'const named = new Set(owners);',
       'const named = new Set(this.holders.map((it) => it.owner));',
     ],
-    ['a takeover is told to nobody', 'this.notifyClientsOf([held]);', ''],
+    ['a takeover is told to nobody', 'this.notifyClientsOf([holder]);', ''],
     [
       'tokens are given back under a later grant',
-      'if (held && used?.lastToken === this.lastTokenNow)',
-      'if (held && used)',
+      'if (holder && used?.lastToken === this.lastTokenNow)',
+      'if (holder && used)',
     ],
     ['further waiters of a client that is gone stay in the queue', 'if (clients.size > 0)', 'if (false)'],
     ['maxWaiting is ignored', 'if (this.isOneTooMany(request))', 'if (false)'],
@@ -69,7 +69,7 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'this.countOthers(owner) > maxWaiting',
     ],
     ['a downgrade is not written', 'if (isDowngraded) {', 'if (false) {'],
-    ['the rest of a minimum hold is not written', 'if (held && holdMs > 0)', 'if (false)'],
+    ['the rest of a minimum hold is not written', 'if (holder && holdMs > 0)', 'if (false)'],
     [
       'a renewal under another grant counts',
       'if (mine?.token !== token)',
@@ -78,7 +78,7 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a release takes the lock from everybody',
-      'this.holders = this.holders.filter((holder) => holder !== held);',
+      'this.holders = this.holders.filter((each) => each !== holder);',
       'this.holders = [];',
     ],
     [

@@ -155,18 +155,15 @@ export class OwnerRequests {
     if (this.lateRenewal && this.lateRenewal.deadline < executedAt) this.lateRenewal = undefined;
     const acquire = { leaseMs: this.acquireMs, deadline: this.lateDeadline };
     return [acquire, this.lateRenewal, ...(this.renewalsInFlight ?? [])]
-      .filter((late) => late !== undefined)
-      .filter((late) => late.deadline >= executedAt && late.leaseMs < leaseMs)
-      .reduce<LeaseRequest | undefined>((all, late) => merged(late, all), undefined);
+      .filter((request) => request !== undefined)
+      .filter((request) => request.deadline >= executedAt && request.leaseMs < leaseMs)
+      .reduce<LeaseRequest | undefined>((all, request) => merged(request, all), undefined);
   }
 }
 
 /** One request with the shortest lease and the latest deadline of two. */
-function merged(late: LeaseRequest, other: LeaseRequest = late): LeaseRequest {
-  return {
-    leaseMs: Math.min(late.leaseMs, other.leaseMs),
-    deadline: Math.max(late.deadline, other.deadline),
-  };
+function merged(one: LeaseRequest, other: LeaseRequest = one): LeaseRequest {
+  return { leaseMs: Math.min(one.leaseMs, other.leaseMs), deadline: Math.max(one.deadline, other.deadline) };
 }
 
 /** The requests of each owner that has one in flight, or one that may still be executed late. */

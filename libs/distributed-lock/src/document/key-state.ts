@@ -110,8 +110,8 @@ export class KeyState {
     if (waitMs > 0) this.join(noteOf(request, this.client));
     this.grantNext(owner);
     if (waitMs <= 0 && this.queue.length === 0 && mayEnter(claim, this.holders)) this.enter(request);
-    const held = this.holderOf(owner);
-    if (held) return this.giveWholeLease(held, leaseMs);
+    const holder = this.holderOf(owner);
+    if (holder) return this.giveWholeLease(holder, leaseMs);
     return this.queuedOrBusy(request);
   }
 
@@ -136,7 +136,7 @@ export class KeyState {
     { holdMs = 0, mayHaveNote = false }: ReleaseOptions = {},
   ): boolean {
     if (mayHaveNote || this.reading.mayLackNotes) this.mayMissNote = true;
-    const held = this.holderOf(owner);
+    const holder = this.holderOf(owner);
     // Write even if the owner's lease has expired: a client whose estimate of the time is earlier treats it as the holder until a
     // write removes it. Write as well if only a note of the owner is left, which nobody merges while the key is in use as the other
     // kind (lock or permits): otherwise another client would later grant the lock to this owner, which no longer waits.
@@ -144,11 +144,11 @@ export class KeyState {
     const written = [...document.holders, ...notes, ...this.holders, ...this.queue];
     if (written.some((entry) => entry.owner === owner)) this.isChangedNow = true;
     this.queue = this.queue.filter((waiter) => waiter.owner !== owner);
-    this.holders = this.holders.filter((holder) => holder !== held);
-    if (held && holdMs > 0) this.leavePlaceholder(held, holdMs);
-    if (held && used?.lastToken === this.lastTokenNow) this.lastTokenNow = used.token;
+    this.holders = this.holders.filter((each) => each !== holder);
+    if (holder && holdMs > 0) this.leavePlaceholder(holder, holdMs);
+    if (holder && used?.lastToken === this.lastTokenNow) this.lastTokenNow = used.token;
     this.grantNext();
-    return held !== undefined;
+    return holder !== undefined;
   }
 
   /** @param owners which holders lose the lock, while the others keep it; default: all */
@@ -171,12 +171,12 @@ export class KeyState {
    * @returns whether the owner holds the lock, so that there is a client to notify
    */
   announceTakeover({ owner, graceMs, by }: TakeoverNotice): boolean {
-    const held = this.holderOf(owner);
-    if (!held || isPlaceholder(owner)) return false;
-    if (held.takeover && held.takeover.graceMs <= graceMs) return true;
-    this.replace(held, { ...held, takeover: { graceMs, by } });
+    const holder = this.holderOf(owner);
+    if (!holder || isPlaceholder(owner)) return false;
+    if (holder.takeover && holder.takeover.graceMs <= graceMs) return true;
+    this.replace(holder, { ...holder, takeover: { graceMs, by } });
     this.isChangedNow = true;
-    this.notifyClientsOf([held]);
+    this.notifyClientsOf([holder]);
     return true;
   }
 
@@ -306,10 +306,10 @@ export class KeyState {
   }
 
   /** Keeps the key locked for the rest of a minimum hold, and notifies the first waiter, which then rechecks when that ends. */
-  private leavePlaceholder(held: Holder, holdMs: number): void {
-    const { claim, token, lastToken, leaseMs, session } = held;
+  private leavePlaceholder(holder: Holder, holdMs: number): void {
+    const { claim, token, lastToken, leaseMs, session } = holder;
     this.holders.push({
-      owner: placeholderOf(held.owner),
+      owner: placeholderOf(holder.owner),
       claim,
       token,
       lastToken,

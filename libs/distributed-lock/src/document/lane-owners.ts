@@ -68,7 +68,7 @@ export class LaneOwners {
   }
 
   /** How urgently this client needs changes of the document, from the place of its owners in the queue. */
-  interestIn(queue: readonly StoredWaiter[]): PollPriority | undefined {
+  pollPriorityIn(queue: readonly StoredWaiter[]): PollPriority | undefined {
     if (this.isEmpty) return undefined;
     if (this.hasHolder) return 'held';
     const { waiting } = this;

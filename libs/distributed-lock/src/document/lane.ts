@@ -40,7 +40,7 @@ export class Lane {
   private isScheduled = false;
   /** The newest document that this client has seen. */
   private newest: TimedReading | undefined;
-  private interest: PollPriority | undefined;
+  private pollPriority: PollPriority | undefined;
   /** The current batch has stored notes, so other clients may grant their owners the lock even if this lane's next write fails. */
   private hasNotes = false;
   /** This client's session ended during the current batch, which must fail: the document that it worked on no longer counts. */
@@ -146,7 +146,7 @@ export class Lane {
   }
 
   /** Rejects the tasks because other clients have won every write for too long, but tries the releases again with the next batch. */
-  private giveUp({ left, tries }: Round, ms: number): void {
+  private giveUp({ left, tries }: Batch, ms: number): void {
     const error = new LockStoreError(
       `Could not write the lock "${this.key}": other clients have written it first, ${tries} times in ${Math.round(ms)} ms. Try again; if it goes on, use fewer processes on this key.`,
       this.key,
@@ -160,59 +160,59 @@ export class Lane {
   private async execute(tasks: readonly Task[]): Promise<void> {
     const { register, clock, delays, chance } = this.context;
     this.hasSessionEnded = false;
-    const round: Round = { left: tasks, tries: 0, lostSwaps: 0, firstReplyAt: 0 };
-    for (; round.left.length > 0; round.tries++) {
-      if (round.tries === 1) round.firstReplyAt = clock.now();
+    const batch: Batch = { left: tasks, tries: 0, lostSwaps: 0, firstReplyAt: 0 };
+    for (; batch.left.length > 0; batch.tries++) {
+      if (batch.tries === 1) batch.firstReplyAt = clock.now();
       // 1. After several tries, pause for a random time, so that clients that lose their writes to each other fall out of step.
-      if (round.tries >= TRIES_WITHOUT_PAUSE && register.isRemote)
+      if (batch.tries >= TRIES_WITHOUT_PAUSE && register.isRemote)
         await delays.wait(chance.random() * MAX_PAUSE_MS);
       this.checkSession();
       // 2. Start from the document of the last reply, or else from the newest one that this lane remembers. A take needs no
       //    document, so `apply` runs only if it is called.
-      const { left } = round;
+      const { left } = batch;
       const requests = left.flatMap(({ request }) => request ?? []);
-      const known = (round.fresh ?? this.newest) as TimedReading;
+      const base = (batch.fresh ?? this.newest) as TimedReading;
       let applied: Applied | undefined;
-      const apply = (): Applied => (applied ??= this.applyTo(known, left));
+      const apply = (): Applied => (applied ??= this.applyTo(base, left));
       // 3. Decide which request to send, if any.
       const action = nextAction({
         acquiring: requests.length === 0 ? 'none' : requests.length < left.length ? 'some' : 'all',
-        document: !known ? 'not known' : known.reading.version === undefined ? 'absent' : 'present',
-        isFresh: round.fresh !== undefined,
-        mustLeaveNotes: round.lostSwaps >= SWAPS_WITHOUT_NOTES && !this.hasNotes && left.some(willLeaveNote),
+        document: !base ? 'not known' : base.reading.version === undefined ? 'absent' : 'present',
+        isFresh: batch.fresh !== undefined,
+        mustLeaveNotes: batch.lostSwaps >= SWAPS_WITHOUT_NOTES && !this.hasNotes && left.some(willLeaveNote),
         isChanged: () => apply().state.isChanged,
       });
       // 4. Give up if it is too late for another request.
-      const triedMs = action === 'answer' ? 0 : this.triedMs(round);
-      if (triedMs > register.commandTimeoutMs) return this.giveUp(round, triedMs);
+      const triedMs = action === 'answer' ? 0 : this.triedMs(batch);
+      if (triedMs > register.commandTimeoutMs) return this.giveUp(batch, triedMs);
       // 5. Send the request. Its reply resolves tasks, or brings a newer document for the tasks that are left.
       switch (action) {
         case 'take':
-          this.onTakeReply(round, await register.take(this.name, requests));
+          this.onTakeReply(batch, await register.take(this.name, requests));
           break;
         case 'read':
-          round.fresh = this.onReply(await register.read(this.name));
+          batch.fresh = this.onReply(await register.read(this.name));
           break;
         case 'swap':
           this.onSwapReply(
-            round,
+            batch,
             apply(),
-            await register.swap({ name: this.name, known, state: apply().state, requests }),
+            await register.swap({ name: this.name, base, state: apply().state, requests }),
           );
           break;
         case 'answer':
-          this.settleAll(round, apply());
+          this.settleAll(batch, apply());
       }
     }
   }
 
   /** If the key was free, the first acquire of the batch holds the lock now. Otherwise notes were stored for those that wait. */
-  private onTakeReply(round: Round, { isDone, timed }: TimedReply): void {
-    round.fresh = this.onReply(timed);
-    if (!isDone) return this.onNotesStored(round.left.filter(willLeaveNote));
-    const first = round.left.find(({ request }) => request) as Task;
-    this.settleOf(first, this.stateIn(round.fresh))(this.executedBy(round.fresh));
-    round.left = round.left.filter((task) => task !== first);
+  private onTakeReply(batch: Batch, { isDone, timed }: TimedReply): void {
+    batch.fresh = this.onReply(timed);
+    if (!isDone) return this.onNotesStored(batch.left.filter(willLeaveNote));
+    const first = batch.left.find(({ request }) => request) as Task;
+    this.settleOf(first, this.stateIn(batch.fresh))(this.executedBy(batch.fresh));
+    batch.left = batch.left.filter((task) => task !== first);
   }
 
   /** Records the owners as waiters before their tasks get a reply, because another client may already have granted them the lock. */
@@ -223,17 +223,17 @@ export class Lane {
     this.compare();
   }
 
-  private onSwapReply(round: Round, applied: Applied, { isDone, timed }: TimedReply): void {
-    round.fresh = this.onReply(timed);
-    if (isDone) return this.settleAll(round, applied);
-    round.lostSwaps += 1;
+  private onSwapReply(batch: Batch, applied: Applied, { isDone, timed }: TimedReply): void {
+    batch.fresh = this.onReply(timed);
+    if (isDone) return this.settleAll(batch, applied);
+    batch.lostSwaps += 1;
     this.compare();
   }
 
-  private settleAll(round: Round, { settles }: Applied): void {
-    const executed = this.executedBy(round.fresh as TimedReading);
+  private settleAll(batch: Batch, { settles }: Applied): void {
+    const executed = this.executedBy(batch.fresh as TimedReading);
     for (const settle of settles) settle(executed);
-    round.left = [];
+    batch.left = [];
   }
 
   private applyTo(timed: TimedReading, tasks: readonly Task[]): Applied {
@@ -296,21 +296,21 @@ export class Lane {
       const queue = this.queueIn(newest);
       for (const notification of owners.compare(newest, queue, () => this.nowIn(newest)))
         this.context.notify(notification);
-      this.watch(owners.interestIn(queue));
+      this.watch(owners.pollPriorityIn(queue));
     } catch {
       // This release cannot read the document's format. The next request reads it again, and throws the error to its caller.
       this.newest = undefined;
     }
   }
 
-  private watch(interest: PollPriority | undefined): void {
-    if (interest === this.interest) return;
-    this.interest = interest;
-    this.context.watch(this.name, interest);
+  private watch(pollPriority: PollPriority | undefined): void {
+    if (pollPriority === this.pollPriority) return;
+    this.pollPriority = pollPriority;
+    this.context.watch(this.name, pollPriority);
   }
 
   /** How long this batch has lost every write to other clients, in ms. 0 for the first tries, and for a store in this process. */
-  private triedMs({ tries, firstReplyAt }: Round): number {
+  private triedMs({ tries, firstReplyAt }: Batch): number {
     const { register, clock } = this.context;
     return tries < MIN_TRIES || !register.isRemote ? 0 : clock.now() - firstReplyAt;
   }
@@ -326,7 +326,7 @@ export interface LaneContext {
   /** Ends the leases of this client's owners. Absent where the back end itself ends them. */
   readonly leases: SessionLeases | undefined;
   notify(notification: Notification): void;
-  watch(name: string, interest: PollPriority | undefined): void;
+  watch(name: string, pollPriority: PollPriority | undefined): void;
   onIdle(name: string): void;
 }
 
@@ -363,7 +363,7 @@ interface Task {
 type Settle = (executed: Executed) => void;
 
 /** A batch of tasks, and what the lane has tried for it so far. */
-interface Round {
+interface Batch {
   left: readonly Task[];
   tries: number;
   lostSwaps: number;

@@ -28,9 +28,9 @@ export class TimedRegister {
     return this.write(requests, (deadline) => register.take({ name, request, notes, minToken, deadline }));
   }
 
-  swap({ name, known, state, requests }: ChangedDocument): Promise<TimedReply> {
+  swap({ name, base, state, requests }: ChangedDocument): Promise<TimedReply> {
     const { document: next, lastToken, failOnUnreadNotes, notified } = state;
-    const swap = { name, expected: known.reading, next, lastToken, failOnUnreadNotes, notified };
+    const swap = { name, expected: base.reading, next, lastToken, failOnUnreadNotes, notified };
     return this.write(requests, (deadline) =>
       this.context.register.swap({ ...swap, mayBeForgotten: isFree(next), deadline }),
     );
@@ -99,7 +99,7 @@ export interface TimedReply {
 
 interface ChangedDocument {
   readonly name: string;
-  readonly known: TimedReading;
+  readonly base: TimedReading;
   readonly state: KeyState;
   /** The acquires in the batch. */
   readonly requests: readonly AcquireRequest[];
@@ -151,7 +151,7 @@ export interface Register {
   swap(swap: Swap): Promise<WriteReply>;
   read(name: string): Promise<Reading>;
   /** Says how urgently this client needs changes of the document. A register without notifications polls it accordingly. */
-  watch?(name: string, interest: PollPriority | undefined): void;
+  watch?(name: string, priority: PollPriority | undefined): void;
   /** As `LockStore.publishHolderEntry`. */
   publishHolderEntry(entry: HolderEntry): Promise<void>;
   /** As `LockStore.readHolderEntries`. */

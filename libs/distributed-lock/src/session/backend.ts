@@ -37,7 +37,7 @@ export interface SessionBackend {
   /** The smallest id of all sessions that exist now. */
   firstSession(): Promise<string | undefined>;
   /** Deletes the document if it still has this version and no notes lie beside it. */
-  remove(row: StoredDocument): Promise<void>;
+  remove(stored: StoredDocument): Promise<void>;
   /** Sends messages to clients in the background, without writing a document. */
   sendMessages(messages: Messages): void;
   /** As `Register.publishHolderEntry`, but the entry stays until the session ends. Writes that overlap may be executed in any order. */
@@ -98,7 +98,7 @@ export interface SessionSwap {
   readonly session: Session;
   readonly failOnUnreadNotes: boolean;
   readonly notesRead: number;
-  /** `nextTicket` of the row that was read. */
+  /** `nextTicket` of the document that was read. */
   readonly nextTicket: number;
   /** Ids of the notes that the new text contains, and that the write deletes. */
   readonly mergedNotes: readonly string[];

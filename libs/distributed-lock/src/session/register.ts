@@ -86,16 +86,16 @@ export class SessionRegister implements Register {
     const session = await this.sessionFor(name);
     take.deadline();
     const lastToken = Math.max(this.remembered.lastTokenOf(name), this.revision);
-    const { isDone, row } = await this.backend.take({
+    const { isDone, row: stored } = await this.backend.take({
       name,
       seen: this.remembered.seen(name),
       text: serializeSessionDocument(firstGrantOf(request), lastToken, session.id),
       notes: notes.map((note) => serializeSessionNote(note, session.id)),
       session,
     });
-    if (isDone) return { isDone: true, reading: this.readingOf(row, session) };
-    const reading = await this.knownReadingOf(row, session);
-    if (take.notes.length > 0) this.notifyHolders(row, reading);
+    if (isDone) return { isDone: true, reading: this.readingOf(stored, session) };
+    const reading = await this.checkedReadingOf(stored, session);
+    if (take.notes.length > 0) this.notifyHolders(stored, reading);
     return { isDone: false, reading };
   }
 
@@ -116,7 +116,7 @@ export class SessionRegister implements Register {
     // Compare with the revision of the last reply: after a backup was restored, revisions start again from a smaller number.
     const mayDelete = isFree(next) && lastToken <= this.lastReplyRevision;
     const message = { text, notesRead, notes: [], nextTicket };
-    const { isDone, row } = await this.backend.swap({
+    const { isDone, row: stored } = await this.backend.swap({
       name,
       version: expected.version,
       text,
@@ -132,14 +132,14 @@ export class SessionRegister implements Register {
           serializeMessage(name, { ...message, version: newVersion, writtenAt }),
       }),
     });
-    if (!isDone) return { isDone: false, reading: await this.knownReadingOf(row, session) };
-    if (row.text === null) this.remembered.onDeleted(name);
-    return { isDone: true, reading: this.readingOf(row, session) };
+    if (!isDone) return { isDone: false, reading: await this.checkedReadingOf(stored, session) };
+    if (stored.text === null) this.remembered.onDeleted(name);
+    return { isDone: true, reading: this.readingOf(stored, session) };
   }
 
   async read(name: string): Promise<Reading> {
     const session = await this.sessionFor(name);
-    return this.knownReadingOf(await this.backend.read(name), session);
+    return this.checkedReadingOf(await this.backend.read(name), session);
   }
 
   /** Publishes the entry, and removes it after `leaseMs`. If this process crashes, the end of its session removes the entry. */
@@ -175,30 +175,32 @@ export class SessionRegister implements Register {
   }
 
   private onMessage(text: string, order: number): void {
-    const row = parseMessage(text, order);
-    if (!row || !this.session) return;
-    if (typeof row === 'string') {
-      const read = this.read(row).then((reading) => this.listener?.onReading(row, reading));
+    const stored = parseMessage(text, order);
+    if (!stored || !this.session) return;
+    if (typeof stored === 'string') {
+      const read = this.read(stored).then((reading) => this.listener?.onReading(stored, reading));
       return inBackground(read);
     }
     try {
-      this.listener?.onReading(row.name, this.readingOf(row, this.session, true));
+      this.listener?.onReading(stored.name, this.readingOf(stored, this.session, true));
     } catch {
       // Another release of this library has written the message. Waiters find their grants by rechecks.
     }
   }
 
   /** Notifies the clients of the holders that somebody waits for the key. */
-  private notifyHolders(row: StoredDocument, { document }: Reading): void {
+  private notifyHolders(stored: StoredDocument, { document }: Reading): void {
     const clients = clientsOf(document.holders);
     if (clients.length === 0) return;
-    const message = serializeMessage(row.name, row);
-    this.backend.sendMessages(messagesTo(clients, message.length, { name: row.name, text: () => message }));
+    const message = serializeMessage(stored.name, stored);
+    this.backend.sendMessages(
+      messagesTo(clients, message.length, { name: stored.name, text: () => message }),
+    );
   }
 
   /** As `readingOf`, but first asks the back end which sessions in the document have ended. */
-  private async knownReadingOf(row: StoredDocument, session: Session): Promise<Reading> {
-    const { document, notes } = this.readingOf(row, session);
+  private async checkedReadingOf(stored: StoredDocument, session: Session): Promise<Reading> {
+    const { document, notes } = this.readingOf(stored, session);
     // Our own session is not among them: the back end reports its end by `onSessionEnd`.
     const unknown = this.knowledge.unknownIn(document, notes).filter((id) => id !== session.id);
     if (unknown.length > 0) {
@@ -206,33 +208,34 @@ export class SessionRegister implements Register {
       const ended = new Set(await this.backend.endedAmong(unknown).catch(() => []));
       for (const each of unknown) this.knowledge[ended.has(each) ? 'onEnd' : 'onAlive'](each);
     }
-    return this.readingOf(row, session);
+    return this.readingOf(stored, session);
   }
 
-  private readingOf(row: StoredDocument, session: Session, isMessage = false): Reading {
-    const { name, version } = row;
-    const revision = (this.revision = Math.max(this.revision, row.revision));
-    if (!isMessage) this.lastReplyRevision = row.revision;
-    const content = row.text === null ? NO_CONTENT : parseSessionDocument(row.text, row.writtenAt, name);
+  private readingOf(stored: StoredDocument, session: Session, isMessage = false): Reading {
+    const { name, version } = stored;
+    const revision = (this.revision = Math.max(this.revision, stored.revision));
+    if (!isMessage) this.lastReplyRevision = stored.revision;
+    const content =
+      stored.text === null ? NO_CONTENT : parseSessionDocument(stored.text, stored.writtenAt, name);
     const { document } = content;
-    const notes = row.notes.map((note) => parseSessionNote(note, name));
+    const notes = stored.notes.map((note) => parseSessionNote(note, name));
     const lastToken = this.remembered.see({
-      row,
+      stored,
       isFree: isFree(document) && notes.length === 0,
       lastToken: content.lastToken,
       isMessage,
     });
     return {
       version,
-      order: version === undefined ? row.revision : row.writtenAt,
+      order: version === undefined ? stored.revision : stored.writtenAt,
       document: this.knowledge.judge(document),
       notes: notes.filter((note) => !this.knowledge.hasEnded(note)),
-      notesRead: row.notesRead,
+      notesRead: stored.notesRead,
       mayLackNotes: isMessage,
       lastToken,
       now: this.clock.now(),
       ticks: revision,
-      nextTicket: row.nextTicket ?? revision + 1,
+      nextTicket: stored.nextTicket ?? revision + 1,
       validUntil: session.validUntil,
     };
   }
@@ -298,15 +301,16 @@ export class SessionSweeper {
     this.after = after;
     const fresh = names.filter((name) => !this.idle.has(name));
     await inParts(fresh.slice(0, MAX_IDLE - this.idle.size), async (name) => {
-      const row = await this.backend.read(name);
-      if (await this.isIdle(row)) this.idle.set(name, { writtenAt: row.writtenAt, since: this.clock.now() });
+      const stored = await this.backend.read(name);
+      if (await this.isIdle(stored))
+        this.idle.set(name, { writtenAt: stored.writtenAt, since: this.clock.now() });
     });
   }
 
   private async deleteIdle(name: string, { writtenAt }: Idle): Promise<void> {
     this.idle.delete(name);
-    const row = await this.backend.read(name);
-    if (row.writtenAt === writtenAt && (await this.isIdle(row))) await this.backend.remove(row);
+    const stored = await this.backend.read(name);
+    if (stored.writtenAt === writtenAt && (await this.isIdle(stored))) await this.backend.remove(stored);
   }
 
   /**

@@ -15,7 +15,7 @@ function seen(
     ...more
   }: Partial<StoredDocument> & { isFree?: boolean; isMessage?: boolean } = {},
 ) {
-  const row: StoredDocument = {
+  const stored: StoredDocument = {
     name: 'a',
     version: undefined,
     text: null,
@@ -26,7 +26,7 @@ function seen(
     notesRead: 0,
     ...more,
   };
-  return { row, isFree, lastToken, isMessage };
+  return { stored, isFree, lastToken, isMessage };
 }
 
 describe('documents', () => {

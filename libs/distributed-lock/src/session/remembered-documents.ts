@@ -21,6 +21,7 @@ export class RememberedDocuments {
     private readonly believedMs = Infinity,
   ) {}
 
+  /** The document as this client saw it last, unless another document may have its version by now. */
   seen(name: string): SessionTake['seen'] {
     return this.isOld(name) ? undefined : this.documents.get(name);
   }
@@ -37,23 +38,23 @@ export class RememberedDocuments {
   }
 
   /** Remembers a document. @returns the largest token that this client knows of the key */
-  see({ row, isFree, lastToken, isMessage = false }: Reading): number {
-    const { name, version, notesRead, nextTicket, writtenAt, createdAt = 0 } = row;
-    const known = this.documents.get(name);
+  see({ stored, isFree, lastToken, isMessage = false }: SeenReading): number {
+    const { name, version, notesRead, nextTicket, writtenAt, createdAt = 0 } = stored;
+    const earlier = this.documents.get(name);
     // Ignore a message that is older than what we know. Compare revisions: the version is smaller again after a document was
     // deleted and created anew.
-    if (isMessage && writtenAt < (known?.writtenAt ?? 0)) return this.lastTokenOf(name);
-    const isSame = lastToken !== undefined && createdAt <= (known?.writtenAt ?? Infinity);
-    const { earlierToken = 0 } = known ?? {};
+    if (isMessage && writtenAt < (earlier?.writtenAt ?? 0)) return this.lastTokenOf(name);
+    const isSame = lastToken !== undefined && createdAt <= (earlier?.writtenAt ?? Infinity);
+    const { earlierToken = 0 } = earlier ?? {};
     const seen = {
       version,
       isFree,
       notesRead,
       nextTicket,
       lastToken: lastToken ?? 0,
-      earlierToken: isSame ? earlierToken : Math.max(earlierToken, known?.lastToken ?? 0),
+      earlierToken: isSame ? earlierToken : Math.max(earlierToken, earlier?.lastToken ?? 0),
       writtenAt,
-      since: isMessage ? (known?.since ?? -Number.MAX_VALUE) : this.now(),
+      since: isMessage ? (earlier?.since ?? -Number.MAX_VALUE) : this.now(),
     };
     this.documents.delete(name);
     this.documents.set(name, seen);
@@ -88,13 +89,13 @@ interface RememberedDocument extends NonNullable<SessionTake['seen']> {
   readonly since: number;
 }
 
-interface Reading {
-  readonly row: StoredDocument;
+interface SeenReading {
+  readonly stored: StoredDocument;
   /** Nobody holds the lock or waits for it, and there is no note. */
   readonly isFree: boolean;
   /** The last token in the document; `undefined` if there is no document. */
   readonly lastToken: number | undefined;
-  /** The row came in a message, which may have travelled for long. */
+  /** The document came in a message, which may have travelled for long. */
   readonly isMessage?: boolean;
 }
 
