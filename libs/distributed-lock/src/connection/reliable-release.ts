@@ -102,7 +102,7 @@ export class OwnerRequests {
   /** How many requests of the owner are running. */
   count = 0;
   isReleasing = false;
-  /** An earlier renewal must not be sent again: the store could execute it last, and so shorten the lease. */
+  /** The owner's latest renewal. Earlier ones must not be sent again: the store could execute them last, and so shorten the lease. */
   latestRenewal: Renewal | undefined;
   /** Until when, in server time, the store may still execute an acquire that got no reply. -1 if every acquire was answered. */
   lateDeadline = -1;

@@ -89,7 +89,7 @@ export class KeyState {
    *
    * - The write lets its own owner in. That owner would overtake the one that stored the note.
    * - The write leaves an empty queue and no exclusive holder. The owner of the note would wait although it could enter.
-   * - The write releases an owner that may have stored the note itself. The next client would put it into the queue again.
+   * - The write releases an owner that may have stored the note itself. The next client would put that owner into the queue again.
    */
   get failOnUnreadNotes(): boolean {
     return (

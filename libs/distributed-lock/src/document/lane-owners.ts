@@ -29,7 +29,7 @@ export class LaneOwners {
     return this.owners.get(owner)?.token === token;
   }
 
-  /** Called when the owner's note was stored. If a message with its grant arrived earlier than that reply, it stays a holder. */
+  /** Called when the owner's note was stored. If a message with its grant arrived earlier, the owner stays a holder. */
   onNoteStored({ owner, leaseMs, waitMs }: AcquireRequest): void {
     if (!this.owners.has(owner)) this.onQueued(owner, leaseMs, waitMs);
   }

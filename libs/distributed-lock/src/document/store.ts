@@ -55,7 +55,7 @@ export class DocumentStore implements LockStore {
   private readonly leases: SessionLeases | undefined;
   private readonly client: ActingClient & { minToken: number };
   private readonly laneContext: LaneContext;
-  /** Lanes with holders whose documents are still to be read again after a gap. */
+  /** Lanes with holders whose documents are still to be read again, because messages may have been lost. */
   private readonly unread = new Set<Lane>();
   private isClosed = false;
 
@@ -317,7 +317,7 @@ export class DocumentStore implements LockStore {
       const part: Lane[] = [];
       for (const lane of this.unread) {
         part.push(lane);
-        // Before the read, so that a gap during the read can add the lane again.
+        // Remove the lane before the read, so that messages that are lost during the read can add it again.
         this.unread.delete(lane);
         if (part.length === READ_TOGETHER) break;
       }

@@ -104,7 +104,7 @@ export class MemoryDocuments {
   }
 }
 
-/** A register in the memory of this process. Notifications are never lost here, and it knows which clients are closed. */
+/** A register in the memory of this process. Notifications are never lost here, and the register knows which clients are closed. */
 export class MemoryRegister implements Register {
   readonly commandTimeoutMs = 1;
   readonly initialLeaseMs = Infinity;
