@@ -19,7 +19,7 @@ interface Handling {
  * An async flow: one entry of the stack that an async context carries. `runHolding` and `runFor` push an entry, with a lock of the flow, its
  * handler run, and the entry below (`outer`).
  */
-export class Flow implements Handling {
+export class Flow {
   readonly handlerRun: object | undefined;
   readonly origin: object | undefined;
 
