@@ -248,13 +248,6 @@ export function giveUpAfter(clock: Clock, ms: number, task: (overAt: number) => 
   };
 }
 
-/** Resolves when the replies that have arrived by now have been read. A long turn of the event loop leaves them in the socket. */
-export function arrivedReplies(clock: Clock): Promise<void> {
-  const turn = (): Promise<void> => new Promise((resolve) => nextTurn(clock, resolve));
-  // Wait for two turns, because the first may end before the event loop has looked at the sockets again.
-  return turn().then(turn);
-}
-
 /** The only source of random numbers and ids in the library, so that a simulation can repeat a run exactly. */
 export interface Chance {
   /** A number of at least 0 and less than 1. */

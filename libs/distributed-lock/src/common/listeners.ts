@@ -98,7 +98,7 @@ type Change = (type: string, listener: Listener, options?: object | boolean) => 
  * Makes each listener of `signal` run in the async context in which it was added. An EventTarget would run it in the context of whoever
  * dispatches the event.
  */
-export function bindListeners(signal: AbortSignal): AbortSignal {
+function bindListeners(signal: AbortSignal): AbortSignal {
   /** The bound functions by listener, then by event type and phase, because an EventTarget tells registrations apart by these. */
   const bound = new WeakMap<object, Map<string, Bound>>();
   const add = signal.addEventListener.bind(signal) as Change;

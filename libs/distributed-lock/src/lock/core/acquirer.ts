@@ -2,7 +2,7 @@ import type { Clock } from '../../common/clock.js';
 import { maxOf, RebuiltMap } from '../../common/collections.js';
 import { type Claim, modeOf, covers } from '../../port/lock-store.js';
 import { LockDeadlockError, LockShutdownError } from '../../port/lock.errors.js';
-import { callText } from '../request/call-site.js';
+import { CallSite } from '../request/call-site.js';
 import { kindName, type LockRequest, type Terms } from '../request/lock-request.js';
 import { currentFlow, findHold, holdsOfFlow } from './async-context.js';
 import { HeldLock, type Hold } from './hold.js';
@@ -263,7 +263,7 @@ function mayShare(hold: Hold, { reentrant }: Terms): boolean {
 }
 
 function notReentrantError(hold: Hold, { key, site, terms }: LockRequest): LockDeadlockError {
-  const [inner, outer] = [callText(site), callText(hold.site)];
+  const [inner, outer] = [CallSite.callText(site), CallSite.callText(hold.site)];
   const since = Math.round(hold.owner.now - hold.acquiredAt);
   const who = terms.reentrant ? `the call that holds it has` : `this call has`;
   const message = `"${key}" was not acquired by ${inner}: its async context holds the key since ${since} ms, by ${outer}, and ${who} reentrant: false. If that call made this one, take the key only there. ${OR_A_QUEUE}`;

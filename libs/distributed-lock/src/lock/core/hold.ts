@@ -7,7 +7,7 @@ import { inspectByJson } from '../../common/redaction.js';
 import { type Claim, modeOf, type ReleaseReply } from '../../port/lock-store.js';
 import { LockConfigurationError, LockLostError, LockNotHeldError } from '../../port/lock.errors.js';
 import type { HoldSnapshot, Lock } from '../lock.js';
-import { CallSite, callText } from '../request/call-site.js';
+import { CallSite } from '../request/call-site.js';
 import { checkOptions } from '../../port/option-checks.js';
 import { LEASE } from '../request/lock-options.js';
 import type { LockRequest } from '../request/lock-request.js';
@@ -173,7 +173,7 @@ export class Hold {
     const { clock, events } = this.owner.runtime;
     const warnIfOpen = () => {
       if (this.isOver) return;
-      const [outer, nested] = [callText(this.site), callText(this.lastSharedBy)];
+      const [outer, nested] = [CallSite.callText(this.site), CallSite.callText(this.lastSharedBy)];
       events.warnOnce(
         `outlived: ${outer}, ${nested}`,
         `"${this.key}" stays locked although ${outer}, which acquired it, has ended: ${nested} shares the lock and still runs. Await it there. If it was not called there, a shared queue or pool has started it in the async context of the other: wrap the task, as in queue.add(AsyncResource.bind(task)), and use reentrant: false.`,

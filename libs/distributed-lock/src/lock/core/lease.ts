@@ -1,4 +1,4 @@
-import { arrivedReplies, type ClockReading, randomMs } from '../../common/clock.js';
+import { type Clock, type ClockReading, nextTurn, randomMs } from '../../common/clock.js';
 import { Linked } from '../../common/collections.js';
 import { inBackground } from '../../common/promises.js';
 import type { Grant, ReleaseRequest, RenewalReply } from '../../port/lock-store.js';
@@ -392,4 +392,11 @@ interface AskedRenewal {
   readonly resets: number;
   /** The end of the lease if the store executes the renewal as soon as it is sent. */
   readonly endsAt: number;
+}
+
+/** Resolves when the replies that have arrived by now have been read. A long turn of the event loop leaves them in the socket. */
+function arrivedReplies(clock: Clock): Promise<void> {
+  const turn = (): Promise<void> => new Promise((resolve) => nextTurn(clock, resolve));
+  // Wait for two turns, because the first may end before the event loop has looked at the sockets again.
+  return turn().then(turn);
 }

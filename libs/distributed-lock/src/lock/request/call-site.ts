@@ -35,6 +35,11 @@ export class CallSite {
     return typeof site === 'object' ? site.line : site;
   }
 
+  /** How messages name a call: by its site. */
+  static callText(site: string | CallSite | undefined): string {
+    return CallSite.textOf(site) ?? 'a call without a name (option site)';
+  }
+
   get isNoted(): boolean {
     return this.trace !== undefined;
   }
@@ -69,11 +74,6 @@ export class CallSiteBudget {
     this.notes += 1;
     return true;
   }
-}
-
-/** How messages name a call: by its site. */
-export function callText(site: string | CallSite | undefined): string {
-  return CallSite.textOf(site) ?? 'a call without a name (option site)';
 }
 
 /**
