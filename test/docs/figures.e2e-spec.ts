@@ -30,10 +30,10 @@ import { LAST_LEASES_MS } from '../../libs/distributed-lock/src/document/leases.
 import { SWEPT_AFTER_MS } from '../../libs/distributed-lock/src/session/register.js';
 import { ALIVE_MS } from '../../libs/distributed-lock/src/session/remembered-documents.js';
 import { SQL_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/sql/store.js';
+import { BELIEVED_MS } from '../../libs/distributed-lock/src/zookeeper/backend.js';
 import { KEEP_ALIVES_PER_SESSION } from '../../libs/distributed-lock/src/zookeeper/client/session.js';
-import { BELIEVED_MS } from '../../libs/distributed-lock/src/zookeeper/failures.js';
-import { MAX_BYTES } from '../../libs/distributed-lock/src/zookeeper/lock-path.js';
-import * as zookeeper from '../../libs/distributed-lock/src/zookeeper/store.js';
+import { MAX_BYTES } from '../../libs/distributed-lock/src/zookeeper/znodes.js';
+import { ZOOKEEPER_DEFAULTS } from '../../libs/distributed-lock/src/zookeeper/store.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const textOf = (file: string) => readFileSync(`${root}/${file}`, 'utf8').replaceAll(/\s+/g, ' ');
@@ -189,14 +189,14 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...words: string
   ],
   'the last leases of a client that closes': [[GUARANTEES, 'last lease', aFew(LAST_LEASES_MS)]],
   'the defaults of etcdStore and zookeeperStore': [
-    [STORES, '| `root`', etcd.ETCD_ROOT, zookeeper.ZOOKEEPER_ROOT],
+    [STORES, '| `root`', etcd.ETCD_ROOT, ZOOKEEPER_DEFAULTS.root],
     [
       STORES,
       '| `commandTimeoutMs`',
-      `${etcd.ETCD_COMMAND_TIMEOUT_MS} | ${zookeeper.ZOOKEEPER_COMMAND_TIMEOUT_MS} |`,
+      `${etcd.ETCD_COMMAND_TIMEOUT_MS} | ${ZOOKEEPER_DEFAULTS.commandTimeoutMs} |`,
     ],
     [STORES, `readwrite --prefix=true ${etcd.ETCD_ROOT}`],
-    [DOCUMENTS, etcd.ETCD_ROOT, zookeeper.ZOOKEEPER_ROOT],
+    [DOCUMENTS, etcd.ETCD_ROOT, ZOOKEEPER_DEFAULTS.root],
   ],
   'the longest names in etcd and ZooKeeper': [
     [STORES, `${thousands(MAX_NAME_BYTES)} bytes`],
@@ -266,7 +266,7 @@ describe('the section on times', () => {
       holdAtLeastMs: '0',
       graceMs: thousands(GRACE_MS),
       shutdownGraceMs: thousands(defaults.shutdownGraceMs),
-      commandTimeoutMs: `${REDIS_DEFAULTS.commandTimeoutMs}, etcd and ZooKeeper ${thousands(zookeeper.ZOOKEEPER_COMMAND_TIMEOUT_MS)}`,
+      commandTimeoutMs: `${REDIS_DEFAULTS.commandTimeoutMs}, etcd and ZooKeeper ${thousands(ZOOKEEPER_DEFAULTS.commandTimeoutMs)}`,
       replicaTimeoutMs: String(REDIS_DEFAULTS.replicaTimeoutMs),
       restartGuardMs: '0',
     });

@@ -14,7 +14,7 @@ export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('zookeeper', 'zookeeper/documents.js', [
     [
       'parents that were deleted are not made again',
-      'if (failure.code !== CODE.noNode || !isCreation(failure.failed.operation))',
+      'if (failure.code !== CODE.noNode || !failure.failed.operation.isCreation)',
       'if (true)',
     ],
     [
@@ -24,7 +24,7 @@ export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...mutantsOf('zookeeper', 'zookeeper/session-life.js', [
-    ['a mailbox that was deleted is not made again', 'await this.makeAgain();', 'return;'],
+    ['a mailbox that was deleted is not made again', 'return this.makeAgain();', 'return;'],
   ]),
   ...mutantsOf('zookeeper', `${ROOM}/client/session.js`, [
     [
@@ -36,12 +36,12 @@ export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('zookeeper', `${ROOM}/client/session.js`, [
     [
       'a keep-alive counts although its leader may be deposed',
-      'await this.measured(this.options.keepAlive(this));',
+      'await this.measured(this.options.keepAlive());',
       '',
     ],
     [
       'a session counts from the moment of its resuming without a write',
-      'this.options.keepAlive(this).then(() => this.countFrom(connection, resumedAt))',
+      'this.options.keepAlive().then(() => this.countFrom(connection, resumedAt))',
       'Promise.resolve(this.countFrom(connection, resumedAt))',
     ],
     [
@@ -72,14 +72,16 @@ export const ZOOKEEPER_MUTANTS: readonly Mutant[] = [
     ['a mailbox is read without a watch', 'getData(path, true)', 'getData(path, false)'],
     ['messages that were overwritten are not missed', 'version !== before + 1', 'false'],
   ]),
-  ...mutantsOf('zookeeper', `${ROOM}/documents.js`, [
+  ...mutantsOf('zookeeper', `${ROOM}/znodes.js`, [
     [
       'a server that lags behind answers as it is',
-      'this.syncing = this.options.session.send(sync(this.options.paths.base));',
+      'this.syncing = this.session.send(Request.sync(this.paths.base));',
       'this.syncing = Promise.resolve();',
     ],
+  ]),
+  ...mutantsOf('zookeeper', `${ROOM}/documents.js`, [
     [
-      'a swap does not depend on the version of the document',
+      'a write does not depend on the version of the document',
       'setData(path, text, conditionOf(path, version));',
       'setData(path, text, ANY_VERSION);',
     ],

@@ -4,8 +4,8 @@ import { type Clock, systemChance, systemClock } from '../../../libs/distributed
 import type { BackendListener, Session } from '../../../libs/distributed-lock/src/session/backend.js';
 import { SessionSweeper } from '../../../libs/distributed-lock/src/session/register.js';
 import { ZookeeperBackend } from '../../../libs/distributed-lock/src/zookeeper/backend.js';
-import { create, multi } from '../../../libs/distributed-lock/src/zookeeper/client/requests.js';
-import { LockPaths } from '../../../libs/distributed-lock/src/zookeeper/lock-path.js';
+import { Operation, Request } from '../../../libs/distributed-lock/src/zookeeper/client/protocol.js';
+import { LockPaths } from '../../../libs/distributed-lock/src/zookeeper/znodes.js';
 import { describeWith } from '../support/describe-with.js';
 import { ownZookeeper } from './support/own-zookeeper.js';
 import { ZookeeperHand } from './support/zookeeper-hand.js';
@@ -216,8 +216,8 @@ describeWith('zookeeper')('the documents of one client of ZooKeeper', () => {
     const clock: Clock = { ...systemClock, now: () => systemClock.now() + ahead };
     const sweeper = new SessionSweeper(backend, clock, () => session.id);
     const stranger = new ZookeeperHand(zookeeper.server.port, 'other:secret');
-    const secret = create('/nest-lock/l/a secret', { acl: 'own', data: FREE });
-    expect(await stranger.send(multi([secret]))).toMatchObject({ content: { isDone: true } });
+    const secret = Operation.create('/nest-lock/l/a secret', { acl: 'own', data: FREE });
+    expect(await stranger.send(Request.multi([secret]))).toMatchObject({ content: { isDone: true } });
     await zookeeper.hand.create('/nest-lock/s/0');
     await zookeeper.hand.create('/nest-lock/l/%zz', FREE);
     await zookeeper.hand.create('/nest-lock/l/plain', FREE);

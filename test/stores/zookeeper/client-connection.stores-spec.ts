@@ -1,14 +1,12 @@
 import { until } from '#until';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { systemChance, systemClock } from '../../../libs/distributed-lock/src/common/clock.js';
-import { ConnectionLostError } from '../../../libs/distributed-lock/src/zookeeper/client/connection.js';
-import { JuteWriter } from '../../../libs/distributed-lock/src/zookeeper/client/jute.js';
-import { exists, type Request, sync } from '../../../libs/distributed-lock/src/zookeeper/client/requests.js';
 import {
-  NotConnectedError,
-  SessionEndedError,
-  ZookeeperSession,
-} from '../../../libs/distributed-lock/src/zookeeper/client/session.js';
+  ConnectionLostError,
+  JuteWriter,
+  Request,
+} from '../../../libs/distributed-lock/src/zookeeper/client/protocol.js';
+import { ZookeeperSession } from '../../../libs/distributed-lock/src/zookeeper/client/session.js';
 import { elapsed, failureOf } from '../../support/lock-services.js';
 import { type FakeRequest, FakeZookeeper } from './support/fake-zookeeper.js';
 
@@ -38,16 +36,16 @@ describe('a session of ZooKeeper with a server that does not do what it should',
         servers: ports.map((port) => ({ host, port })),
         ...(resolve && { resolve }),
         tls: undefined,
-        credentials: undefined,
+        auth: undefined,
         timeoutMs,
         commandTimeoutMs: COMMAND_MS,
         lastZxid: 0,
-        keepAlive: (own) => own.send(sync('/')),
+        keepAlive: () => session.send(Request.sync('/')),
       },
       {
         onConnected: () => undefined,
         onDisconnected: (error) => losses.push(error),
-        onEvent: () => undefined,
+        onWatch: () => undefined,
         onEnd: (error) => ends.push(error),
       },
     );
@@ -59,7 +57,7 @@ describe('a session of ZooKeeper with a server that does not do what it should',
     return session.send(request);
   };
   /** Not like what the session sends on its own, so a server can refuse this request alone. */
-  const reading = exists('/');
+  const reading = Request.exists('/');
   const refuseReading = (code: number) => {
     server.onRequest = (request) => server.answer(request, request.op === reading.op ? code : 0);
   };
@@ -73,16 +71,16 @@ describe('a session of ZooKeeper with a server that does not do what it should',
 
   it('rejects a request that is never answered, and connects again with the same session', async () => {
     open();
-    await send(sync('/'));
+    await send(Request.sync('/'));
     server.onRequest = () => undefined;
-    const sent = session.send(sync('/'));
+    const sent = session.send(Request.sync('/'));
     expect(await elapsed(failureOf(sent))).toBeLessThan(COMMAND_MS + SLACK_MS);
     expect(await failureOf(sent)).toBeInstanceOf(ConnectionLostError);
     expect(await failureOf(sent)).toMatchObject({
       message: expect.stringContaining(`nothing for ${COMMAND_MS} ms`),
     });
     server.onRequest = (request) => server.answer(request);
-    await send(sync('/'));
+    await send(Request.sync('/'));
     expect(server.handshakes).toEqual([0n, 77n]);
     expect(ends).toEqual([]);
   });
@@ -100,7 +98,7 @@ describe('a session of ZooKeeper with a server that does not do what it should',
       server.answer(next);
       setTimeout(answerNext, COMMAND_MS * 0.7);
     };
-    await Promise.all(Array.from({ length: 4 }, () => send(sync('/'))));
+    await Promise.all(Array.from({ length: 4 }, () => send(Request.sync('/'))));
     expect(losses).toEqual([]);
   });
 
@@ -133,27 +131,27 @@ describe('a session of ZooKeeper with a server that does not do what it should',
     ],
   ])('drops the connection that is answered %s, and rejects what has no reply', async (_, answer) => {
     open();
-    await send(sync('/'));
+    await send(Request.sync('/'));
     server.onRequest = answer;
-    const sent = await Promise.allSettled([1, 2, 3].map(() => session.send(sync('/'))));
+    const sent = await Promise.allSettled([1, 2, 3].map(() => session.send(Request.sync('/'))));
     const errors: unknown[] = sent.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
     expect(errors).not.toEqual([]);
     expect(errors.every((error) => error instanceof ConnectionLostError)).toBe(true);
     expect(losses[0]?.message).toMatch(/127\.0\.0\.1:\d+ sent what is not ZooKeeper's protocol: /);
     server.onRequest = (request) => server.answer(request);
-    await send(sync('/'));
+    await send(Request.sync('/'));
     expect(ends).toEqual([]);
   });
 
   it('rejects a request whose connection breaks before the reply, wherever the reply is torn', async () => {
     open();
     for (const length of [1, 5, 20]) {
-      await send(sync('/'));
+      await send(Request.sync('/'));
       server.onRequest = ({ socket, xid }) => {
         const reply = new JuteWriter().int(xid).long(1n).int(0).text('/').frame();
         socket.end(reply.subarray(0, length));
       };
-      expect(await failureOf(session.send(sync('/')))).toBeInstanceOf(ConnectionLostError);
+      expect(await failureOf(session.send(Request.sync('/')))).toBeInstanceOf(ConnectionLostError);
       server.onRequest = (request) => server.answer(request);
     }
   });
@@ -173,35 +171,35 @@ describe('a session of ZooKeeper with a server that does not do what it should',
 
   it('tries each address of a name', async () => {
     open({ host: 'ensemble.test', resolve: () => Promise.resolve(['127.0.0.2', '127.0.0.1', '127.0.0.3']) });
-    await send(sync('/'));
+    await send(Request.sync('/'));
     expect(server.handshakes).toEqual([0n]);
   });
 
   it('moves on when the server says that the session has moved', async () => {
     open();
-    await send(sync('/'));
+    await send(Request.sync('/'));
     refuseReading(-118);
     expect(await failureOf(session.send(reading))).toMatchObject({ code: -118 });
     server.onRequest = (request) => server.answer(request);
-    await send(sync('/'));
+    await send(Request.sync('/'));
     expect(server.handshakes).toEqual([0n, 77n]);
   });
 
   it('is over when the server says so in a reply, and executes nothing more', async () => {
     open();
-    await send(sync('/'));
+    await send(Request.sync('/'));
     refuseReading(-112);
-    expect(await failureOf(session.send(reading))).toBeInstanceOf(SessionEndedError);
+    expect(await failureOf(session.send(reading))).toMatchObject({ reason: 'unready' });
     const { length } = server.requests;
     expect(ends).toHaveLength(1);
     expect(session.validUntil).toBe(-Infinity);
-    expect(await failureOf(session.send(sync('/')))).toBeInstanceOf(SessionEndedError);
+    expect(await failureOf(session.send(Request.sync('/')))).toMatchObject({ reason: 'unready' });
     expect(server.requests).toHaveLength(length);
   });
 
   it('is over when the server does not resume it', async () => {
     open();
-    await send(sync('/'));
+    await send(Request.sync('/'));
     server.sessionMs = 0;
     for (const socket of server.sockets) socket.destroy();
     await until(() => ends.length === 1);
@@ -211,7 +209,7 @@ describe('a session of ZooKeeper with a server that does not do what it should',
   it('is over when no server has resumed it for twice its length', async () => {
     server.sessionMs = 500;
     open({ timeoutMs: 500 });
-    await send(sync('/'));
+    await send(Request.sync('/'));
     server.onHandshake = (socket) => void socket.destroy();
     for (const socket of server.sockets) socket.destroy();
     await until(() => ends.length === 1, 5000);
@@ -221,24 +219,25 @@ describe('a session of ZooKeeper with a server that does not do what it should',
   it('says that a request was not sent while there is no connection', async () => {
     server.onHandshake = () => undefined;
     open();
-    expect(await failureOf(session.send(sync('/')))).toBeInstanceOf(NotConnectedError);
+    expect(await failureOf(session.send(Request.sync('/')))).toMatchObject({ reason: 'unreachable' });
     expect(server.requests).toEqual([]);
   });
 
   it('refuses a request that a server would not take, and sends the others', async () => {
     open();
-    expect(await failureOf(send(sync(`/${'x'.repeat(1_100_000)}`)))).toMatchObject({
+    expect(await failureOf(send(Request.sync(`/${'x'.repeat(1_100_000)}`)))).toMatchObject({
+      reason: 'refused',
       message: expect.stringMatching(/1100\d+ bytes; a server takes 1048575 \(its jute.maxbuffer\)/),
     });
-    await send(sync('/'));
+    await send(Request.sync('/'));
     expect(losses).toEqual([]);
   });
 
   it('closes at once while nothing is answered, and leaves no socket', async () => {
     open();
-    await send(sync('/'));
+    await send(Request.sync('/'));
     server.onRequest = () => undefined;
-    const sent = failureOf(session.send(sync('/')));
+    const sent = failureOf(session.send(Request.sync('/')));
     expect(await elapsed(session.close(false))).toBeLessThan(COMMAND_MS + SLACK_MS);
     expect(await sent).toBeInstanceOf(Error);
     await until(() => server.sockets.size === 0);
@@ -248,7 +247,7 @@ describe('a session of ZooKeeper with a server that does not do what it should',
     server.sessionMs = 1200;
     const openedAt = performance.now();
     open({ timeoutMs: 1200 });
-    await send(sync('/'));
+    await send(Request.sync('/'));
     const first = session.validUntil;
     expect(first).toBeGreaterThan(openedAt + 1000);
     await until(() => session.validUntil > first);

@@ -1,20 +1,7 @@
 import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { startZookeeperServer } from '#zookeeper-server';
-import {
-  check,
-  closeSession,
-  create,
-  exists,
-  getChildren,
-  getData,
-  multi,
-  remove,
-  setData,
-  sync,
-  type Operation,
-  type Request,
-} from '../../../libs/distributed-lock/src/zookeeper/client/requests.js';
+import { Operation, Request } from '../../../libs/distributed-lock/src/zookeeper/client/protocol.js';
 import { describeWith } from '../support/describe-with.js';
 import { TwoZookeepers } from './support/two-zookeepers.js';
 import { ownServer } from '../../support/own-server.js';
@@ -32,20 +19,20 @@ const isEphemeral = fc.boolean();
 const operation: fc.Arbitrary<Operation> = fc.oneof(
   fc
     .tuple(path, data, isEphemeral)
-    .map(([at, text, own]) => create(at, { acl, data: text, isEphemeral: own })),
+    .map(([at, text, own]) => Operation.create(at, { acl, data: text, isEphemeral: own })),
   fc
     .tuple(path, isEphemeral)
-    .map(([at, own]) => create(`${at}/n!`, { acl, isEphemeral: own, isSequential: true })),
-  fc.tuple(path, data, version).map(([at, text, v]) => setData(at, text, v)),
-  fc.tuple(path, version).map(([at, v]) => remove(at, v)),
-  fc.tuple(path, version).map(([at, v]) => check(at, v)),
+    .map(([at, own]) => Operation.create(`${at}/n!`, { acl, isEphemeral: own, isSequential: true })),
+  fc.tuple(path, data, version).map(([at, text, v]) => Operation.setData(at, text, v)),
+  fc.tuple(path, version).map(([at, v]) => Operation.remove(at, v)),
+  fc.tuple(path, version).map(([at, v]) => Operation.check(at, v)),
 );
 const request: fc.Arbitrary<Request<unknown>> = fc.oneof(
-  { weight: 4, arbitrary: fc.array(operation, { minLength: 1, maxLength: 3 }).map(multi) },
-  fc.tuple(path, fc.boolean()).map(([at, isWatched]) => getData(at, isWatched)),
-  path.map(exists),
-  path.map(getChildren),
-  path.map(sync),
+  { weight: 4, arbitrary: fc.array(operation, { minLength: 1, maxLength: 3 }).map(Request.multi) },
+  fc.tuple(path, fc.boolean()).map(([at, isWatched]) => Request.getData(at, isWatched)),
+  path.map(Request.exists),
+  path.map(Request.getChildren),
+  path.map(Request.sync),
 );
 const step = fc.record({ client: fc.nat({ max: CLIENTS - 1 }), request });
 
@@ -64,7 +51,10 @@ describeWith('zookeeper')('the simulated ZooKeeper beside a real server', () => 
       for (const [i, { client, request: next }] of all.entries()) {
         // The ephemeral znodes of a session go with it, and other clients are told by their watches.
         const isLast = i % REQUESTS_PER_SESSION === REQUESTS_PER_SESSION - 1;
-        const { real, simulated } = await two.send(clients[client] as number, isLast ? closeSession : next);
+        const { real, simulated } = await two.send(
+          clients[client] as number,
+          isLast ? Request.closeSession : next,
+        );
         expect({ i, said: simulated }).toEqual({ i, said: real });
         if (isLast) clients[client] = await two.open();
       }

@@ -1,10 +1,11 @@
 import { inBackground } from '../common/promises.js';
 import { conceal } from '../common/redaction.js';
-import { ConnectionErrors } from '../connection/connection-errors.js';
+import { ConnectionErrors, type StoreFailure, textOf } from '../connection/connection-errors.js';
 import { Openings, Outage } from '../connection/kept-connection.js';
 import { reconnectDelay } from '../connection/timing.js';
 import type { NamePage, NameRequest } from '../document/timed-register.js';
 import type { LockStoreContext } from '../port/lock-store.js';
+import { LockConfigurationError, LockStoreError } from '../port/lock.errors.js';
 import type {
   BackendListener,
   StoredDocument,
@@ -16,16 +17,17 @@ import type {
   SessionTake,
   SessionWriteReply,
 } from '../session/backend.js';
+import { ZookeeperError } from './client/protocol.js';
 import { PresenceMissingError } from './documents.js';
-import { BELIEVED_MS, sessionOverError, zookeeperError, zookeeperFailure } from './failures.js';
-import { checkZnodeName } from './lock-path.js';
-import {
-  type NeededLength,
-  ROUND_TRIPS_PER_SESSION,
-  SessionLife,
-  type SessionLifeOptions,
-  type SessionLifeStart,
-} from './session-life.js';
+import { SessionLife, type SessionLifeOptions } from './session-life.js';
+import { LockPaths } from './znodes.js';
+
+/**
+ * For how long, in ms, a client may use a version that it has read. A znode that is deleted and created again starts at version
+ * 0, so an old version could match a new document. The sweeper therefore deletes a document only if it was not written for twice
+ * this time.
+ */
+export const BELIEVED_MS = 5 * 60_000;
 
 /**
  * The ZooKeeper side of `SessionBackend`: reads and writes documents, notes and mailboxes as znodes (docs/document-stores.md).
@@ -58,7 +60,7 @@ export class ZookeeperBackend implements SessionBackend {
     this.outage = new Outage({ clock, commandTimeoutMs, onState }, () =>
       this.errors.noConnection(`no session for ${commandTimeoutMs} ms`),
     );
-    this.open({ lastZxid: 0, needed: undefined });
+    this.open();
   }
 
   listen(listener: BackendListener): void {
@@ -83,15 +85,15 @@ export class ZookeeperBackend implements SessionBackend {
   }
 
   read(name: string): Promise<StoredDocument> {
-    return this.run(name, ({ documents }) => documents.read(name));
+    return this.run(name, ({ znodes }) => znodes.read(name));
   }
 
   endedAmong(sessions: readonly string[]): Promise<readonly string[]> {
-    return this.run(undefined, ({ documents }) => documents.endedAmong(sessions));
+    return this.run(undefined, ({ znodes }) => znodes.endedAmong(sessions));
   }
 
   firstSession(): Promise<string | undefined> {
-    return this.run(undefined, ({ documents }) => documents.firstSession());
+    return this.run(undefined, ({ znodes }) => znodes.firstSession());
   }
 
   remove(row: StoredDocument): Promise<void> {
@@ -107,11 +109,11 @@ export class ZookeeperBackend implements SessionBackend {
   }
 
   readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
-    return this.run(undefined, ({ documents }) => documents.readHolderEntries(clientIds));
+    return this.run(undefined, ({ znodes }) => znodes.readHolderEntries(clientIds));
   }
 
   list(request: NameRequest): Promise<NamePage> {
-    return this.run(undefined, ({ documents }) => documents.list(request));
+    return this.run(undefined, ({ znodes }) => znodes.list(request));
   }
 
   async close(keepSession: boolean): Promise<void> {
@@ -133,42 +135,47 @@ export class ZookeeperBackend implements SessionBackend {
     request: (own: SessionLife) => Promise<Reply>,
     session?: Session,
   ): Promise<Reply> {
-    if (name !== undefined) checkZnodeName(name);
-    const { own } = this;
-    if (this.isClosed) throw this.errors.closed(name);
-    if (!own?.isReady || (session && session !== own)) throw sessionOverError(name);
+    if (name !== undefined) LockPaths.check(name);
+    const { own, errors } = this;
+    if (this.isClosed) throw errors.closed(name);
+    if (!own?.isReady || (session && session !== own)) throw errors.of(SESSION_OVER, name);
     try {
       return await request(own);
     } catch (error) {
-      if (!(error instanceof PresenceMissingError)) throw zookeeperError(error, name);
+      if (error instanceof LockStoreError) throw error;
+      if (!(error instanceof PresenceMissingError)) throw errors.of(failureOf(error), name, error);
       this.abandon(own);
-      throw sessionOverError(name, error);
+      throw errors.of(SESSION_OVER, name, error);
     }
   }
 
   // --- opened, over ---------------------------------------------------------------------------------------------
 
-  private open(start: SessionLifeStart): void {
+  private open(last?: SessionLife): void {
     this.outage.onDown();
     const own: SessionLife = new SessionLife(
       this.options,
       {
-        onConnected: () => this.onConnected(own, start),
+        onConnected: () => this.onConnected(own),
         onDisconnected: (error) => this.onDisconnected(own, error),
         onMessage: (text, order) => this.listener?.onMessage(text, order),
         onGap: () => this.listener?.onGap(),
-        onUseless: (needed) => this.abandon(own, needed),
+        onUseless: () => this.abandon(own),
         onFailed: (error) => this.onFailed(own, error),
         onEnd: (error) => this.onEnd(own, error),
       },
-      start,
+      last,
     );
     this.own = own;
   }
 
-  private onConnected(own: SessionLife, { needed }: SessionLifeStart): void {
+  private onConnected(own: SessionLife): void {
     if (this.own !== own || this.isClosed || !own.canWrite) return;
-    if (needed) this.warnOfDistance(needed, own.connection.timeoutMs);
+    const warning = this.hasWarned ? undefined : own.distanceWarning(this.address);
+    if (warning !== undefined) {
+      this.hasWarned = true;
+      this.context.onWarning?.(warning);
+    }
     this.failures = 0;
     this.errors.last = undefined;
     this.outage.onUp();
@@ -199,36 +206,24 @@ export class ZookeeperBackend implements SessionBackend {
   }
 
   /** Closes a session that cannot be used any more, even if its connection is fine, and opens a new one. */
-  private abandon(own: SessionLife, needed?: NeededLength): void {
+  private abandon(own: SessionLife): void {
     if (this.own !== own || this.isClosed) return;
     inBackground(own.close(false));
-    this.reopen(own, needed);
+    this.reopen(own);
   }
 
-  private reopen(own: SessionLife, needed?: NeededLength): void {
+  private reopen(own: SessionLife): void {
     this.own = undefined;
     this.outage.onDown();
     if (own.isReady) this.listener?.onSessionEnd(own);
     if (this.isClosed) return;
     const { clock, chance } = this.options;
-    const delayMs = own.isReady || needed ? 0 : reconnectDelay(chance, this.failures++);
-    this.cancelReopen = clock.after(delayMs, () => this.open({ lastZxid: own.connection.lastZxid, needed }));
-  }
-
-  private warnOfDistance({ roundTripMs, askedMs }: NeededLength, grantedMs: number): void {
-    if (this.hasWarned) return;
-    this.hasWarned = true;
-    const { sessionMs } = this.options;
-    const why = `A round trip to ZooKeeper (${this.address}) takes ${Math.round(roundTripMs)} ms, and a session must have ${ROUND_TRIPS_PER_SESSION} of them for a holder to know in time that it still has its lock.`;
-    const what =
-      grantedMs >= askedMs
-        ? `So the session is ${grantedMs} ms long, and not watchdogTimeoutMs (${sessionMs}): a killed process keeps its locks for that long. Use nearer servers, or set watchdogTimeoutMs to ${askedMs}.`
-        : `The servers grant sessions of ${grantedMs} ms at most, so locks may be lost while their holders work. Use nearer servers, or raise maxSessionTimeout of the servers to ${askedMs} or more.`;
-    this.context.onWarning?.(`${why} ${what}`);
+    const delayMs = own.isReady || own.needed ? 0 : reconnectDelay(chance, this.failures++);
+    this.cancelReopen = clock.after(delayMs, () => this.open(own));
   }
 
   private onFailure(error: Error): void {
-    this.errors.last = { failure: zookeeperFailure(error), error };
+    this.errors.last = { failure: failureOf(error), error };
   }
 
   /**
@@ -238,4 +233,16 @@ export class ZookeeperBackend implements SessionBackend {
   private get isRefused(): boolean {
     return this.errors.last?.failure.reason === 'refused';
   }
+}
+
+const SESSION_OVER: StoreFailure = {
+  reason: 'unready',
+  detail: 'the session of this client is over, and what it held is lost. Try again',
+};
+
+/** Says what an error of the ZooKeeper client means for the request that failed. */
+function failureOf(error: unknown): StoreFailure {
+  const detail = textOf(error);
+  if (error instanceof LockConfigurationError) return { reason: 'refused', detail };
+  return { reason: error instanceof ZookeeperError ? error.reason : 'unknown', detail };
 }

@@ -1,4 +1,3 @@
-import type { NamePage, NameRequest } from '../document/timed-register.js';
 import type {
   StoredDocument,
   Messages,
@@ -8,50 +7,23 @@ import type {
   SessionWriteReply,
 } from '../session/backend.js';
 import { isFreeJson } from '../session/json.js';
-import { ConnectionLostError } from './client/connection.js';
 import {
   ANY_VERSION,
-  check,
   CODE,
-  create,
-  exists,
-  getChildren,
-  getData,
-  isCreation,
-  multi,
-  type Operation,
-  remove,
-  setData,
-  sync,
+  ConnectionLostError,
+  Operation,
+  Request,
+  ZookeeperError,
   ZookeeperRefusalError,
-} from './client/requests.js';
-import type { ZookeeperSession } from './client/session.js';
-import { conditionOf, FIRST_VERSION, versionAfter, znodeVersionOf } from './failures.js';
-import {
-  documentNames,
-  readIfExists,
-  noteName,
-  type Notes,
-  pageOf,
-  readNotes,
-  readRow,
-  type Znodes,
-} from './lock-path.js';
+} from './client/protocol.js';
+import { FIRST_VERSION, type Znodes } from './znodes.js';
 
 /**
- * A presence is named after its session. If somebody has created a presence by hand, its name does not match this, and there is
- * no client behind it that could do the sweeping.
- */
-const SESSION_ID = /^[0-9a-f]{16}$/;
-
-/**
- * Reads and writes documents, and the notes that waiting clients leave beside them, as znodes under one session. See
+ * Writes documents, and the notes that waiting clients leave beside them, as znodes under one session. See
  * docs/document-stores.md.
  */
 export class Documents {
-  private syncing: Promise<unknown> | undefined;
-
-  constructor(private readonly options: Znodes) {}
+  constructor(private readonly znodes: Znodes) {}
 
   async take(take: SessionTake): Promise<SessionWriteReply> {
     const { name, seen, notes } = take;
@@ -59,8 +31,8 @@ export class Documents {
     if (seen?.isFree !== false) {
       const taken = await this.takeFree(take);
       if (taken) return { isDone: true, row: taken };
-      row = await readRow(this.options, name);
-    } else if (notes.length === 0) row = await this.read(name);
+      row = await this.znodes.rowOf(name);
+    } else if (notes.length === 0) row = await this.znodes.read(name);
     // If the document is free, leave no notes: this client is about to write the document itself, with a swap.
     if (row && (notes.length === 0 || isFree(row))) return notDone(row);
     return notDone(await this.leaveNotes(take));
@@ -72,7 +44,7 @@ export class Documents {
     let mailboxes = this.mailParts(messages, version);
     const written = await this.writeRepaired({
       parts: () => [...this.swapParts(swap), ...mailboxes],
-      read: () => (failOnUnreadNotes ? undefined : readNotes(this.options, name)),
+      read: () => (failOnUnreadNotes ? undefined : this.znodes.notesOf(name)),
       repair: ({ failed, code }) => {
         // Leave this client's mailbox out and write again, or the other clients would get no message. `noNode`: the client is
         // gone. `noAuth`: its mailbox belongs to clients with another `auth`.
@@ -83,7 +55,7 @@ export class Documents {
     });
     if (!written.isDone) {
       this.checkLost(written);
-      return notDone(await readRow(this.options, name));
+      return notDone(await this.znodes.rowOf(name));
     }
     // No notes were read behind a swap with `failOnUnreadNotes`, because there can be none: the swap merged all of them into the
     // document, or it would have failed. If the notes had no parent znode, the swap has created one, so its version is
@@ -94,59 +66,31 @@ export class Documents {
       nextTicket: swap.nextTicket,
     };
     const notes = readBehindWrite(written.reading) ?? none;
-    return { isDone: true, row: rowAfter(swap, { version, zxid: written.zxid, notes }) };
-  }
-
-  /** Reads the newest document: the server first catches up with the leader. */
-  async read(name: string): Promise<StoredDocument> {
-    const [, row] = await Promise.all([this.catchUp(), readRow(this.options, name)]);
-    return row;
-  }
-
-  async endedAmong(sessions: readonly string[]): Promise<readonly string[]> {
-    const [, ...presences] = await Promise.all([
-      this.catchUp(),
-      ...sessions.map((id) => readIfExists(this.options.session, exists(this.options.paths.presenceOf(id)))),
-    ]);
-    return sessions.filter((_, i) => !presences[i]);
-  }
-
-  async list(request: NameRequest): Promise<NamePage> {
-    const [, names] = await Promise.all([this.catchUp(), documentNames(this.options)]);
-    return pageOf(names, request);
-  }
-
-  async firstSession(): Promise<string | undefined> {
-    const { session, paths } = this.options;
-    const { content: presences } = await session.send(getChildren(paths.presences));
-    return presences.names.filter((id) => SESSION_ID.test(id)).sort()[0];
+    return { isDone: true, row: rowAfter(swap, { version, zxid: written.zxid, ...notes }) };
   }
 
   async remove({ name, version }: StoredDocument): Promise<void> {
-    const { session, paths } = this.options;
+    const { paths } = this.znodes;
     const path = paths.documentOf(name);
-    const document: Part = {
-      name: 'document',
-      operation: remove(path, conditionOf(path, version as number)),
-    };
-    const queue: Part = { name: 'queue', operation: remove(paths.queueOf(name), ANY_VERSION) };
-    const presence = paths.presenceOf(session.id);
-    const written = await write(session, presence, [document, queue]);
+    const operation = Operation.remove(path, conditionOf(path, version as number));
+    const document: Part = { name: 'document', operation };
+    const queue: Part = { name: 'queue', operation: Operation.remove(paths.queueOf(name), ANY_VERSION) };
+    const written = await this.write([document, queue]);
     // If the parent znode of the notes does not exist, there are no notes. Delete only the document.
     const hasNoQueue = !written.isDone && written.failed === queue && written.code === CODE.noNode;
-    if (hasNoQueue) await write(session, presence, [document]);
+    if (hasNoQueue) await this.write([document]);
   }
 
   async publishHolderEntry({ clientId, text }: Omit<SessionHolderEntry, 'session'>): Promise<void> {
-    const { session, paths, acl } = this.options;
+    const { session, paths, acl } = this.znodes;
     const path = paths.holderEntryOf(clientId);
     // Remove an entry first that an earlier session of this client has left: it would be deleted at the end of that session.
-    const removed = session.send(multi([remove(path, ANY_VERSION)]));
+    const removed = session.send(Request.multi([Operation.remove(path, ANY_VERSION)]));
     if (text === undefined) {
       await removed;
       return;
     }
-    const creation = multi([create(path, { acl, data: text, isEphemeral: true })]);
+    const creation = Request.multi([Operation.create(path, { acl, data: text, isEphemeral: true })]);
     const [{ content }] = await Promise.all([session.send(creation), removed]);
     if (content.isDone) return;
     if (content.code !== CODE.noNode) throw new ZookeeperRefusalError(content.code);
@@ -154,26 +98,19 @@ export class Documents {
     await session.send(creation);
   }
 
-  async readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
-    const { session, paths } = this.options;
-    const [, ...nodes] = await Promise.all([
-      this.catchUp(),
-      ...clientIds.map((clientId) => readIfExists(session, getData(paths.holderEntryOf(clientId)))),
-    ]);
-    return nodes.map((node) => node?.data);
-  }
-
   /** Writes a message into the mailboxes of these clients. Ignores a client without a mailbox: it is gone. */
   async tell(messages: Messages): Promise<void> {
-    const { session } = this.options;
-    await Promise.all(this.mailParts(messages, 0).map(({ operation }) => session.send(multi([operation]))));
+    const { session } = this.znodes;
+    await Promise.all(
+      this.mailParts(messages, 0).map(({ operation }) => session.send(Request.multi([operation]))),
+    );
   }
 
   /** Creates the top znodes under which this store creates all others. */
   async makeParents(): Promise<void> {
-    const { session, paths, acl } = this.options;
+    const { session, paths, acl } = this.znodes;
     const replies = await Promise.all(
-      paths.parents.map((path) => session.send(multi([create(path, { acl })]))),
+      paths.parents.map((path) => session.send(Request.multi([Operation.create(path, { acl })]))),
     );
     for (const { content } of replies) {
       if (!content.isDone && content.code !== CODE.nodeExists) throw new ZookeeperRefusalError(content.code);
@@ -189,13 +126,8 @@ export class Documents {
    */
   private async takeFree(take: SessionTake): Promise<StoredDocument | undefined> {
     const { name, seen, text } = take;
-    const { paths, acl } = this.options;
-    const path = paths.documentOf(name);
     const isNew = seen?.version === undefined;
-    const operation = isNew
-      ? create(path, { acl, data: text })
-      : setData(path, text, conditionOf(path, seen.version));
-    const document: Part = { name: 'document', operation };
+    const document = this.documentPart(name, text, seen?.version);
     /**
      * The parent znode of the notes exists although the document is new: somebody deleted the document by hand. There may be
      * notes under it.
@@ -203,7 +135,7 @@ export class Documents {
     let hasQueue = false;
     const written = await this.writeRepaired({
       parts: () => (isNew && !hasQueue ? [document, this.queuePart(name)] : [document]),
-      read: () => (hasQueue ? readNotes(this.options, name) : undefined),
+      read: () => (hasQueue ? this.znodes.notesOf(name) : undefined),
       repair: ({ failed, code }) => {
         const queueExists = failed.name === 'queue' && code === CODE.nodeExists;
         hasQueue ||= queueExists;
@@ -218,7 +150,7 @@ export class Documents {
     const known = isNew ? { notesRead: FIRST_VERSION, nextTicket: zxid + 1 } : seen;
     const { notesRead, nextTicket = zxid + 1 } = known;
     const notes = readBehindWrite(written.reading) ?? { notes: [], notesRead, nextTicket };
-    return rowAfter(take, { version: versionAfter(seen?.version), zxid, notes });
+    return rowAfter(take, { version: versionAfter(seen?.version), zxid, ...notes });
   }
 
   /**
@@ -227,22 +159,24 @@ export class Documents {
    * @returns the document with all its notes
    */
   private async leaveNotes({ name, notes }: SessionTake): Promise<StoredDocument> {
-    const { paths, acl } = this.options;
-    const queue = paths.queueOf(name);
-    const document: Part = { name: 'document', operation: check(paths.documentOf(name), ANY_VERSION) };
+    const { paths, acl } = this.znodes;
+    const document: Part = {
+      name: 'document',
+      operation: Operation.check(paths.documentOf(name), ANY_VERSION),
+    };
     const parts: Parts = [
       ...notes.map((text) => ({
         name: 'note' as const,
-        operation: create(`${queue}/${noteName(text)}`, { acl, isEphemeral: true, isSequential: true }),
+        operation: Operation.create(paths.noteOf(name, text), { acl, isEphemeral: true, isSequential: true }),
       })),
       // Raise the version of the notes' parent. A swap of another client with `failOnUnreadNotes` compares it, and so fails
       // because of these notes.
-      { name: 'queue', operation: setData(queue, '', ANY_VERSION) },
+      { name: 'queue', operation: Operation.setData(paths.queueOf(name), '', ANY_VERSION) },
     ];
     let isQueueMissing = false;
     const written = await this.writeRepaired({
       parts: () => [document, ...(isQueueMissing ? [this.queuePart(name)] : []), ...parts],
-      read: () => readRow(this.options, name),
+      read: () => this.znodes.rowOf(name),
       repair({ failed, code }) {
         const isMissing = failed.name === 'note' && code === CODE.noNode;
         const queueExists = failed.name === 'queue' && code === CODE.nodeExists;
@@ -256,42 +190,47 @@ export class Documents {
     throw new ZookeeperRefusalError(code);
   }
 
+  /** Creates the document, or writes it if it still has this version. */
+  private documentPart(name: string, text: string, version: number | undefined): Part {
+    const { paths, acl } = this.znodes;
+    const path = paths.documentOf(name);
+    const operation =
+      version === undefined
+        ? Operation.create(path, { acl, data: text })
+        : Operation.setData(path, text, conditionOf(path, version));
+    return { name: 'document', operation };
+  }
+
   private queuePart(name: string): Part {
-    const { paths, acl } = this.options;
-    return { name: 'queue', operation: create(paths.queueOf(name), { acl }) };
+    const { paths, acl } = this.znodes;
+    return { name: 'queue', operation: Operation.create(paths.queueOf(name), { acl }) };
   }
 
   // --- swapped --------------------------------------------------------------------------------------------------
 
   private swapParts({ name, version, text, failOnUnreadNotes, notesRead, mergedNotes }: SessionSwap): Parts {
-    const { paths, acl } = this.options;
-    const queue = paths.queueOf(name);
-    const path = paths.documentOf(name);
-    const document =
-      version === undefined
-        ? create(path, { acl, data: text })
-        : setData(path, text, conditionOf(path, version));
+    const queue = this.znodes.paths.queueOf(name);
     const noMore: Part =
       notesRead === 0
         ? this.queuePart(name)
-        : { name: 'queue', operation: check(queue, znodeVersionOf(notesRead)) };
+        : { name: 'queue', operation: Operation.check(queue, notesRead - FIRST_VERSION) };
     return [
-      { name: 'document', operation: document },
+      this.documentPart(name, text, version),
       ...(failOnUnreadNotes ? [noMore] : []),
       ...mergedNotes.map((id) => ({
         name: 'note' as const,
-        operation: remove(`${queue}/${id}`, ANY_VERSION),
+        operation: Operation.remove(`${queue}/${id}`, ANY_VERSION),
       })),
     ];
   }
 
   private mailParts({ clients, text }: Messages, version: number): Parts {
     if (clients.length === 0) return [];
-    const { paths } = this.options;
+    const { paths } = this.znodes;
     const message = text(version, 0);
     return clients.map((client) => ({
       name: 'mailbox',
-      operation: setData(paths.mailboxOf(client), message, ANY_VERSION),
+      operation: Operation.setData(paths.mailboxOf(client), message, ANY_VERSION),
     }));
   }
 
@@ -305,17 +244,14 @@ export class Documents {
    * @param repair returns true if another try can succeed, because `parts` returns other operations from now on
    */
   private writeRepaired<Reading>({ parts, read, repair }: Repaired<Reading>): Promise<Behind<Reading>> {
-    const { session, paths } = this.options;
     return writeRepeatedly<Behind<Reading>>(
       async () => {
-        const all = parts();
-        const sent = [write(session, paths.presenceOf(session.id), all), read()] as const;
-        const [written, reading] = await Promise.allSettled(sent);
+        const [written, reading] = await Promise.allSettled([this.write(parts()), read()] as const);
         return { ...valueOrThrow(written), reading };
       },
       async (failure) => {
         if (repair(failure)) return true;
-        if (failure.code !== CODE.noNode || !isCreation(failure.failed.operation)) return false;
+        if (failure.code !== CODE.noNode || !failure.failed.operation.isCreation) return false;
         await this.makeParents();
         return true;
       },
@@ -334,13 +270,22 @@ export class Documents {
     }
   }
 
-  /** Sends a `sync`, so that the server catches up with the leader. All reads of one turn of the event loop share one. */
-  private catchUp(): Promise<unknown> {
-    if (!this.syncing) {
-      this.syncing = this.options.session.send(sync(this.options.paths.base));
-      process.nextTick(() => (this.syncing = undefined));
-    }
-    return this.syncing;
+  /**
+   * Executes all operations in one transaction, or none. Executes none if the presence of the session is missing.
+   *
+   * @throws PresenceMissingError, and what `ZookeeperSession.send` throws
+   */
+  private async write(parts: Parts): Promise<WriteResult> {
+    const { session, paths } = this.znodes;
+    const presence = paths.presenceOf(session.id);
+    const operations = [Operation.check(presence, ANY_VERSION), ...parts.map(({ operation }) => operation)];
+    const { content, zxid } = await session.send(Request.multi(operations));
+    if (content.isDone) return { isDone: true, zxid };
+    const { code } = content;
+    const index = content.index - 1;
+    const failed = parts[index];
+    if (failed) return { isDone: false, failed, index, code };
+    throw code === CODE.noNode ? new PresenceMissingError() : new ZookeeperRefusalError(code);
   }
 }
 
@@ -356,9 +301,12 @@ interface Repaired<Reading> {
 
 function rowAfter(
   { name, text }: SessionTake | SessionSwap,
-  { version, zxid, notes }: { readonly version: number; readonly zxid: number; readonly notes: Notes },
+  {
+    zxid,
+    ...row
+  }: Pick<StoredDocument, 'version' | 'notes' | 'notesRead' | 'nextTicket'> & { readonly zxid: number },
 ): StoredDocument {
-  return { name, version, text, writtenAt: zxid, revision: zxid, ...notes };
+  return { name, text, writtenAt: zxid, revision: zxid, ...row };
 }
 
 function isFree({ version, text, notes }: StoredDocument): boolean {
@@ -385,26 +333,6 @@ type WriteResult =
   | { readonly isDone: true; readonly zxid: number }
   /** The operation `failed` was refused, so nothing was executed. */
   | { readonly isDone: false; readonly failed: Part; readonly index: number; readonly code: number };
-
-/**
- * Executes all operations in one transaction, or none. Executes none if the presence of the session is missing.
- *
- * @throws PresenceMissingError, and what `ZookeeperSession.send` throws
- */
-async function write(
-  session: ZookeeperSession,
-  presence: string,
-  parts: readonly Part[],
-): Promise<WriteResult> {
-  const operations = [check(presence, ANY_VERSION), ...parts.map(({ operation }) => operation)];
-  const { content, zxid } = await session.send(multi(operations));
-  if (content.isDone) return { isDone: true, zxid };
-  const { code } = content;
-  const index = content.index - 1;
-  const failed = parts[index];
-  if (failed) return { isDone: false, failed, index, code };
-  throw code === CODE.noNode ? new PresenceMissingError() : new ZookeeperRefusalError(code);
-}
 
 /** A write is repaired and repeated at most this many times, plus once for each of its operations. */
 const MAX_REPAIRS = 3;
@@ -442,4 +370,28 @@ function valueOrThrow<Value>(settled: PromiseSettledResult<Value>): Value {
 function readBehindWrite<Value>(reading: PromiseSettledResult<Value>): Value {
   if (reading.status === 'rejected') throw new ConnectionLostError(reading.reason as Error);
   return reading.value;
+}
+
+/** The largest version of a znode, 2^31 - 1. The version after it is -2^31. */
+const LARGEST_VERSION = 2 ** 31 - 1;
+
+/**
+ * The znode version on which a write depends.
+ *
+ * @throws ZookeeperError if that is the last version, -2, or -1, which in a request means "any version". After the last version
+ * the znode cannot be written safely any more
+ */
+function conditionOf(path: string, version: number): number {
+  const condition = version - FIRST_VERSION;
+  if (condition !== ANY_VERSION && condition !== ANY_VERSION - 1) return condition;
+  throw new ZookeeperError(
+    'refused',
+    `the versions of the znode ${path} are used up after ${2 ** 32 - 2} writes. Use another key, or delete the znode while nobody holds the lock or waits for it`,
+  );
+}
+
+/** The version that a document has after a write, given its version before. */
+function versionAfter(version: number | undefined): number {
+  if (version === undefined) return FIRST_VERSION;
+  return version - FIRST_VERSION === LARGEST_VERSION ? FIRST_VERSION - LARGEST_VERSION - 1 : version + 1;
 }

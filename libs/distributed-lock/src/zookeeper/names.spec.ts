@@ -1,32 +1,37 @@
 import { describe, expect, it } from '@jest/globals';
-import { exists, getChildren, type Request, sync } from './client/requests.js';
-import type { ZookeeperSession } from './client/session.js';
-import { Documents } from './documents.js';
-import { LockPaths, pageOf } from './lock-path.js';
+import { Request } from './client/protocol.js';
+import { ZookeeperSession } from './client/session.js';
+import { LockPaths, Znodes } from './znodes.js';
 
-const OP = { exists: exists('/').op, getChildren: getChildren('/').op, sync: sync('/').op };
+const OP = { exists: Request.exists('/').op, sync: Request.sync('/').op };
+
+/** A root with documents of these encoded names. Says that there are `childCount`. */
+function znodesOf(names: readonly string[], childCount = names.length) {
+  const asked: number[] = [];
+  const send = async ({ op }: Request<unknown>) => {
+    asked.push(op);
+    return { zxid: 7, content: { names, childCount } };
+  };
+  const { readIfExists } = ZookeeperSession.prototype;
+  const session = { send, readIfExists } as unknown as ZookeeperSession;
+  return { asked, znodes: new Znodes({ session, paths: new LockPaths('/nest-lock'), acl: 'open' }) };
+}
 
 describe('the names of locks in ZooKeeper', () => {
-  it('are decoded, each once, on pages in their order', () => {
-    const encoded = ['b', 'a%2f1', 'a', '%61', 'a%2F1', '%zz', 'c'];
-    const first = pageOf(encoded, { prefix: '', after: undefined, most: 2 });
+  it('are decoded, each once, on pages in their order', async () => {
+    const { znodes } = znodesOf(['b', 'a%2f1', 'a', '%61', 'a%2F1', '%zz', 'c']);
+    const first = await znodes.list({ prefix: '', after: undefined, most: 2 });
     expect(first).toEqual({ names: ['a', 'a/1'], after: 'a/1' });
-    expect(pageOf(encoded, { prefix: '', after: first.after, most: 2 })).toEqual({
+    expect(await znodes.list({ prefix: '', after: first.after, most: 2 })).toEqual({
       names: ['b', 'c'],
       after: undefined,
     });
-    expect(pageOf(encoded, { prefix: 'a/', after: '', most: 2 }).names).toEqual(['a/1']);
+    expect((await znodes.list({ prefix: 'a/', after: '', most: 2 })).names).toEqual(['a/1']);
   });
 
   it('are not asked for when one reply would have too many, and the error says what to do', async () => {
-    const asked: number[] = [];
-    const send = async ({ op }: Request<unknown>) => {
-      asked.push(op);
-      return { zxid: 7, content: { childCount: 200_001 } };
-    };
-    const session = { send } as unknown as ZookeeperSession;
-    const documents = new Documents({ session, paths: new LockPaths('/nest-lock'), acl: 'open' });
-    const listed = documents.list({ prefix: '', after: undefined, most: 10 });
+    const { asked, znodes } = znodesOf([], 200_001);
+    const listed = znodes.list({ prefix: '', after: undefined, most: 10 });
     await expect(listed).rejects.toMatchObject({ code: 'LOCK_STORE', reason: 'refused' });
     await expect(listed).rejects.toThrow(/\/nest-lock\/l has 200001 znodes.*locks\.inspect\(key\)/);
     expect(asked).toEqual([OP.sync, OP.exists]);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import { ManualClock } from '../testing/manual-clock.js';
-import { CODE, ZookeeperRefusalError } from './client/requests.js';
-import { ConnectionLostError } from './client/connection.js';
-import type { ZookeeperSession } from './client/session.js';
+import { CODE, ConnectionLostError, ZookeeperRefusalError } from './client/protocol.js';
+import { ZookeeperSession } from './client/session.js';
 import { Mailbox, READ_AGAIN_MS } from './session-life.js';
+import { LockPaths, Znodes } from './znodes.js';
 
 /** A mailbox whose readings fail with these errors, and then find a third message. */
 function mailboxWith(...errors: readonly Error[]) {
@@ -12,6 +12,7 @@ function mailboxWith(...errors: readonly Error[]) {
   const replies = [...errors];
   const session = {
     isConnected: true,
+    readIfExists: ZookeeperSession.prototype.readIfExists,
     send() {
       const error = replies.shift();
       if (error) return Promise.reject(error);
@@ -20,11 +21,13 @@ function mailboxWith(...errors: readonly Error[]) {
   };
   const mailbox = new Mailbox({
     clock,
-    session: session as unknown as ZookeeperSession,
     path: '/nest-lock/m/me',
-    acl: 'open',
-    onMessage: (text) => heard.push(text),
-    onGap: () => heard.push('gap'),
+    znodes: new Znodes({
+      session: session as unknown as ZookeeperSession,
+      paths: new LockPaths('/nest-lock'),
+      acl: 'open',
+    }),
+    listener: { onMessage: (text) => heard.push(text), onGap: () => heard.push('gap') },
   });
   return { clock, heard, session, mailbox };
 }

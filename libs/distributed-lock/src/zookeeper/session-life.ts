@@ -1,34 +1,19 @@
-import type { ConnectionOptions as TlsOptions } from 'node:tls';
-import type { Chance, Clock } from '../common/clock.js';
+import type { Clock } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
 import { conceal } from '../common/redaction.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import type { Session } from '../session/backend.js';
-import type { Connect, Server } from './client/connection.js';
-import {
-  type Acl,
-  ANY_VERSION,
-  CODE,
-  create,
-  getData,
-  multi,
-  remove,
-  setData,
-  sync,
-  type WatchEvent,
-  ZookeeperRefusalError,
-} from './client/requests.js';
-import { ZookeeperSession } from './client/session.js';
+import { ANY_VERSION, CODE, Operation, Request, ZookeeperRefusalError } from './client/protocol.js';
+import { type SessionOptions, ZookeeperSession } from './client/session.js';
 import { Documents, writeRepeatedly } from './documents.js';
-import { isCode } from './failures.js';
-import type { LockPaths } from './lock-path.js';
+import { type LockPaths, Znodes } from './znodes.js';
 
 /**
  * A session must be at least this many round trips to its servers long. The client learns late from when the leader counts its
  * session (see `LeaderKnowledge`), which costs a holder half of the session and three round trips of its validity. With ten, two
  * round trips are left.
  */
-export const ROUND_TRIPS_PER_SESSION = 10;
+const ROUND_TRIPS_PER_SESSION = 10;
 /** If the session is too short, the client requests one that is longer than needed by this factor, because round trips vary. */
 const HEADROOM = 1.2;
 /** How many round trips the client measures before it gives the session up as too short. One may be slow by chance. */
@@ -39,53 +24,43 @@ const MAX_MEASURED = 3;
  * clients see that the session lives, and a mailbox for their messages.
  */
 export class SessionLife implements Session {
-  readonly documents: Documents;
   readonly connection: ZookeeperSession;
+  readonly znodes: Znodes;
+  readonly documents: Documents;
   isReady = false;
-  private readonly acl: Acl;
+  /** Set if this session is too short for the round trips: the length that the next one must have. */
+  needed: NeededLength | undefined;
+  /** Set if the session before this one was too short: the length that this one requests. */
+  private readonly requested: NeededLength | undefined;
   private readonly mailbox: Mailbox;
   private isOver = false;
 
+  /** @param last the session before this one */
   constructor(
     private readonly options: SessionLifeOptions,
     private readonly listener: SessionLifeListener,
-    private readonly start: SessionLifeStart,
+    last?: SessionLife,
   ) {
-    conceal(this, 'options', 'connection', 'documents', 'mailbox');
-    const { clock, chance, paths, clientId, servers, connect, tls, auth } = options;
-    const { sessionMs, commandTimeoutMs } = options;
-    const { lastZxid, needed } = start;
-    this.acl = auth === undefined ? 'open' : 'own';
+    conceal(this, 'options', 'connection', 'znodes', 'documents', 'mailbox');
+    const { clock, paths, clientId, auth, sessionMs } = options;
+    this.requested = last?.needed;
     this.connection = new ZookeeperSession(
       {
-        clock,
-        chance,
-        servers,
-        connect,
-        tls,
-        credentials: auth,
-        timeoutMs: needed?.askedMs ?? sessionMs,
-        commandTimeoutMs,
-        lastZxid,
-        keepAlive: (session) => this.keepAlive(session),
+        ...options,
+        timeoutMs: this.requested?.askedMs ?? sessionMs,
+        lastZxid: last?.connection.lastZxid ?? 0,
+        keepAlive: () => this.keepAlive(),
       },
       {
         onConnected: () => this.onConnected(),
         onDisconnected: (error) => listener.onDisconnected(error),
-        onEvent: (event) => this.mailbox.onEvent(event),
+        onWatch: (path) => this.mailbox.onWatch(path),
         onEnd: (error) => this.onEnd(error),
       },
     );
-    const { acl, connection: session } = this;
-    this.documents = new Documents({ session, paths, acl });
-    this.mailbox = new Mailbox({
-      clock,
-      session,
-      acl,
-      path: paths.mailboxOf(clientId),
-      onMessage: (text, order) => listener.onMessage(text, order),
-      onGap: () => listener.onGap(),
-    });
+    this.znodes = new Znodes({ session: this.connection, paths, acl: auth === undefined ? 'open' : 'own' });
+    this.documents = new Documents(this.znodes);
+    this.mailbox = new Mailbox({ clock, path: paths.mailboxOf(clientId), znodes: this.znodes, listener });
   }
 
   get id(): string {
@@ -106,9 +81,25 @@ export class SessionLife implements Session {
     return this.connection.close(keepSession);
   }
 
-  private async keepAlive(session: ZookeeperSession): Promise<void> {
-    const presence = this.options.paths.presenceOf(session.id);
-    const { content } = await session.send(multi([setData(presence, '', ANY_VERSION)]));
+  /**
+   * The warning for the application that a session of `watchdogTimeoutMs` is too short for the round trips to its servers;
+   * `undefined` if it is not.
+   */
+  distanceWarning(address: string): string | undefined {
+    if (!this.requested) return undefined;
+    const { roundTripMs, askedMs } = this.requested;
+    const { timeoutMs } = this.connection;
+    const why = `A round trip to ZooKeeper (${address}) takes ${Math.round(roundTripMs)} ms, and a session must have ${ROUND_TRIPS_PER_SESSION} of them for a holder to know in time that it still has its lock.`;
+    const what =
+      timeoutMs >= askedMs
+        ? `So the session is ${timeoutMs} ms long, and not watchdogTimeoutMs (${this.options.sessionMs}): a killed process keeps its locks for that long. Use nearer servers, or set watchdogTimeoutMs to ${askedMs}.`
+        : `The servers grant sessions of ${timeoutMs} ms at most, so locks may be lost while their holders work. Use nearer servers, or raise maxSessionTimeout of the servers to ${askedMs} or more.`;
+    return `${why} ${what}`;
+  }
+
+  private async keepAlive(): Promise<void> {
+    const presence = Operation.setData(this.options.paths.presenceOf(this.id), '', ANY_VERSION);
+    const { content } = await this.connection.send(Request.multi([presence]));
     if (!content.isDone && content.code === CODE.noNode && this.isReady) this.listener.onUseless();
   }
 
@@ -130,25 +121,25 @@ export class SessionLife implements Session {
    */
   private async present(): Promise<void> {
     this.checkLength();
-    const { paths, clientId } = this.options;
-    const { acl, connection } = this;
-    const presence = create(paths.presenceOf(this.id), { acl, isEphemeral: true });
+    const { clock, paths, clientId } = this.options;
+    const { connection } = this;
+    const create = { acl: this.znodes.acl, isEphemeral: true };
     const mailbox = paths.mailboxOf(clientId);
-    const { clock } = this.options;
+    const creation = Request.multi([
+      Operation.create(paths.presenceOf(this.id), create),
+      Operation.create(mailbox, create),
+    ]);
     let sentAt = clock.now();
     const made = await writeRepeatedly(
       async () => {
         sentAt = clock.now();
-        const { content } = await connection.send(
-          multi([presence, create(mailbox, { acl, isEphemeral: true })]),
-        );
-        return content;
+        return (await connection.send(creation)).content;
       },
       async ({ code, index }) => {
         // The mailbox that exists was created by an earlier session of this client, which the servers have not ended yet. Replace
         // it, because it would be deleted with that session.
         if (code === CODE.nodeExists && index === 1)
-          await connection.send(multi([remove(mailbox, ANY_VERSION)]));
+          await connection.send(Request.multi([Operation.remove(mailbox, ANY_VERSION)]));
         else if (code === CODE.noNode) await this.documents.makeParents();
         else return false;
         return true;
@@ -161,7 +152,8 @@ export class SessionLife implements Session {
     }
     const needed = await this.neededLength(clock.now() - sentAt);
     if (this.isOver || this.isReady) return;
-    if (needed) return this.listener.onUseless(needed);
+    this.needed = needed;
+    if (needed) return this.listener.onUseless();
     this.isReady = true;
     this.onReady();
   }
@@ -177,15 +169,15 @@ export class SessionLife implements Session {
    * then the servers would not grant more the next time.
    */
   private async neededLength(roundTripMs: number): Promise<NeededLength | undefined> {
-    const { connection, start } = this;
+    const { connection, requested } = this;
     const { clock } = this.options;
-    const sessionMs = Math.max(connection.timeoutMs, start.needed?.askedMs ?? 0);
+    const sessionMs = Math.max(connection.timeoutMs, requested?.askedMs ?? 0);
     let shortestMs = roundTripMs;
     for (let measured = 1; shortestMs * ROUND_TRIPS_PER_SESSION > sessionMs; measured++) {
       const askedMs = Math.ceil(shortestMs * ROUND_TRIPS_PER_SESSION * HEADROOM);
       if (measured === MAX_MEASURED) return { roundTripMs: shortestMs, askedMs };
       const sentAt = clock.now();
-      await connection.send(sync('/'));
+      await connection.send(Request.sync('/'));
       shortestMs = Math.min(shortestMs, clock.now() - sentAt);
     }
     return undefined;
@@ -201,44 +193,33 @@ export class SessionLife implements Session {
   }
 }
 
-export interface SessionLifeOptions {
-  readonly clock: Clock;
-  readonly chance: Chance;
+export interface SessionLifeOptions extends Omit<SessionOptions, 'timeoutMs' | 'lastZxid' | 'keepAlive'> {
   readonly clientId: string;
   readonly paths: LockPaths;
-  readonly servers: readonly Server[];
-  readonly connect?: Connect;
-  readonly tls: TlsOptions | undefined;
-  readonly auth: string | undefined;
   /** The session length that the store needs, in ms: `watchdogTimeoutMs`. */
   readonly sessionMs: number;
-  readonly commandTimeoutMs: number;
 }
 
 interface SessionLifeListener {
   /** Called for each connection, as soon as the presence exists and requests can be sent. */
   onConnected(): void;
   onDisconnected(error: Error): void;
+  /** @param order the zxid of the write that put the message into the mailbox */
   onMessage(text: string, order: number): void;
+  /** Called when a message was overwritten before this client could read it. */
   onGap(): void;
   /**
    * Called when this session must be replaced: somebody deleted its presence, so that others take over its locks, or it is too
-   * short for the round trips (then with the length to request).
+   * short for the round trips (`needed`).
    */
-  onUseless(needed?: NeededLength): void;
+  onUseless(): void;
   onFailed(error: Error): void;
   onEnd(error: Error): void;
 }
 
-export interface NeededLength {
+interface NeededLength {
   readonly roundTripMs: number;
   readonly askedMs: number;
-}
-
-export interface SessionLifeStart {
-  readonly lastZxid: number;
-  /** Set if the session before this one was too short: the length to request now. */
-  readonly needed: NeededLength | undefined;
 }
 
 /** The version of a mailbox that was just created and has no message yet. */
@@ -263,7 +244,7 @@ export class Mailbox {
     this.readInBackground();
   }
 
-  onEvent({ path }: WatchEvent): void {
+  onWatch(path: string): void {
     if (path === this.options.path) this.readInBackground();
   }
 
@@ -275,47 +256,40 @@ export class Mailbox {
   /** Reads again later if ZooKeeper refused the read. After a lost connection nothing is to be done: the next connection reads. */
   private onFailed(reading: number, error: unknown): void {
     if (!(error instanceof ZookeeperRefusalError)) return;
-    const { clock, session } = this.options;
+    const { clock, znodes } = this.options;
     clock.after(READ_AGAIN_MS, () => {
-      if (reading === this.readings && session.isConnected) this.readInBackground();
+      if (reading === this.readings && znodes.session.isConnected) this.readInBackground();
     });
   }
 
   private async read(reading: number): Promise<void> {
-    const { session, path } = this.options;
-    try {
-      const { content } = await session.send(getData(path, true));
-      if (reading !== this.readings) return;
-      const { version, mzxid } = content.stat;
-      const before = this.version;
-      this.version = version;
-      if (version === before) return;
-      this.options.onMessage(content.data, mzxid);
-      if (version !== before + 1) this.options.onGap();
-    } catch (error) {
-      if (!isCode(error, CODE.noNode) || reading !== this.readings) throw error;
-      await this.makeAgain();
-      this.readInBackground();
-    }
+    const { znodes, path, listener } = this.options;
+    const node = await znodes.session.readIfExists(Request.getData(path, true));
+    if (reading !== this.readings) return;
+    if (!node) return this.makeAgain();
+    const { version, mzxid } = node.stat;
+    const before = this.version;
+    this.version = version;
+    if (version === before) return;
+    listener.onMessage(node.data, mzxid);
+    if (version !== before + 1) listener.onGap();
   }
 
   /** Creates the mailbox again, after somebody deleted it by hand. */
   private async makeAgain(): Promise<void> {
-    const { session, path, acl } = this.options;
-    const { content } = await session.send(multi([create(path, { acl, isEphemeral: true })]));
+    const { znodes, path, listener } = this.options;
+    const creation = Operation.create(path, { acl: znodes.acl, isEphemeral: true });
+    const { content } = await znodes.session.send(Request.multi([creation]));
     if (!content.isDone && content.code !== CODE.nodeExists) throw new ZookeeperRefusalError(content.code);
     this.version = EMPTY;
-    this.options.onGap();
+    listener.onGap();
+    this.readInBackground();
   }
 }
 
 interface MailboxOptions {
   readonly clock: Clock;
-  readonly session: ZookeeperSession;
   readonly path: string;
-  readonly acl: Acl;
-  /** @param order the zxid of the write that put the message into the mailbox */
-  onMessage(text: string, order: number): void;
-  /** Called when a message was overwritten before this client could read it. */
-  onGap(): void;
+  readonly znodes: Znodes;
+  readonly listener: Pick<SessionLifeListener, 'onMessage' | 'onGap'>;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { addressesOf, checkPath, ensembleOf } from './store.js';
+import { ensembleOf, zookeeperStore } from './store.js';
 
 describe('the servers of zookeeperStore', () => {
   it('are hosts and ports with commas between them, and a path behind the last', () => {
@@ -11,13 +11,14 @@ describe('the servers of zookeeperStore', () => {
         { host: '10.0.0.3', port: 2183 },
         { host: '::1', port: 2184 },
       ],
+      address: 'zk1:2181,zk2:2182,10.0.0.3:2183,[::1]:2184/app/locks',
       chroot: '/app/locks',
     });
   });
 
   it('may be a list', () => {
     expect(ensembleOf(['zk1:1', 'zk2:2/app'])).toEqual(ensembleOf('zk1:1,zk2:2/app'));
-    expect(addressesOf(ensembleOf(['zk1', '[::1]/app']))).toBe('zk1:2181,[::1]:2181/app');
+    expect(ensembleOf(['zk1', '[::1]/app']).address).toBe('zk1:2181,[::1]:2181/app');
   });
 
   it('are refused without repeating them, as a password may be among them', () => {
@@ -46,10 +47,10 @@ describe('the servers of zookeeperStore', () => {
 
   it('end with a path that znodes may have, and so does the root', () => {
     for (const path of ['a', '/', '/a/', '//a', '/a/../b', '/.', '/a\n', '/zookeeper', '/zookeeper/a', 7]) {
-      expect(() => checkPath('root', path)).toThrow(/root must be a path of znodes/);
+      expect(() => zookeeperStore('zk1', { root: path as string })).toThrow(/root must be a path of znodes/);
     }
     for (const path of ['/a', '/a/b.c', '/ä', '/zookeepers', '/...']) {
-      expect(() => checkPath('root', path)).not.toThrow();
+      expect(() => zookeeperStore('zk1', { root: path as string })).not.toThrow();
     }
   });
 });

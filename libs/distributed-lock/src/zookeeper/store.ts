@@ -9,7 +9,7 @@ import { checkOptions, describeGiven, type OptionRules } from '../port/option-ch
 import { SessionRegister } from '../session/register.js';
 import { ZookeeperBackend } from './backend.js';
 import { type Server, serverAddress } from './client/connection.js';
-import { LockPaths } from './lock-path.js';
+import { LockPaths } from './znodes.js';
 
 const OPTION_NAMES: OptionRules<ZookeeperStoreOptions> = {
   root: true,
@@ -17,8 +17,7 @@ const OPTION_NAMES: OptionRules<ZookeeperStoreOptions> = {
   tls: true,
   commandTimeoutMs: true,
 };
-export const ZOOKEEPER_ROOT = '/nest-lock';
-export const ZOOKEEPER_COMMAND_TIMEOUT_MS = 1000;
+export const ZOOKEEPER_DEFAULTS = { root: '/nest-lock', commandTimeoutMs: 1000 } as const;
 
 /**
  * Stores locks in ZooKeeper, 3.5 or later, with one znode for each key. Each store has one session, which is at least as long as
@@ -40,7 +39,8 @@ export function zookeeperStore(
 ): LockStoreFactory {
   const ensemble = ensembleOf(target);
   checkOptions('zookeeperStore', options, OPTION_NAMES);
-  const { root = ZOOKEEPER_ROOT, auth, tls, commandTimeoutMs = ZOOKEEPER_COMMAND_TIMEOUT_MS } = options;
+  const { root = ZOOKEEPER_DEFAULTS.root, commandTimeoutMs = ZOOKEEPER_DEFAULTS.commandTimeoutMs } = options;
+  const { auth, tls } = options;
   checkPath('root', root);
   if (auth !== undefined) checkAuth(auth);
   if (tls !== undefined && (typeof tls !== 'object' || tls === null)) {
@@ -64,7 +64,7 @@ export function zookeeperStore(
           commandTimeoutMs,
         },
         context,
-        addressesOf(ensemble),
+        ensemble.address,
       );
       return new DocumentStore(
         { name: 'zookeeper', clientId },
@@ -106,6 +106,8 @@ export type ZookeeperTarget = string | readonly string[];
 
 interface Ensemble {
   readonly servers: readonly Server[];
+  /** The servers and the path as text for messages. */
+  readonly address: string;
   /** The path at the end of the connect string, under which all znodes of this client lie; '' if there is none. */
   readonly chroot: string;
 }
@@ -130,15 +132,11 @@ export function ensembleOf(target: unknown): Ensemble {
   }
   for (const text of texts as readonly string[])
     readParameters('zookeeperStore', text.replace(/^[^?]*\??/, ''), PARAMETERS);
-  const [, list = '', chroot = ''] = /^([^/]*)(\/.*)?$/s.exec(texts.join(',')) ?? [];
+  const [, list = '', path = ''] = /^([^/]*)(\/.*)?$/s.exec(texts.join(',')) ?? [];
   const servers = list.split(',').map((text) => serverOf(text.trim()));
-  if (chroot !== '' && chroot !== '/') checkPath('The path behind the servers', chroot);
-  return { servers, chroot: chroot === '/' ? '' : chroot };
-}
-
-/** The servers and the path as text for messages. */
-export function addressesOf({ servers, chroot }: Ensemble): string {
-  return `${servers.map(serverAddress).join(',')}${chroot}`;
+  const chroot = path === '/' ? '' : path;
+  if (chroot !== '') checkPath('The path behind the servers', chroot);
+  return { servers, address: `${servers.map(serverAddress).join(',')}${chroot}`, chroot };
 }
 
 /** Shuffles the servers, so that the clients of an ensemble spread over them. */
@@ -152,7 +150,7 @@ export function shuffled<It>(servers: readonly It[], chance: Chance): readonly I
 }
 
 /** @throws LockConfigurationError unless `path` is an absolute path of a znode */
-export function checkPath(what: string, path: unknown): asserts path is string {
+function checkPath(what: string, path: unknown): asserts path is string {
   const isPath =
     typeof path === 'string' &&
     /^(\/(?!\.{1,2}(?:\/|$))[^/\p{Cc}\p{Cs}\p{Co}\u{fff0}-\u{10ffff}]+)+$/u.test(path);

@@ -1,4 +1,4 @@
-import { CODE } from '../../../../libs/distributed-lock/src/zookeeper/client/requests.js';
+import { CODE } from '../../../../libs/distributed-lock/src/zookeeper/client/protocol.js';
 import type { Listener, ServerEnd } from '../../network/connection.js';
 import { handshakeReply, type Handshake } from './handshake.js';
 import { kindOf } from './kinds.js';

@@ -1,4 +1,4 @@
-import { CODE } from '../../../../libs/distributed-lock/src/zookeeper/client/requests.js';
+import { CODE } from '../../../../libs/distributed-lock/src/zookeeper/client/protocol.js';
 import type { Kernel } from '../../kernel/kernel.js';
 import type { ExpiredSession } from '../backend.js';
 import { Draft, Refusal, type Result } from './draft.js';

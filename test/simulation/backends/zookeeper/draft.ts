@@ -1,4 +1,4 @@
-import { CODE } from '../../../../libs/distributed-lock/src/zookeeper/client/requests.js';
+import { CODE } from '../../../../libs/distributed-lock/src/zookeeper/client/protocol.js';
 import type { Operation } from './requests.js';
 import { nameOf, parentOf, type Tree, type Znode } from './tree.js';
 

@@ -1,4 +1,7 @@
-import { JuteWriter, type JuteReader } from '../../../../libs/distributed-lock/src/zookeeper/client/jute.js';
+import {
+  JuteWriter,
+  type JuteReader,
+} from '../../../../libs/distributed-lock/src/zookeeper/client/protocol.js';
 
 /** What a client says first on each connection. */
 export interface Handshake {

@@ -1,5 +1,5 @@
 import { parseSessionDocument } from '../../../../libs/distributed-lock/src/session/json.js';
-import { decodeName, LockPaths } from '../../../../libs/distributed-lock/src/zookeeper/lock-path.js';
+import { LockPaths } from '../../../../libs/distributed-lock/src/zookeeper/znodes.js';
 import type { Decisions } from './decisions.js';
 import type { Tree, Znode } from './tree.js';
 
@@ -8,7 +8,7 @@ export const PATHS = new LockPaths('/nest-lock');
 /** The client whose mailbox a znode is. */
 export function clientOf(path: string): string | undefined {
   const [, name] = /^\/nest-lock\/m\/(.+)$/.exec(path) ?? [];
-  return name === undefined ? undefined : decodeName(name);
+  return name === undefined ? undefined : LockPaths.decode(name);
 }
 
 /** Of all clients. */
@@ -57,7 +57,7 @@ export function inUse({ tree }: Decisions): readonly string[] {
 }
 
 export function storedKeys({ tree }: Decisions): readonly string[] {
-  return [...(tree.get(PATHS.documents)?.children ?? [])].flatMap((name) => decodeName(name) ?? []);
+  return [...(tree.get(PATHS.documents)?.children ?? [])].flatMap((name) => LockPaths.decode(name) ?? []);
 }
 
 function documentIn({ data, mzxid }: Znode, name: string) {

@@ -1,5 +1,4 @@
-import { CODE } from '../../../../libs/distributed-lock/src/zookeeper/client/requests.js';
-import { JuteWriter } from '../../../../libs/distributed-lock/src/zookeeper/client/jute.js';
+import { CODE, JuteWriter } from '../../../../libs/distributed-lock/src/zookeeper/client/protocol.js';
 import type { Result } from './draft.js';
 import type { Operation } from './requests.js';
 import type { Znode } from './tree.js';

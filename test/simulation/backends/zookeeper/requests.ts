@@ -1,4 +1,4 @@
-import { JuteReader } from '../../../../libs/distributed-lock/src/zookeeper/client/jute.js';
+import { JuteReader } from '../../../../libs/distributed-lock/src/zookeeper/client/protocol.js';
 import { readHandshakeRequest, type Handshake } from './handshake.js';
 
 /** One operation of a multi. */

@@ -1,7 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
-import type { Connect } from '../../../../libs/distributed-lock/src/zookeeper/client/connection.js';
-import { Frames } from '../../../../libs/distributed-lock/src/zookeeper/client/jute.js';
+import { type Connect, Frames } from '../../../../libs/distributed-lock/src/zookeeper/client/connection.js';
 import type { SimProcess } from '../../kernel/process.js';
 import type { SimServer } from '../../kernel/server.js';
 import type { ClientEnd } from '../../network/connection.js';

@@ -1,10 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import {
-  Frames,
-  JuteReader,
-  JuteWriter,
-} from '../../../../libs/distributed-lock/src/zookeeper/client/jute.js';
+import { Frames } from '../../../../libs/distributed-lock/src/zookeeper/client/connection.js';
+import { JuteReader, JuteWriter } from '../../../../libs/distributed-lock/src/zookeeper/client/protocol.js';
 
 export interface FakeRequest {
   readonly xid: number;

@@ -1,4 +1,4 @@
-import { Frames } from '../../../../libs/distributed-lock/src/zookeeper/client/jute.js';
+import { Frames } from '../../../../libs/distributed-lock/src/zookeeper/client/connection.js';
 import type { TcpProxy } from '#tcp-proxy';
 
 const NAMES = new Map([

@@ -1,17 +1,13 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { until } from '#until';
-import { Frames, JuteReader } from '../../../../libs/distributed-lock/src/zookeeper/client/jute.js';
+import { Frames } from '../../../../libs/distributed-lock/src/zookeeper/client/connection.js';
 import {
-  frameOf,
   handshakeFrame,
-  readEvent,
+  JuteReader,
   readHandshake,
-  readHead,
-  type Request,
-  sessionIdText,
-  sync,
-} from '../../../../libs/distributed-lock/src/zookeeper/client/requests.js';
+  Request,
+} from '../../../../libs/distributed-lock/src/zookeeper/client/protocol.js';
 import { Ensemble } from '../../../simulation/backends/zookeeper/ensemble.js';
 import { requestIn } from '../../../simulation/backends/zookeeper/requests.js';
 import { ZookeeperServer } from '../../../simulation/backends/zookeeper/zookeeper-server.js';
@@ -79,7 +75,7 @@ export class TwoZookeepers {
     await this.sendBytes(client, handshakeFrame(handshake));
     for (const replies of [got.real, got.simulated]) {
       const reply = readHandshake(new JuteReader(replies.pop() as Buffer));
-      this.sessions.set(sessionIdText(reply.sessionId), number);
+      this.sessions.set(BigInt.asUintN(64, reply.sessionId).toString(16).padStart(16, '0'), number);
     }
     if (number === 0) await this.countFromHere(client);
     return number;
@@ -88,7 +84,7 @@ export class TwoZookeepers {
   /** @returns what each of the two has said to all clients */
   async send(number: number, request: Request<unknown>): Promise<Said> {
     const client = this.clients[number] as Client;
-    await this.sendBytes(client, frameOf(request, ++client.xid));
+    await this.sendBytes(client, request.frame(++client.xid));
     const said: Said = { real: [], simulated: [] };
     for (const { got } of this.clients) {
       await until(() => got.real.length >= got.simulated.length);
@@ -110,15 +106,15 @@ export class TwoZookeepers {
   }
 
   private async countFromHere(client: Client): Promise<void> {
-    await this.sendBytes(client, frameOf(sync('/'), ++client.xid));
+    await this.sendBytes(client, Request.sync('/').frame(++client.xid));
     for (const side of ['real', 'simulated'] as const)
-      this.first[side] = readHead(new JuteReader(client.got[side].pop() as Buffer)).zxid;
+      this.first[side] = headIn(new JuteReader(client.got[side].pop() as Buffer)).zxid;
   }
 
   private read(frame: Buffer, side: 'real' | 'simulated', request: Request<unknown>): unknown {
     const reader = new JuteReader(frame);
-    const { xid, zxid, code } = readHead(reader);
-    if (xid === -1) return readEvent(reader);
+    const { xid, zxid, code } = headIn(reader);
+    if (xid === -1) return { path: pathOfEvent(reader) };
     const content = code === 0 ? request.read(reader) : undefined;
     return { xid, code, zxid: zxid - this.first[side], content: this.comparable(content, side) };
   }
@@ -132,4 +128,14 @@ export class TwoZookeepers {
     });
     return JSON.parse(text);
   }
+}
+
+function headIn(reader: JuteReader) {
+  return { xid: reader.int(), zxid: reader.number(), code: reader.int() };
+}
+
+function pathOfEvent(reader: JuteReader): string {
+  reader.int(); // its kind
+  reader.int(); // the state of the session
+  return reader.text();
 }

@@ -4,23 +4,13 @@ import { Connection, type Reply } from '../../../../libs/distributed-lock/src/zo
 import {
   type Acl,
   ANY_VERSION,
-  closeSession,
   CODE,
-  create,
-  exists,
-  getChildren,
-  getData,
-  multi,
   type Node,
-  type Operation,
-  remove,
-  type Request,
-  setData,
-  type Stat,
-  sync,
-} from '../../../../libs/distributed-lock/src/zookeeper/client/requests.js';
+  Operation,
+  Request,
+} from '../../../../libs/distributed-lock/src/zookeeper/client/protocol.js';
 import { ZookeeperSession } from '../../../../libs/distributed-lock/src/zookeeper/client/session.js';
-import { LockPaths } from '../../../../libs/distributed-lock/src/zookeeper/lock-path.js';
+import { LockPaths } from '../../../../libs/distributed-lock/src/zookeeper/znodes.js';
 
 /** Does to the znodes what an administrator does, over a session of its own. */
 export class ZookeeperHand {
@@ -37,32 +27,32 @@ export class ZookeeperHand {
         chance: systemChance,
         servers: [{ host: '127.0.0.1', port }],
         tls: undefined,
-        credentials,
+        auth: credentials,
         timeoutMs: 30_000,
         commandTimeoutMs: 5000,
         lastZxid: 0,
-        keepAlive: (session) => session.send(sync('/')),
+        keepAlive: () => this.session.send(Request.sync('/')),
       },
-      { onConnected: nothing, onDisconnected: nothing, onEvent: nothing, onEnd: nothing },
+      { onConnected: nothing, onDisconnected: nothing, onWatch: nothing, onEnd: nothing },
     );
   }
 
   async get(path: string): Promise<Node | undefined> {
-    return this.send(getData(path)).then(
+    return this.send(Request.getData(path)).then(
       ({ content }) => content,
       () => undefined,
     );
   }
 
-  async statOf(path: string): Promise<Stat | undefined> {
-    return this.send(exists(path)).then(
+  async statOf(path: string): Promise<Node['stat'] | undefined> {
+    return this.send(Request.exists(path)).then(
       ({ content }) => content,
       () => undefined,
     );
   }
 
   async children(path: string): Promise<readonly string[]> {
-    return (await this.send(getChildren(path))).content.names;
+    return (await this.send(Request.getChildren(path))).content.names;
   }
 
   /** The document of a lock. */
@@ -71,17 +61,17 @@ export class ZookeeperHand {
   }
 
   create(path: string, data = '', acl: Acl = 'open'): Promise<void> {
-    return this.change(create(path, { acl, data }));
+    return this.change(Operation.create(path, { acl, data }));
   }
 
   set(path: string, data: string): Promise<void> {
-    return this.change(setData(path, data, ANY_VERSION));
+    return this.change(Operation.setData(path, data, ANY_VERSION));
   }
 
   /** With all that is below it, also what clients write there meanwhile. */
   async delete(path: string): Promise<void> {
     for (const child of await this.children(path)) await this.delete(`${path}/${child}`);
-    const { content } = await this.send(multi([remove(path, ANY_VERSION)]));
+    const { content } = await this.send(Request.multi([Operation.remove(path, ANY_VERSION)]));
     if (content.isDone || content.code === CODE.noNode) return;
     if (content.code !== CODE.notEmpty) throw refused(content.code);
     await this.delete(path);
@@ -100,8 +90,8 @@ export class ZookeeperHand {
           silentMs: 5000,
         },
         {
-          onOpen: () => void connection.send(closeSession).then(() => resolve(), reject),
-          onEvent: nothing,
+          onOpen: () => void connection.send(Request.closeSession).then(() => resolve(), reject),
+          onWatch: nothing,
           onZxid: nothing,
           onLost: reject,
         },
@@ -120,7 +110,7 @@ export class ZookeeperHand {
   }
 
   private async change(operation: Operation): Promise<void> {
-    const { content } = await this.send(multi([operation]));
+    const { content } = await this.send(Request.multi([operation]));
     if (!content.isDone) throw refused(content.code);
   }
 }

@@ -6,54 +6,21 @@ import { conceal } from '../../common/redaction.js';
 import { ServerProtocol } from '../../connection/kept-connection.js';
 import { ReplyDeadline } from '../../connection/request-pipe.js';
 import { KEEP_ALIVE_MS } from '../../connection/timing.js';
-import { Frames, JuteReader, MAX_REQUEST_BYTES, ProtocolError } from './jute.js';
 import {
   CODE,
-  frameOf,
+  ConnectionLostError,
   type Handshake,
   handshakeFrame,
-  type HandshakeReply,
-  readEvent,
+  JuteReader,
+  ProtocolError,
   readHandshake,
-  readHead,
-  type ReplyHead,
   type Request,
-  type WatchEvent,
+  ZookeeperError,
   ZookeeperRefusalError,
-} from './requests.js';
+} from './protocol.js';
 
-/** The connection was lost before the reply came. The server may have executed the request. */
-export class ConnectionLostError extends Error {
-  constructor(override readonly cause: Error) {
-    super(cause.message);
-  }
-}
-
-/** The request is longer than a server accepts by default, so it was not sent. */
-export class RequestTooLongError extends Error {
-  constructor(readonly bytes: number) {
-    super(
-      `a request of ${bytes} bytes; a server takes ${MAX_REQUEST_BYTES} (its jute.maxbuffer), so fewer may hold or wait for one key, or be acquired together`,
-    );
-  }
-}
-
-class Pending extends Linked {
-  constructor(
-    readonly xid: number,
-    readonly since: number,
-    readonly reply: AwaitedReply,
-  ) {
-    super();
-  }
-}
-
-interface AwaitedReply {
-  readonly read: (reader: JuteReader) => unknown;
-  readonly resolve: (reply: Reply<never>) => void;
-  readonly reject: (error: Error) => void;
-}
-
+/** The default of `jute.maxbuffer`. A server drops a connection that sends it a longer request. */
+const MAX_REQUEST_BYTES = 0xfffff;
 const EVENT_XID = -1;
 
 const TLS_ADVICE = 'give zookeeperStore the option tls';
@@ -76,7 +43,7 @@ export class Connection {
    * The server's reply to the handshake, and when we sent the handshake, by our clock. `undefined` until the reply comes;
    * requests can be sent only after it.
    */
-  handshake: { readonly reply: HandshakeReply; readonly sentAt: number } | undefined;
+  handshake: { readonly reply: Omit<Handshake, 'lastZxid'>; readonly sentAt: number } | undefined;
   lostBy: Error | undefined;
   private handshakeSentAt = Infinity;
   private readonly deadline: ReplyDeadline<Pending>;
@@ -134,14 +101,14 @@ export class Connection {
    *
    * @throws ConnectionLostError if the connection is lost before the reply
    * @throws ZookeeperRefusalError if the server replies with an error code
-   * @throws RequestTooLongError if the request was not sent because of its length
+   * @throws ZookeeperError if the request was not sent because of its length
    */
   send<Content>(request: Request<Content>): Promise<Reply<Content>> {
     return new Promise((resolve, reject) => {
       if (this.lostBy) return reject(new ConnectionLostError(this.lostBy));
       const xid = request.xid ?? this.nextXid();
-      const frame = frameOf(request, xid);
-      if (frame.length - 4 > MAX_REQUEST_BYTES) return reject(new RequestTooLongError(frame.length - 4));
+      const frame = request.frame(xid);
+      if (frame.length - 4 > MAX_REQUEST_BYTES) return reject(tooLongError(frame.length - 4));
       const { read } = request;
       this.pending.push(new Pending(xid, this.options.clock.now(), { read, resolve, reject }));
       this.write(frame);
@@ -177,14 +144,16 @@ export class Connection {
   private onFrame(frame: Buffer): void {
     const reader = new JuteReader(frame);
     this.deadline.onReply();
-    if (this.handshake) return this.onReply(readHead(reader), reader);
-    const reply = readHandshake(reader);
-    this.handshake = { reply, sentAt: this.handshakeSentAt };
+    if (this.handshake) return this.onReply(reader);
+    this.handshake = { reply: readHandshake(reader), sentAt: this.handshakeSentAt };
     this.listener.onOpen();
   }
 
-  private onReply({ xid, zxid, code }: ReplyHead, reader: JuteReader): void {
-    if (xid === EVENT_XID) return this.listener.onEvent(readEvent(reader));
+  private onReply(reader: JuteReader): void {
+    const xid = reader.int();
+    if (xid === EVENT_XID) return this.listener.onWatch(watchedPath(reader));
+    const zxid = reader.number();
+    const code = reader.int();
     const pending = this.pending.shift();
     try {
       if (pending?.xid !== xid) {
@@ -239,6 +208,22 @@ export class Connection {
   }
 }
 
+class Pending extends Linked {
+  constructor(
+    readonly xid: number,
+    readonly since: number,
+    readonly reply: AwaitedReply,
+  ) {
+    super();
+  }
+}
+
+interface AwaitedReply {
+  readonly read: (reader: JuteReader) => unknown;
+  readonly resolve: (reply: Reply<never>) => void;
+  readonly reject: (error: Error) => void;
+}
+
 export interface Server {
   readonly host: string;
   readonly port: number;
@@ -259,10 +244,11 @@ interface ConnectionOptions {
   readonly silentMs: number;
 }
 
-/** Order of the calls: `onOpen` first, once; then `onEvent` and `onZxid`, any number of times; `onLost` last, once. */
+/** Order of the calls: `onOpen` first, once; then `onWatch` and `onZxid`, any number of times; `onLost` last, once. */
 interface ConnectionListener {
   onOpen(): void;
-  onEvent(event: WatchEvent): void;
+  /** The znode at this path has changed. ZooKeeper has ended the watch. */
+  onWatch(path: string): void;
   /** Called with the zxid in each reply: the server has executed all transactions up to it. */
   onZxid(zxid: number): void;
   /** The connection is lost. The requests without a reply are rejected right after this call. */
@@ -287,7 +273,66 @@ export function serverAddress({ host, port, address }: Server): string {
   return address === undefined ? server : `${server} (${address})`;
 }
 
+/** Reads the rest of a watch event: the znode that has changed. */
+function watchedPath(reader: JuteReader): string {
+  reader.long(); // -1 in place of a zxid
+  reader.int(); // no error code
+  reader.int(); // the kind of change: created, deleted, changed, or children
+  reader.int(); // the state of the session
+  return reader.text();
+}
+
+function tooLongError(bytes: number): ZookeeperError {
+  const message = `a request of ${bytes} bytes; a server takes ${MAX_REQUEST_BYTES} (its jute.maxbuffer), so fewer may hold or wait for one key, or be acquired together`;
+  return new ZookeeperError('refused', message);
+}
+
 /** The server name for TLS. '' for an IP address, because TLS allows no address as a server name (RFC 6066). */
 function nameOf(host: string): string {
   return /^[\d.]+$|:/.test(host) ? '' : host;
+}
+
+/** A frame longer than this cannot be a reply of ZooKeeper, so the connection is closed. */
+const MAX_REPLY_BYTES = 16 * 1024 * 1024;
+
+/** Splits the bytes that arrive on a connection into messages. */
+export class Frames {
+  private chunks: Buffer[] = [];
+  private length = 0;
+  /** How many bytes must have arrived before the next message is complete. */
+  private needed = 4;
+
+  /**
+   * Adds a chunk.
+   *
+   * @returns the messages that are complete now
+   * @throws ProtocolError for a length that no message can have
+   */
+  read(chunk: Buffer): readonly Buffer[] {
+    this.chunks.push(chunk);
+    this.length += chunk.length;
+    if (this.length < this.needed) return [];
+    const bytes = this.chunks.length === 1 ? chunk : Buffer.concat(this.chunks, this.length);
+    const frames: Buffer[] = [];
+    let at = 0;
+    this.needed = 4;
+    while (at + 4 <= bytes.length) {
+      const length = bytes.readInt32BE(at);
+      if (length < 0 || length > MAX_REPLY_BYTES) {
+        throw new ProtocolError(
+          `a message of ${length} bytes, where at most ${MAX_REPLY_BYTES} are expected`,
+        );
+      }
+      if (at + 4 + length > bytes.length) {
+        this.needed = 4 + length;
+        break;
+      }
+      frames.push(bytes.subarray(at + 4, at + 4 + length));
+      at += 4 + length;
+    }
+    const rest = bytes.subarray(at);
+    this.chunks = rest.length > 0 ? [rest] : [];
+    this.length = rest.length;
+    return frames;
+  }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { Frames, JuteWriter, ProtocolError } from './jute.js';
+import { Frames } from './connection.js';
+import { JuteWriter, ProtocolError } from './protocol.js';
 
 const frameOf = (text: string): Buffer => new JuteWriter().text(text).frame();
 const textsIn = (frames: readonly Buffer[]): string[] => frames.map((frame) => frame.toString('utf8', 4));

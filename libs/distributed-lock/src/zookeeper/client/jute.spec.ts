@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { JuteReader, JuteWriter, ProtocolError, safeNumber } from './jute.js';
+import { JuteReader, JuteWriter, ProtocolError } from './protocol.js';
 
 const written = (write: (writer: JuteWriter) => unknown): Buffer => {
   const writer = new JuteWriter();
@@ -51,7 +51,8 @@ describe('the encoding of ZooKeeper', () => {
   });
 
   it('refuses numbers of 64 bits that a number of JavaScript does not hold', () => {
-    expect(safeNumber(2n ** 53n - 1n)).toBe(Number.MAX_SAFE_INTEGER);
-    expect(() => safeNumber(2n ** 53n)).toThrow(/beyond 2\^53/);
+    const read = (long: bigint) => new JuteReader(contentOf(written((writer) => writer.long(long)))).number();
+    expect(read(2n ** 53n - 1n)).toBe(Number.MAX_SAFE_INTEGER);
+    expect(() => read(2n ** 53n)).toThrow(/beyond 2\^53/);
   });
 });

@@ -9,27 +9,18 @@ import { type Attempt, KeptConnection } from '../../connection/kept-connection.j
 import { connectWithinMs } from '../../connection/timing.js';
 import { leaseValidity } from '../../port/timing.js';
 import { type Connect, Connection, type Reply, type Server, serverAddress } from './connection.js';
-import {
-  addAuth,
-  closeSession,
-  CODE,
-  type Request,
-  sessionIdText,
-  sync,
-  type WatchEvent,
-  ZookeeperRefusalError,
-} from './requests.js';
+import { CODE, Request, ZookeeperError, ZookeeperRefusalError } from './protocol.js';
 
-interface SessionOptions {
+export interface SessionOptions {
   readonly clock: Clock;
   readonly chance: Chance;
   /** The servers of the ensemble. The session connects to them in this order. */
   readonly servers: readonly Server[];
   readonly resolve?: Resolve;
-  readonly connect?: Connect | undefined;
+  readonly connect?: Connect;
   readonly tls: TlsOptions | undefined;
   /** `user:password` for ZooKeeper's scheme `digest`. */
-  readonly credentials: string | undefined;
+  readonly auth: string | undefined;
   /** The session timeout to request, in ms. The servers may grant another one. */
   readonly timeoutMs: number;
   /** How long, in ms, the client waits for a reply before it gives up the connection. */
@@ -39,7 +30,7 @@ interface SessionOptions {
    */
   readonly lastZxid: number;
   /** Sends some write. Its reply proves that the leader still had a majority, which a ping or a read does not. */
-  readonly keepAlive: (session: ZookeeperSession) => Promise<unknown>;
+  readonly keepAlive: () => Promise<unknown>;
 }
 
 interface SessionListener {
@@ -47,16 +38,11 @@ interface SessionListener {
   onConnected(): void;
   /** Called when the connection was lost or could not be opened. The client then tries the next server. */
   onDisconnected(error: Error): void;
-  onEvent(event: WatchEvent): void;
+  /** The znode at this path has changed since it was read with a watch. */
+  onWatch(path: string): void;
   /** Called last: the session is over, and its ephemeral znodes are deleted or soon will be. */
   onEnd(error: Error): void;
 }
-
-/** The request was not sent, because the session has no connection at the moment. */
-export class NotConnectedError extends Error {}
-
-/** The request was not executed, because the session is over. */
-export class SessionEndedError extends Error {}
 
 export const KEEP_ALIVES_PER_SESSION = 10;
 /** If no server resumes the session within twice its length, the client takes it for expired, even if no server could say so. */
@@ -112,7 +98,7 @@ export class ZookeeperSession {
 
   /** The id of the session as 16 hexadecimal digits. */
   get id(): string {
-    return sessionIdText(this.sessionId);
+    return BigInt.asUintN(64, this.sessionId).toString(16).padStart(16, '0');
   }
 
   /** The session timeout that the servers granted, in ms. */
@@ -136,16 +122,26 @@ export class ZookeeperSession {
   /**
    * Sends a request on the open connection.
    *
-   * @throws NotConnectedError or SessionEndedError if the request was not sent
+   * @throws ZookeeperError `unreachable` if there is no connection, `unready` if the session is over; the request was not sent
    * @throws ConnectionLostError if the server may have executed it
    * @throws ZookeeperRefusalError if the server replied with an error code
    */
   send<Content>(request: Request<Content>): Promise<Reply<Content>> {
     const message = this.lastError ? textOf(this.lastError) : 'no server was tried yet';
-    if (this.isOver) return Promise.reject(new SessionEndedError(message));
+    if (this.isOver) return Promise.reject(new ZookeeperError('unready', message));
     const { current } = this.kept;
-    if (!current) return Promise.reject(new NotConnectedError(`no connection (last error: ${message})`));
-    return current.send(request).catch((error: unknown) => this.onRefused(error));
+    if (current) return current.send(request).catch((error: unknown) => this.onRefused(error));
+    return Promise.reject(new ZookeeperError('unreachable', `no connection (last error: ${message})`));
+  }
+
+  /** Sends a read; `undefined` if the znode does not exist. */
+  async readIfExists<Content>(request: Request<Content>): Promise<Content | undefined> {
+    try {
+      return (await this.send(request)).content;
+    } catch (error) {
+      if (error instanceof ZookeeperRefusalError && error.code === CODE.noNode) return undefined;
+      throw error;
+    }
   }
 
   /**
@@ -155,7 +151,7 @@ export class ZookeeperSession {
   async close(keepSession: boolean): Promise<void> {
     if (this.isOver) return;
     this.end(new Error('the store is closed'));
-    if (!keepSession) await this.kept.current?.send(closeSession).catch(() => undefined);
+    if (!keepSession) await this.kept.current?.send(Request.closeSession).catch(() => undefined);
     this.kept.close();
   }
 
@@ -189,7 +185,7 @@ export class ZookeeperSession {
         { clock, server, connect, tls, handshake, silentMs },
         {
           onOpen: () => resolve(connection),
-          onEvent: (event) => this.listener.onEvent(event),
+          onWatch: (path) => this.listener.onWatch(path),
           onZxid: (zxid) => (this.zxid = Math.max(this.zxid, zxid)),
           onLost: (error) => {
             reject(error);
@@ -225,9 +221,9 @@ export class ZookeeperSession {
    * Sends the credentials first on each connection. The server executes the later requests of this connection with their rights.
    */
   private authenticate(connection: Connection): void {
-    const { credentials } = this.options;
-    if (credentials === undefined) return;
-    inBackground(connection.send(addAuth(credentials)), (error) => {
+    const { auth } = this.options;
+    if (auth === undefined) return;
+    inBackground(connection.send(Request.authenticate(auth)), (error) => {
       if (error instanceof ZookeeperRefusalError) connection.destroy(error);
     });
   }
@@ -249,7 +245,7 @@ export class ZookeeperSession {
   private onRefused(error: unknown): never {
     if (!(error instanceof ZookeeperRefusalError) || error.code !== CODE.sessionExpired) throw error;
     this.expire(error);
-    throw new SessionEndedError(error.message);
+    throw new ZookeeperError('unready', error.message);
   }
 
   private expire(error: Error): void {
@@ -282,14 +278,14 @@ export class ZookeeperSession {
    * resumes a session. A write after that proves that the leader still had a majority.
    */
   private confirmResumed(connection: Connection, resumedAt: number): void {
-    inBackground(this.options.keepAlive(this).then(() => this.countFrom(connection, resumedAt)));
+    inBackground(this.options.keepAlive().then(() => this.countFrom(connection, resumedAt)));
   }
 
   private async keepAlive(connection: Connection): Promise<void> {
     const { knowledge } = this;
-    const syncSentAt = await this.measured(connection.send(sync('/')));
+    const syncSentAt = await this.measured(connection.send(Request.sync('/')));
     if (this.kept.current !== connection || !knowledge) return;
-    await this.measured(this.options.keepAlive(this));
+    await this.measured(this.options.keepAlive());
     this.countFrom(connection, knowledge.countedFrom(syncSentAt));
   }
 
