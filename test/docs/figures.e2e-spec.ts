@@ -8,7 +8,7 @@ import { KEEP_ALIVE_MS } from '../../libs/distributed-lock/src/connection/timing
 import { UNCONFIRMED_MS } from '../../libs/distributed-lock/src/document/document.js';
 import { MAX_NAME_BYTES } from '../../libs/distributed-lock/src/etcd/backend.js';
 import { KEEP_ALIVES } from '../../libs/distributed-lock/src/etcd/sessions.js';
-import * as etcd from '../../libs/distributed-lock/src/etcd/store.js';
+import { ETCD_DEFAULTS } from '../../libs/distributed-lock/src/etcd/store.js';
 import { RESERVED_TOKENS } from '../../libs/distributed-lock/src/lock/core/acquire-loop.js';
 import { HAND_OFF_BUDGET } from '../../libs/distributed-lock/src/lock/core/contention.js';
 import { MAX_SILENCE_MS, RENEWALS_PER_LEASE } from '../../libs/distributed-lock/src/lock/core/lease.js';
@@ -189,14 +189,14 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...words: string
   ],
   'the last leases of a client that closes': [[GUARANTEES, 'last lease', aFew(LAST_LEASES_MS)]],
   'the defaults of etcdStore and zookeeperStore': [
-    [STORES, '| `root`', etcd.ETCD_ROOT, ZOOKEEPER_DEFAULTS.root],
+    [STORES, '| `root`', ETCD_DEFAULTS.root, ZOOKEEPER_DEFAULTS.root],
     [
       STORES,
       '| `commandTimeoutMs`',
-      `${etcd.ETCD_COMMAND_TIMEOUT_MS} | ${ZOOKEEPER_DEFAULTS.commandTimeoutMs} |`,
+      `${ETCD_DEFAULTS.commandTimeoutMs} | ${ZOOKEEPER_DEFAULTS.commandTimeoutMs} |`,
     ],
-    [STORES, `readwrite --prefix=true ${etcd.ETCD_ROOT}`],
-    [DOCUMENTS, etcd.ETCD_ROOT, ZOOKEEPER_DEFAULTS.root],
+    [STORES, `readwrite --prefix=true ${ETCD_DEFAULTS.root}`],
+    [DOCUMENTS, ETCD_DEFAULTS.root, ZOOKEEPER_DEFAULTS.root],
   ],
   'the longest names in etcd and ZooKeeper': [
     [STORES, `${thousands(MAX_NAME_BYTES)} bytes`],

@@ -92,8 +92,8 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
     ],
     [
       'the key of a session is not under its lease',
-      '{ key: presence, value: epochText(session.epoch), lease }',
-      '{ key: presence, value: epochText(session.epoch) }',
+      '{ key: presence, value: EtcdSession.epochText(session.epoch), lease }',
+      '{ key: presence, value: EtcdSession.epochText(session.epoch) }',
     ],
     ['a loss of the session is not told', 'this.options.onEnd(session);', ''],
   ]),

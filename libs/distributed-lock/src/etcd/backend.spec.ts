@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import { EtcdKeys, type KeyRange } from './backend.js';
+import { EtcdKeys } from './backend.js';
 
 const keys = new EtcdKeys('nest-lock/');
-const holds = ({ key, rangeEnd }: KeyRange, other: Buffer): boolean =>
+const holds = ({ key, rangeEnd }: ReturnType<EtcdKeys['notes']>, other: Buffer): boolean =>
   Buffer.compare(key, other) <= 0 && Buffer.compare(other, rangeEnd) < 0;
 
 describe('the keys of etcd', () => {

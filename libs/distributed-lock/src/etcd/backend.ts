@@ -16,19 +16,10 @@ import type {
 } from '../session/backend.js';
 import { EtcdOutbox, type EtcdRequest } from './batch.js';
 import { EtcdClient } from './client.js';
-import type {
-  Compare,
-  EtcdGrpc,
-  EtcdKeyValue,
-  RangeRequest,
-  RequestOp,
-  ResponseOp,
-  TxnReply,
-  TxnRequest,
-} from './grpc.js';
+import type { Compare, EtcdGrpc, EtcdKeyValue, RequestOp, ResponseOp, TxnReply, TxnRequest } from './grpc.js';
 import { EtcdPipe } from './pipe.js';
 import { EtcdMailbox, type EtcdSession, EtcdSessions } from './sessions.js';
-import type { EtcdTarget } from './target.js';
+import type { EtcdTarget } from './store.js';
 
 /** A swap that deletes at most this many notes deletes each by its key; with more it deletes their whole key range. */
 const MAX_DELETIONS = 64;
@@ -247,7 +238,7 @@ export class EtcdBackend implements SessionBackend {
     return this.client.call('Txn', { success: [operation] }, { mayRepeat: true });
   }
 
-  private async find(requestRange: RangeRequest): Promise<readonly EtcdKeyValue[]> {
+  private async find(requestRange: RequestOp['requestRange']): Promise<readonly EtcdKeyValue[]> {
     const { responses } = await this.send({ requestRange });
     return responses[0]?.responseRange?.kvs ?? [];
   }
@@ -378,7 +369,7 @@ export class EtcdKeys {
 }
 
 /** All keys from `key` (included) up to `rangeEnd` (excluded). */
-export interface KeyRange {
+interface KeyRange {
   readonly key: Buffer;
   readonly rangeEnd: Buffer;
 }

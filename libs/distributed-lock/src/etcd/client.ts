@@ -6,9 +6,9 @@ import { type Attempt, KeptConnection, Openings } from '../connection/kept-conne
 import type { StoreState } from '../port/lock-store.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import type { EtcdKeys } from './backend.js';
-import { type CallName, type Calls, type EtcdGrpc, loadGrpc } from './grpc.js';
+import { type Calls, type EtcdGrpc, loadGrpc } from './grpc.js';
 import { etcdFailure, type EtcdFailure, EtcdMember } from './member.js';
-import type { EtcdTarget } from './target.js';
+import type { EtcdTarget } from './store.js';
 
 /** Node may fire a timer this many ms early. */
 const TIMER_EARLY_MS = 1;
@@ -61,7 +61,7 @@ export class EtcdClient {
    *
    * @throws LockStoreError
    */
-  async call<Name extends CallName>(
+  async call<Name extends keyof Calls>(
     name: Name,
     request: Calls[Name]['request'],
     { key, mayRepeat = false }: CallOptions = {},

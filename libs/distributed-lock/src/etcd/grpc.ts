@@ -3,7 +3,7 @@ import { clientPackage } from '../connection/client-package.js';
 
 /** The messages of etcd's v3 API, limited to the fields that this store uses. Keys and values are buffers. */
 
-export interface Header {
+interface Header {
   readonly revision: number;
   /** The number of the Raft term. It grows with each election. */
   readonly raftTerm: number;
@@ -16,7 +16,7 @@ export interface EtcdKeyValue {
   readonly value: Buffer;
 }
 
-export interface RangeRequest {
+interface RangeRequest {
   readonly key: Buffer;
   readonly rangeEnd?: Buffer;
   readonly limit?: number;
@@ -24,7 +24,7 @@ export interface RangeRequest {
   readonly countOnly?: boolean;
 }
 
-export interface PutRequest {
+interface PutRequest {
   readonly key: Buffer;
   readonly value: Buffer;
   readonly lease?: number;
@@ -98,8 +98,6 @@ export interface Calls {
   };
 }
 
-export type CallName = keyof Calls;
-
 export interface WatchRequest {
   readonly createRequest: {
     readonly key: Buffer;
@@ -111,11 +109,11 @@ export interface WatchRequest {
 /** The gRPC package, and the methods of etcd's API in the form that it needs. */
 export interface EtcdGrpc {
   readonly grpc: Grpc;
-  readonly methods: Readonly<Record<CallName | 'Watch', Method>>;
+  readonly methods: Readonly<Record<keyof Calls | 'Watch', Method>>;
 }
 
-export type Grpc = typeof GrpcJs;
-export type Method = GrpcJs.MethodDefinition<object, object>;
+type Grpc = typeof GrpcJs;
+type Method = GrpcJs.MethodDefinition<object, object>;
 
 const NOT_INSTALLED =
   'etcdStore needs the packages @grpc/grpc-js and @grpc/proto-loader, which it does not find: npm install @grpc/grpc-js @grpc/proto-loader. In a bundle leave both outside of it, and install them beside the bundle.';
@@ -139,132 +137,95 @@ async function load(): Promise<EtcdGrpc> {
     clientPackage<Grpc>(() => import('@grpc/grpc-js'), NOT_INSTALLED),
     clientPackage<Loader>(() => import('@grpc/proto-loader'), NOT_INSTALLED),
   ]);
-  const definition = loader.fromJSON(ETCD_DESCRIPTOR as Descriptor, {
+  const definition = loader.fromJSON(descriptor() as Parameters<Loader['fromJSON']>[0], {
     longs: Number,
     enums: String,
     defaults: true,
   });
-  const methods = ['KV', 'Watch', 'Lease', 'Auth', 'Maintenance'].map(
+  const methods = Object.keys(SERVICES).map(
     (service) => definition[`etcdserverpb.${service}`] as unknown as Record<string, Method>,
   );
   return { grpc, methods: Object.assign({}, ...methods) as EtcdGrpc['methods'] };
 }
 
-type Descriptor = Parameters<Loader['fromJSON']>[0];
 type Loader = typeof import('@grpc/proto-loader');
 
 /**
- * The part of etcd's v3 API that this store uses, as a protobufjs descriptor. On the wire, a field is its number, so the numbers
- * are those of etcd's .proto files, and the names of fields are ours. The names of packages, services and calls are sent, so they
- * are etcd's.
+ * The messages of etcd's v3 API that this store uses, with fields written as in a .proto file: type, name, number. A field with ?
+ * is one of several of which a message has only one. On the wire a field is its number, so the numbers are those of etcd's .proto
+ * files, and the names of fields and messages are ours.
  */
-const ETCD_DESCRIPTOR = {
-  nested: {
-    mvccpb: {
-      nested: {
-        KeyValue: {
-          fields: fields('bytes key 1, int64 createRevision 2, int64 modRevision 3, bytes value 5'),
-        },
-        Event: {
-          fields: fields('EventType type 1, KeyValue kv 2'),
-          nested: { EventType: { values: { PUT: 0, DELETE: 1 } } },
-        },
-      },
-    },
-    etcdserverpb: {
-      nested: {
-        ResponseHeader: { fields: fields('int64 revision 3, uint64 raftTerm 4') },
-
-        RangeRequest: {
-          fields: fields('bytes key 1, bytes rangeEnd 2, int64 limit 3, bool keysOnly 8, bool countOnly 9'),
-        },
-        RangeResponse: { fields: fields('repeated mvccpb.KeyValue kvs 2, int64 count 4') },
-        PutRequest: {
-          fields: fields('bytes key 1, bytes value 2, int64 lease 3, bool ignoreLease 6'),
-        },
-        DeleteRangeRequest: { fields: fields('bytes key 1, bytes rangeEnd 2') },
-        RequestOp: {
-          fields: fields(
-            'RangeRequest requestRange 1, PutRequest requestPut 2, DeleteRangeRequest requestDeleteRange 3, TxnRequest requestTxn 4',
-          ),
-          oneofs: {
-            request: { oneof: ['requestRange', 'requestPut', 'requestDeleteRange', 'requestTxn'] },
-          },
-        },
-        ResponseOp: {
-          fields: fields('RangeResponse responseRange 1, TxnResponse responseTxn 4'),
-          oneofs: { response: { oneof: ['responseRange', 'responseTxn'] } },
-        },
-        Compare: {
-          fields: fields(
-            'CompareResult result 1, CompareTarget target 2, bytes key 3, int64 createRevision 5, int64 modRevision 6, bytes value 7, bytes rangeEnd 64',
-          ),
-          oneofs: { target_union: { oneof: ['createRevision', 'modRevision', 'value'] } },
-          nested: {
-            CompareResult: { values: { EQUAL: 0, GREATER: 1, LESS: 2 } },
-            CompareTarget: { values: { CREATE: 1, MOD: 2, VALUE: 3 } },
-          },
-        },
-        TxnRequest: {
-          fields: fields(
-            'repeated Compare compare 1, repeated RequestOp success 2, repeated RequestOp failure 3',
-          ),
-        },
-        TxnResponse: {
-          fields: fields('ResponseHeader header 1, bool succeeded 2, repeated ResponseOp responses 3'),
-        },
-
-        WatchRequest: {
-          fields: fields('WatchCreateRequest createRequest 1'),
-          oneofs: { request_union: { oneof: ['createRequest'] } },
-        },
-        WatchCreateRequest: {
-          fields: fields('bytes key 1, int64 startRevision 3, bool progressNotify 4'),
-        },
-        WatchResponse: {
-          fields: fields(
-            'ResponseHeader header 1, bool created 3, bool canceled 4, int64 compactRevision 5, string cancelReason 6, repeated mvccpb.Event events 11',
-          ),
-        },
-
-        LeaseGrantRequest: { fields: fields('int64 TTL 1, int64 ID 2') },
-        LeaseGrantResponse: { fields: fields('int64 TTL 3') },
-        LeaseRevokeRequest: { fields: fields('int64 ID 1') },
-        LeaseRevokeResponse: { fields: {} },
-        LeaseKeepAliveRequest: { fields: fields('int64 ID 1') },
-        LeaseKeepAliveResponse: { fields: fields('ResponseHeader header 1, int64 TTL 3') },
-
-        AuthenticateRequest: { fields: fields('string name 1, string password 2') },
-        AuthenticateResponse: { fields: fields('string token 2') },
-
-        StatusRequest: { fields: {} },
-        StatusResponse: { fields: fields('string version 2, uint64 leader 4') },
-
-        KV: { methods: { Txn: method('Txn') } },
-        Watch: { methods: { Watch: { ...method('Watch'), requestStream: true, responseStream: true } } },
-        Lease: {
-          methods: {
-            LeaseGrant: method('LeaseGrant'),
-            LeaseRevoke: method('LeaseRevoke'),
-            LeaseKeepAlive: { ...method('LeaseKeepAlive'), requestStream: true, responseStream: true },
-          },
-        },
-        Auth: { methods: { Authenticate: method('Authenticate') } },
-        Maintenance: { methods: { Status: method('Status') } },
-      },
-    },
-  },
+const MESSAGES = {
+  KeyValue: 'bytes key 1, int64 createRevision 2, int64 modRevision 3, bytes value 5',
+  Event: 'EventType type 1, KeyValue kv 2',
+  ResponseHeader: 'int64 revision 3, uint64 raftTerm 4',
+  RangeRequest: 'bytes key 1, bytes rangeEnd 2, int64 limit 3, bool keysOnly 8, bool countOnly 9',
+  RangeResponse: 'repeated KeyValue kvs 2, int64 count 4',
+  PutRequest: 'bytes key 1, bytes value 2, int64 lease 3, bool ignoreLease 6',
+  DeleteRangeRequest: 'bytes key 1, bytes rangeEnd 2',
+  RequestOp:
+    '?RangeRequest requestRange 1, ?PutRequest requestPut 2, ?DeleteRangeRequest requestDeleteRange 3, ?TxnRequest requestTxn 4',
+  ResponseOp: '?RangeResponse responseRange 1, ?TxnResponse responseTxn 4',
+  Compare:
+    'CompareResult result 1, CompareTarget target 2, bytes key 3, ?int64 createRevision 5, ?int64 modRevision 6, ?bytes value 7, bytes rangeEnd 64',
+  TxnRequest: 'repeated Compare compare 1, repeated RequestOp success 2, repeated RequestOp failure 3',
+  TxnResponse: 'ResponseHeader header 1, bool succeeded 2, repeated ResponseOp responses 3',
+  WatchRequest: '?WatchCreateRequest createRequest 1',
+  WatchCreateRequest: 'bytes key 1, int64 startRevision 3, bool progressNotify 4',
+  WatchResponse:
+    'ResponseHeader header 1, bool created 3, bool canceled 4, int64 compactRevision 5, string cancelReason 6, repeated Event events 11',
+  LeaseGrantRequest: 'int64 TTL 1, int64 ID 2',
+  LeaseGrantResponse: 'int64 TTL 3',
+  LeaseRevokeRequest: 'int64 ID 1',
+  LeaseRevokeResponse: '',
+  LeaseKeepAliveRequest: 'int64 ID 1',
+  LeaseKeepAliveResponse: 'ResponseHeader header 1, int64 TTL 3',
+  AuthenticateRequest: 'string name 1, string password 2',
+  AuthenticateResponse: 'string token 2',
+  StatusRequest: '',
+  StatusResponse: 'string version 2, uint64 leader 4',
 };
 
-/** Parses fields written as in a .proto file, `[rule] type name number` with commas between them, into a protobufjs descriptor. */
-function fields(text: string): Record<string, { type: string; id: number; rule?: 'repeated' }> {
-  const each = text.split(', ').map((field) => {
-    const [id, name, type, rule] = field.split(' ').reverse() as [string, string, string, 'repeated'?];
-    return [name, { type, id: Number(id), ...(rule && { rule }) }] as const;
+const ENUMS = {
+  EventType: { values: { PUT: 0, DELETE: 1 } },
+  CompareResult: { values: { EQUAL: 0, GREATER: 1, LESS: 2 } },
+  CompareTarget: { values: { CREATE: 1, MOD: 2, VALUE: 3 } },
+};
+
+/** The services and their calls. These names are sent, and so is the name of the package, so they are etcd's. */
+const SERVICES: Readonly<Record<string, readonly (keyof Calls | 'Watch')[]>> = {
+  KV: ['Txn'],
+  Watch: ['Watch'],
+  Lease: ['LeaseGrant', 'LeaseRevoke', 'LeaseKeepAlive'],
+  Auth: ['Authenticate'],
+  Maintenance: ['Status'],
+};
+
+/** The API as a protobufjs descriptor. */
+function descriptor(): object {
+  const messages = Object.entries(MESSAGES).map(([name, fields]) => [name, messageOf(fields)] as const);
+  const services = Object.entries(SERVICES).map(([service, names]) => {
+    const methods = Object.fromEntries(names.map((name) => [name, methodOf(name)]));
+    return [service, { methods }] as const;
   });
-  return Object.fromEntries(each);
+  const nested = { ...ENUMS, ...Object.fromEntries(messages), ...Object.fromEntries(services) };
+  return { nested: { etcdserverpb: { nested } } };
 }
 
-function method(name: string): { requestType: string; responseType: string } {
-  return { requestType: `${name}Request`, responseType: `${name}Response` };
+/** @param text the fields, as in `MESSAGES` */
+function messageOf(text: string): object {
+  const fields: Record<string, object> = {};
+  const alternatives: string[] = [];
+  for (const field of text.split(', ').filter((each) => each !== '')) {
+    const [id, name, type, rule] = field.split(' ').reverse() as [string, string, string, 'repeated'?];
+    fields[name] = { type: type.replace('?', ''), id: Number(id), ...(rule && { rule }) };
+    if (type.startsWith('?')) alternatives.push(name);
+  }
+  return { fields, ...(alternatives.length > 0 && { oneofs: { choice: { oneof: alternatives } } }) };
+}
+
+function methodOf(name: keyof Calls | 'Watch'): object {
+  const isStream = name === 'Watch' || name === 'LeaseKeepAlive';
+  const types = { requestType: `${name}Request`, responseType: `${name}Response` };
+  return { ...types, requestStream: isStream, responseStream: isStream };
 }

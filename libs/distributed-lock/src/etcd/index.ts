@@ -1,2 +1,1 @@
-export { etcdStore, type EtcdStoreOptions } from './store.js';
-export type { EtcdAuth, EtcdTls } from './target.js';
+export { type EtcdAuth, etcdStore, type EtcdStoreOptions, type EtcdTls } from './store.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { etcdFailure, watchError } from './member.js';
+import { etcdFailure } from './member.js';
 
 const error = (code: number, details: string) =>
   Object.assign(new Error(`${code} ${details}`), { code, details });
@@ -97,6 +97,6 @@ describe('the end of a watch', () => {
     ],
     ['without a reason asks the next member', '', { isOfMember: true }],
   ])('%s', (_, reason, expected) => {
-    expect(etcdFailure(watchError(reason))).toMatchObject(expected);
+    expect(etcdFailure(new Error(reason))).toMatchObject(expected);
   });
 });

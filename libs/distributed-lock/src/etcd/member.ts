@@ -4,8 +4,8 @@ import { conceal } from '../common/redaction.js';
 import { type StoreFailure, textOf } from '../connection/connection-errors.js';
 import { ServerProtocol } from '../connection/kept-connection.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import type { CallName, Calls, EtcdGrpc, Method, WatchReply, WatchRequest } from './grpc.js';
-import { credentialsOf, type EtcdTls } from './target.js';
+import type { Calls, EtcdGrpc, WatchReply, WatchRequest } from './grpc.js';
+import type { EtcdTls } from './store.js';
 
 const OPTIONS = {
   // gRPC shares the connections of a process. This store has its own, so that `destroy` really closes them.
@@ -46,7 +46,10 @@ export class EtcdMember {
   }
 
   /** Sends one request. The reply rejects with the error of gRPC. */
-  call<Name extends CallName>(name: Name, request: Calls[Name]['request']): Exchange<Calls[Name]['reply']> {
+  call<Name extends keyof Calls>(
+    name: Name,
+    request: Calls[Name]['request'],
+  ): Exchange<Calls[Name]['reply']> {
     const method = this.etcd.methods[name];
     let cancel = (): void => undefined;
     const reply = new Promise<Calls[Name]['reply']>((resolve, reject) => {
@@ -95,7 +98,7 @@ export class EtcdMember {
     for (const socket of this.sockets) socket.destroy();
   }
 
-  private stream(method: Method): ClientDuplexStream<object, object> {
+  private stream(method: EtcdGrpc['methods']['Watch']): ClientDuplexStream<object, object> {
     const { path, requestSerialize, responseDeserialize } = method;
     return this.client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, this.metadata());
   }
@@ -118,7 +121,15 @@ interface Exchange<Reply> {
   readonly cancel: () => void;
 }
 
-export type WatchStream = ClientDuplexStream<WatchRequest, WatchReply>;
+type WatchStream = ClientDuplexStream<WatchRequest, WatchReply>;
+
+function credentialsOf({ credentials }: EtcdGrpc['grpc'], tls: EtcdTls | undefined): ChannelCredentials {
+  if (!tls) return credentials.createInsecure();
+  const [ca, key, cert] = [tls.ca, tls.key, tls.cert].map((pem) =>
+    pem === undefined ? null : Buffer.from(pem as string),
+  ) as [Buffer | null, Buffer | null, Buffer | null];
+  return credentials.createSsl(ca, key, cert);
+}
 
 /**
  * Returns the set of open sockets that gRPC makes with these credentials, so that `destroy` can close them. Use the credentials
@@ -218,7 +229,7 @@ const OWN_WORDS: readonly (readonly [said: RegExp, failure: EtcdFailure])[] = [
 
 export function etcdFailure(error: unknown): EtcdFailure {
   if (error instanceof LockConfigurationError) return refused(error.message);
-  const { code, details } = error as { readonly code?: unknown; readonly details?: unknown };
+  const { code, details } = grpcErrorIn(error);
   if (typeof code !== 'number' || typeof details !== 'string') {
     return { reason: 'unknown', detail: textOf(error), isOfMember: true };
   }
@@ -235,15 +246,11 @@ export function etcdFailure(error: unknown): EtcdFailure {
   return { reason: 'unknown', detail, isOfMember: true };
 }
 
-/**
- * Makes a gRPC error of the reason that etcd gives for ending a watch.
- *
- * @param reason "rpc error: code = PermissionDenied desc = etcdserver: …"
- */
-export function watchError(reason: string): Error {
-  const [, name, details = reason] = /^rpc error: code = (\w+) desc = (.*)$/s.exec(reason) ?? [];
-  const isRefusal = name !== undefined && !['Unavailable', 'Unknown'].includes(name);
-  return Object.assign(new Error(details), { code: isRefusal ? FAILED_PRECONDITION : UNAVAILABLE, details });
+/** Reads gRPC's code and text from an error. If the error ends a watch, etcd writes both into its message. */
+function grpcErrorIn(error: unknown): { readonly code?: unknown; readonly details?: unknown } {
+  const [, name, details] = /^rpc error: code = (\w+) desc = (.*)$/s.exec(textOf(error)) ?? [];
+  if (name === undefined) return error as { readonly code?: unknown; readonly details?: unknown };
+  return { code: /^(Unavailable|Unknown)$/.test(name) ? UNAVAILABLE : FAILED_PRECONDITION, details };
 }
 
 function failureIn(details: string, code: number): EtcdFailure {

@@ -3,7 +3,7 @@ import { Batch, type EtcdOutbox, type EtcdRequest } from './batch.js';
 import type { EtcdContext } from './client.js';
 import type { Compare, RequestOp, TxnReply, TxnRequest } from './grpc.js';
 import { etcdFailure, type EtcdFailure, type EtcdMember } from './member.js';
-import { epochText, type EtcdSession } from './sessions.js';
+import { EtcdSession } from './sessions.js';
 
 /**
  * Sends this client's requests to etcd in transactions. One transaction is in flight at a time. Requests that come meanwhile go
@@ -90,7 +90,7 @@ export class EtcdPipe {
     if (!session) return { request: { success: operations }, answersIn };
     const key = this.options.keys.session(session.id);
     const failure: RequestOp[] = [{ requestRange: { key, countOnly: true } }];
-    const value = epochText(epoch ?? session.epoch);
+    const value = EtcdSession.epochText(epoch ?? session.epoch);
     const compare: Compare[] = [
       { key, target: 'VALUE', result: epoch === undefined ? 'EQUAL' : 'LESS', value },
     ];

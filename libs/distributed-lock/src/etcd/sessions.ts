@@ -5,7 +5,7 @@ import { leaseValidity } from '../port/timing.js';
 import type { Session } from '../session/backend.js';
 import type { EtcdContext } from './client.js';
 import type { Compare, EtcdKeyValue, RequestOp, WatchReply } from './grpc.js';
-import { etcdFailure, type EtcdMember, watchError, type WatchStream } from './member.js';
+import { etcdFailure, type EtcdMember } from './member.js';
 
 /** How many keep-alives the client sends per length of the session's lease. */
 export const KEEP_ALIVES = 6;
@@ -136,7 +136,7 @@ export class EtcdSessions {
       const presence = keys.session(session.id);
       // etcd may execute a repetition of this transaction late. It must not set an epoch back that was raised meanwhile.
       compare.push({ key: presence, target: 'CREATE', result: 'EQUAL', createRevision: 0 });
-      success.push({ requestPut: { key: presence, value: epochText(session.epoch), lease } });
+      success.push({ requestPut: { key: presence, value: EtcdSession.epochText(session.epoch), lease } });
     }
     const { header } = await client.call('Txn', { compare, success }, { key, mayRepeat: true });
     return header?.revision ?? 0;
@@ -228,6 +228,11 @@ export class EtcdSession implements Session {
     this.validUntil = leaseValidity(sentAt, lengthMs);
   }
 
+  /** An epoch as the value of the presence key. etcd compares values as bytes, so all have the same length and sort as numbers do. */
+  static epochText(epoch: number): Buffer {
+    return Buffer.from(epoch.toString(16).padStart(13, '0'));
+  }
+
   /** Called when etcd has answered the keep-alive that was sent at `sentAt`. Extends the validity, which counts from that time. */
   onAlive(sentAt: number): void {
     if (!this.isOver) this.validUntil = Math.max(this.validUntil, leaseValidity(sentAt, this.lengthMs));
@@ -236,11 +241,6 @@ export class EtcdSession implements Session {
   get isOver(): boolean {
     return this.validUntil === -Infinity;
   }
-}
-
-/** An epoch as the value of the presence key. etcd compares values as bytes, so all have the same length and sort as numbers do. */
-export function epochText(epoch: number): Buffer {
-  return Buffer.from(epoch.toString(16).padStart(13, '0'));
 }
 
 const REWATCH_MS = 200;
@@ -311,7 +311,7 @@ export class EtcdMailbox {
     }
     if (canceled) {
       stream.cancel();
-      return this.onEnd(stream, watchError(cancelReason));
+      return this.onEnd(stream, new Error(cancelReason));
     }
     if (created) {
       if (!this.isFirst) this.options.onGap();
@@ -350,6 +350,8 @@ export class EtcdMailbox {
     stream?.cancel();
   }
 }
+
+type WatchStream = ReturnType<EtcdMember['watch']>;
 
 interface MailboxOptions extends EtcdContext {
   readonly onMessage: (text: string, revision: number) => void;

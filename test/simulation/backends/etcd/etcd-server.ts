@@ -1,6 +1,6 @@
 import type {
-  CallName,
-  Header,
+  Calls,
+  TxnReply,
   EtcdKeyValue,
   WatchRequest,
 } from '../../../../libs/distributed-lock/src/etcd/grpc.js';
@@ -40,7 +40,7 @@ const WITHOUT_MAJORITY = ['LeaseKeepAlive', 'Status', 'Authenticate', 'cancel'];
 interface Deposed {
   readonly since: number;
   /** As it was then. */
-  readonly header: Header;
+  readonly header: NonNullable<TxnReply['header']>;
   /** What waits for a majority. */
   readonly waiting: (() => void)[];
 }
@@ -216,7 +216,7 @@ export class EtcdServer extends SimServer {
     return mailbox && /\/m\/(.+)$/.exec(nameOf(mailbox.key))?.[1];
   }
 
-  private get header(): Header {
+  private get header(): NonNullable<TxnReply['header']> {
     return { revision: this.keyspace.revision, raftTerm: this.raftTerm };
   }
 
@@ -224,7 +224,7 @@ export class EtcdServer extends SimServer {
     this.watches.add(end, id, createRequest);
   }
 
-  private replyTo(request: WireRequest & { readonly name: CallName }): object {
+  private replyTo(request: WireRequest & { readonly name: keyof Calls }): object {
     const isInTrouble = this.isRefusing && (this.isTroubleOfAll || request.name === 'LeaseKeepAlive');
     const trouble = isInTrouble ? this.dice.pick(TROUBLES) : undefined;
     if (trouble?.isExecuted !== false) {
@@ -234,7 +234,7 @@ export class EtcdServer extends SimServer {
     throw new Refusal(trouble.code, trouble.details);
   }
 
-  private execute({ name, request }: WireRequest & { readonly name: CallName }): object {
+  private execute({ name, request }: WireRequest & { readonly name: keyof Calls }): object {
     switch (name) {
       case 'Status':
         return { version: '3.5.0', leader: 1 };

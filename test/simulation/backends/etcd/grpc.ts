@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { EtcdGrpc, Method } from '../../../../libs/distributed-lock/src/etcd/grpc.js';
+import type { EtcdGrpc } from '../../../../libs/distributed-lock/src/etcd/grpc.js';
 import type { SimProcess } from '../../kernel/process.js';
 import type { SimServer } from '../../kernel/server.js';
 import type { ClientEnd } from '../../network/connection.js';
@@ -29,7 +29,7 @@ export function simulatedGrpc(network: Network, process: SimProcess, server: Sim
     credentials: { createInsecure: () => ({ _createSecureConnector: () => undefined }) },
   };
   const names = ['Txn', 'LeaseGrant', 'LeaseRevoke', 'LeaseKeepAlive', 'Authenticate', 'Status', 'Watch'];
-  const methodOf = (name: string): Pick<Method, 'path' | 'requestStream'> => ({
+  const methodOf = (name: string): Pick<EtcdGrpc['methods']['Txn'], 'path' | 'requestStream'> => ({
     path: name,
     requestStream: name === 'LeaseKeepAlive' || name === 'Watch',
   });

@@ -1,8 +1,6 @@
 import type {
   Compare,
   EtcdKeyValue,
-  PutRequest,
-  RangeRequest,
   RequestOp,
   ResponseOp,
   TxnReply,
@@ -23,6 +21,8 @@ export interface Change {
   readonly at: number;
 }
 
+type PutRequest = NonNullable<RequestOp['requestPut']>;
+type RangeRequest = NonNullable<RequestOp['requestRange']>;
 type Range = Pick<RangeRequest, 'key' | 'rangeEnd'>;
 
 /** A key is missing that is compared. */

@@ -1,4 +1,4 @@
-import type { Header, WatchReply, WatchRequest } from '../../../../libs/distributed-lock/src/etcd/grpc.js';
+import type { WatchReply, WatchRequest } from '../../../../libs/distributed-lock/src/etcd/grpc.js';
 import type { Kernel } from '../../kernel/kernel.js';
 import { count } from '../../summary/counts.js';
 import type { Compaction } from './compaction.js';
@@ -26,7 +26,7 @@ export class Watches {
     private readonly keyspace: Keyspace,
     private readonly lagMs: number,
     private readonly compaction: Compaction,
-    private readonly header: () => Header,
+    private readonly header: () => WatchReply['header'],
   ) {}
 
   add(end: ServerEnd, id: number, { key, startRevision }: WatchRequest['createRequest']): void {

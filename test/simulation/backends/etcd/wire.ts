@@ -1,17 +1,12 @@
-import type {
-  CallName,
-  Calls,
-  WatchReply,
-  WatchRequest,
-} from '../../../../libs/distributed-lock/src/etcd/grpc.js';
+import type { Calls, WatchReply, WatchRequest } from '../../../../libs/distributed-lock/src/etcd/grpc.js';
 
 /** A request as gRPC carries it: one of many on a connection, each with a number. */
 export type WireRequest =
-  | { readonly [Name in CallName]: WireCall<Name> }[CallName]
+  | { readonly [Name in keyof Calls]: WireCall<Name> }[keyof Calls]
   | { readonly id: number; readonly name: 'Watch'; readonly request: WatchRequest }
   | { readonly id: number; readonly name: 'cancel' };
 
-interface WireCall<Name extends CallName> {
+interface WireCall<Name extends keyof Calls> {
   readonly id: number;
   readonly name: Name;
   readonly request: Calls[Name]['request'];

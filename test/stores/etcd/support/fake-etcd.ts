@@ -1,13 +1,13 @@
 import type { Server, ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc-js';
 import { loadGrpc } from '../../../../libs/distributed-lock/src/etcd/grpc.js';
 import type {
-  CallName,
+  Calls,
   EtcdKeyValue,
   RequestOp,
   TxnRequest,
 } from '../../../../libs/distributed-lock/src/etcd/grpc.js';
 
-type Answers = Partial<Record<CallName | 'Watch', (request: never) => object>>;
+type Answers = Partial<Record<keyof Calls | 'Watch', (request: never) => object>>;
 
 interface StreamCall {
   on(event: 'data', listener: (request: never) => void): StreamCall;
@@ -31,7 +31,7 @@ export class FakeEtcd {
     const server = new grpc.Server();
     const all: Answers = { Status: () => ({ version: '3.4.23', leader: 1 }), ...answers };
     for (const [name, answer] of Object.entries(all)) {
-      const method = methods[name as CallName | 'Watch'];
+      const method = methods[name as keyof Calls | 'Watch'];
       const unary = (call: { readonly request: never }, reply: (error: unknown, value?: object) => void) => {
         try {
           reply(null, answer(call.request));

@@ -7,7 +7,7 @@ import type { LockService } from 'nestjs-distributed-lock';
 import { etcdStore, type EtcdStoreOptions } from 'nestjs-distributed-lock/etcd';
 import { systemChance, systemClock } from '../../../../libs/distributed-lock/src/common/clock.js';
 import { EtcdBackend } from '../../../../libs/distributed-lock/src/etcd/backend.js';
-import { targetOf } from '../../../../libs/distributed-lock/src/etcd/target.js';
+import { targetOf } from '../../../../libs/distributed-lock/src/etcd/store.js';
 import { SessionSweeper, SWEPT_AFTER_MS } from '../../../../libs/distributed-lock/src/session/register.js';
 import { closeServices, openServiceOn } from '../../../support/lock-services.js';
 import { EtcdGateway } from './etcd-gateway.js';
