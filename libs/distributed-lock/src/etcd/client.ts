@@ -129,8 +129,6 @@ export class EtcdClient {
     return this.member ?? this.openings.wait({ key, withinMs, lateError });
   }
 
-  // --- connected, lost ------------------------------------------------------------------------------------------
-
   private attempt(): Attempt<EtcdMember> {
     const { commandTimeoutMs } = this.options;
     const { endpoints, auth } = this.target;

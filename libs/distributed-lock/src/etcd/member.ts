@@ -261,15 +261,13 @@ function failureIn(details: string, code: number): EtcdFailure {
   return known.detail === '' ? { ...known, detail: said } : known;
 }
 
-/** Removes gRPC's notes on name resolution ("Resolution note: …") from an error text. */
+/**
+ * Removes gRPC's notes on name resolution ("Resolution note: …") from an error text, and adds the likely cause, because gRPC does
+ * not say what kind of server has answered.
+ */
 function shortened(details: string): string {
   const last = /Last error: (?:null|(.*?))\. Resolution note:/s.exec(details)?.[1];
   const said = last ? last.replace(/^Error: /, '') : details.replace(/\. Resolution note:.*$/, '');
-  return explained(said);
-}
-
-/** Adds the likely cause to an error text of gRPC, which does not say what kind of server has answered. */
-function explained(said: string): string {
   const [noHttp2] = /^(Protocol error|Parse Error|Failed to connect)/.exec(said) ?? [];
   if (noHttp2 !== undefined) {
     return `${noHttp2}: no etcd answers there, or it speaks TLS and the endpoint does not begin with https:`;

@@ -149,8 +149,6 @@ export class ZookeeperBackend implements SessionBackend {
     }
   }
 
-  // --- opened, over ---------------------------------------------------------------------------------------------
-
   private open(last?: SessionLife): void {
     this.outage.onDown();
     const own: SessionLife = new SessionLife(

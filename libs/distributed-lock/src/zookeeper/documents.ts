@@ -117,8 +117,6 @@ export class Documents {
     }
   }
 
-  // --- taken ----------------------------------------------------------------------------------------------------
-
   /**
    * Writes the document of a lock that was free when this client saw it, or does not exist.
    *
@@ -206,8 +204,6 @@ export class Documents {
     return { name: 'queue', operation: Operation.create(paths.queueOf(name), { acl }) };
   }
 
-  // --- swapped --------------------------------------------------------------------------------------------------
-
   private swapParts({ name, version, text, failOnUnreadNotes, notesRead, mergedNotes }: SessionSwap): Parts {
     const queue = this.znodes.paths.queueOf(name);
     const noMore: Part =
@@ -233,8 +229,6 @@ export class Documents {
       operation: Operation.setData(paths.mailboxOf(client), message, ANY_VERSION),
     }));
   }
-
-  // --- common ---------------------------------------------------------------------------------------------------
 
   /**
    * Sends a write, and a read right behind it. If the write fails for a reason that can be repaired, repairs it and sends both

@@ -155,8 +155,6 @@ export class ZookeeperSession {
     this.kept.close();
   }
 
-  // --- connected, lost ------------------------------------------------------------------------------------------
-
   private attempt(): Attempt<Connection> {
     const withinMs = connectWithinMs(this.options.commandTimeoutMs);
     const lateError = new Error('no address of a server was found in time');
@@ -261,8 +259,6 @@ export class ZookeeperSession {
     this.lastError = error;
     this.cancelKeepAlive();
   }
-
-  // --- kept alive -----------------------------------------------------------------------------------------------
 
   private keepAliveAlways(connection: Connection): void {
     const { clock } = this.options;
