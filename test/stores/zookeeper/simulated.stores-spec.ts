@@ -28,11 +28,14 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   fc.tuple(path, version).map(([at, v]) => Operation.check(at, v)),
 );
 const request: fc.Arbitrary<Request<unknown>> = fc.oneof(
-  { weight: 4, arbitrary: fc.array(operation, { minLength: 1, maxLength: 3 }).map(Request.multi) },
+  {
+    weight: 4,
+    arbitrary: fc.array(operation, { minLength: 1, maxLength: 3 }).map((all) => Request.multi(all)),
+  },
   fc.tuple(path, fc.boolean()).map(([at, isWatched]) => Request.getData(at, isWatched)),
-  path.map(Request.exists),
-  path.map(Request.getChildren),
-  path.map(Request.sync),
+  path.map((at) => Request.exists(at)),
+  path.map((at) => Request.getChildren(at)),
+  path.map((at) => Request.sync(at)),
 );
 const step = fc.record({ client: fc.nat({ max: CLIENTS - 1 }), request });
 

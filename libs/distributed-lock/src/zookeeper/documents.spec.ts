@@ -30,8 +30,14 @@ function documentsOf(
     const failure = failures.shift();
     return Promise.resolve({ zxid: 7, content: failure ? { isDone: false, ...failure } : { isDone: true } });
   };
-  const { readIfExists } = ZookeeperSession.prototype;
-  const session = { id: '0a', lastZxid: 7, send, readIfExists } as unknown as ZookeeperSession;
+  const session = {
+    id: '0a',
+    lastZxid: 7,
+    send,
+    readIfExists(request: Request<unknown>): Promise<unknown> {
+      return ZookeeperSession.prototype.readIfExists.call(this as never, request);
+    },
+  } as unknown as ZookeeperSession;
   return new Documents(new Znodes({ session, paths: PATHS, acl: 'open' }));
 }
 

@@ -12,8 +12,12 @@ function znodesOf(names: readonly string[], childCount = names.length) {
     asked.push(op);
     return { zxid: 7, content: { names, childCount } };
   };
-  const { readIfExists } = ZookeeperSession.prototype;
-  const session = { send, readIfExists } as unknown as ZookeeperSession;
+  const session = {
+    send,
+    readIfExists(request: Request<unknown>): Promise<unknown> {
+      return ZookeeperSession.prototype.readIfExists.call(this as never, request);
+    },
+  } as unknown as ZookeeperSession;
   return { asked, znodes: new Znodes({ session, paths: new LockPaths('/nest-lock'), acl: 'open' }) };
 }
 

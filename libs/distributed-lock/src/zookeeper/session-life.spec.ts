@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ManualClock } from '../testing/manual-clock.js';
-import { CODE, ConnectionLostError, ZookeeperRefusalError } from './client/protocol.js';
+import { CODE, ConnectionLostError, type Request, ZookeeperRefusalError } from './client/protocol.js';
 import { ZookeeperSession } from './client/session.js';
 import { Mailbox, READ_AGAIN_MS } from './session-life.js';
 import { LockPaths, Znodes } from './znodes.js';
@@ -12,7 +12,9 @@ function mailboxWith(...errors: readonly Error[]) {
   const replies = [...errors];
   const session = {
     isConnected: true,
-    readIfExists: ZookeeperSession.prototype.readIfExists,
+    readIfExists(request: Request<unknown>): Promise<unknown> {
+      return ZookeeperSession.prototype.readIfExists.call(this as never, request);
+    },
     send() {
       const error = replies.shift();
       if (error) return Promise.reject(error);

@@ -187,7 +187,7 @@ export class Znodes {
   /** @throws LockStoreError if there are more than `MAX_NAMES` documents */
   async list({ prefix, after, most }: NameRequest): Promise<NamePage> {
     const { session, paths } = this;
-    const [stat] = await this.readAll([paths.documents], Request.exists);
+    const [stat] = await this.readAll([paths.documents], (path) => Request.exists(path));
     const count = stat?.childCount ?? 0;
     if (count > MAX_NAMES) throw tooManyNamesError(count, paths);
     const children = count > 0 ? await session.readIfExists(Request.getChildren(paths.documents)) : undefined;
