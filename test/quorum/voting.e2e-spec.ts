@@ -92,6 +92,23 @@ describe('a quorum', () => {
     expect(extended.value).toMatchObject([{ kind: 'renewed', validUntil: leaseValidity(askedAt, LEASE_MS) }]);
   });
 
+  it('is extended for as long as the extension says, though nodes answer an earlier renewal after it', async () => {
+    const ask = asker(client, 'k', { leaseMs: 1000 });
+    const { token, lastToken } = await granted(client.acquire(ask));
+    const renewed = (leaseMs: number) => follow(client.renew([{ ...ask, leaseMs, token, lastToken }]));
+    for (const faults of world.faults) faults.command = () => ({ repliedAfterMs: 60 });
+    const earlier = renewed(1000);
+    await world.clock.advance(10);
+    const repliedAfterMs = [20, 80, 'never'] as const;
+    world.faults.forEach((faults, i) => (faults.command = () => ({ repliedAfterMs: repliedAfterMs[i]! })));
+    const askedAt = world.clock.now();
+    const extended = renewed(LEASE_MS);
+    await world.clock.advance(90);
+    const validUntil = leaseValidity(askedAt, LEASE_MS);
+    expect(earlier.value).toMatchObject([{ kind: 'renewed' }]);
+    expect(extended.value).toMatchObject([{ kind: 'renewed', validUntil }]);
+  });
+
   it('renews by a majority: what the others were renewed to before does not count', async () => {
     const ask = asker(client);
     const { token, lastToken } = await granted(client.acquire(ask));

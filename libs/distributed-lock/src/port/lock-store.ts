@@ -73,6 +73,9 @@ export interface LockStore {
   /**
    * Restarts leases, all in one batch. Never rejects: there is one reply for each renewal, in the same order.
    *
+   * An earlier renewal of the same owner may still be in flight, with a shorter lease. If the back end may execute it after this one, the
+   * reply must not promise more than it leaves.
+   *
    * An exclusive holder that renews with a `shared` claim downgrades its lock. The store then grants the readers in the queue.
    */
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]>;

@@ -27,6 +27,8 @@ export class NodeOwner {
   private id: string;
   private acquires = new OwnerQueue();
   private renewalsSent = 0;
+  /** The number of the latest renewal that the node has answered. */
+  private renewalAnswered = 0;
 
   constructor(
     readonly node: QuorumNode,
@@ -73,9 +75,12 @@ export class NodeOwner {
       const waiting = isAnswered ? reply.waiting : lease.waiting;
       if (reply?.kind === 'lost') this.lease = undefined;
       else if (isAnswered && isLatest) this.lease = { ...lease, validUntil, waiting };
-      // One of two cases. This renewal got no reply, so the node may or may not have executed it. Or a later renewal has been sent since,
-      // and the node may have executed that one last. Either way trust only the earlier of the two ends.
-      else this.lease = { ...lease, validUntil: Math.min(lease.validUntil, validUntil), waiting };
+      // One of two cases. This renewal got no reply, so the node may or may not have executed it. Or a later renewal is in flight, and the
+      // node may execute that one last. Either way trust only the earlier of the two ends. If a later renewal has been answered, its end
+      // counts and this one says nothing: the node's store replies `renewed` only when no earlier renewal can shorten the lease any more.
+      else if (number > this.renewalAnswered)
+        this.lease = { ...lease, validUntil: Math.min(lease.validUntil, validUntil), waiting };
+      if (isAnswered) this.renewalAnswered = Math.max(this.renewalAnswered, number);
     }
     if (reply?.kind === 'unknown') throw reply.error;
     return reply ?? { kind: 'lost' };

@@ -396,6 +396,44 @@ describe.each(LIBRARIES)('a Redis cluster whose masters fail, by %s', (library) 
   }, 60_000);
 });
 
+describe.each(LIBRARIES)('the node of a Redis cluster that delivers the notifications, by %s', (library) => {
+  const cluster = ownServer(() => startRedisCluster(3, { replicas: 1 }));
+  const admins: Redis[] = [];
+  beforeAll(() => void admins.push(...cluster.servers.map(({ url }) => new Redis(url))));
+  afterEach(closeServices);
+  afterAll(() => admins.forEach((admin) => admin.disconnect()));
+
+  /** The index of the server on which some client has subscribed; -1 if there is none. */
+  const delivering = async () => {
+    const channels = await Promise.all(admins.map((admin) => admin.pubsub('CHANNELS', 'nest_lock_notify:*')));
+    return channels.findIndex(({ length }) => length > 0);
+  };
+
+  it.each([
+    ['loses the connection', (at: number) => admins[at]!.call('CLIENT', 'KILL', 'TYPE', 'pubsub')],
+    ['dies', (at: number) => cluster.servers[at]!.kill()],
+  ])(
+    '%s, and holders renew as soon as another one delivers',
+    async (_how, lose) => {
+      const service = openService(clusterTargetOf(library, cluster), { watchdogTimeoutMs: 60_000 });
+      await service.withLock('warm', () => undefined);
+      await until(async () => (await delivering()) >= 0);
+      const at = await delivering();
+      const master = at === 0 ? 1 : 0;
+      // Masters have a third of the slots each, in their order.
+      const names = Array.from({ length: 100 }, (_, i) => `goods:${i}`);
+      const slots = await Promise.all(names.map((name) => admins[master]!.cluster('KEYSLOT', name)));
+      const key = names[slots.findIndex((slot) => Math.floor((Number(slot) * 3) / 16_384) === master)]!;
+      const lock = await service.acquire(key);
+      // Nobody announces this loss, so the next renewal finds it. Without the replaced connection that would be in some 20 s.
+      await admins[master]!.del(key);
+      await lose(at);
+      expect(await elapsed(untilAborted(lock.signal))).toBeLessThan(10_000);
+    },
+    60_000,
+  );
+});
+
 describe.each(LIBRARIES)('a list of the locks in a cluster, by %s', (library) => {
   const cluster = ownServer(() => startRedisCluster(3));
   afterEach(closeServices);

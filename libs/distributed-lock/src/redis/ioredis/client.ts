@@ -11,6 +11,7 @@ import {
   afterSilence,
   evalShaClassFor,
   catchUnawaitedReplies,
+  onSubscriberReplaced,
   watchHandshake,
   writeNow,
   writeTogether,
@@ -204,6 +205,11 @@ class IoredisCluster extends IoredisClient<Cluster> {
       node.on('close', () => this.emit('nodeClose'));
     });
     client.on('subscribersReady', () => this.emit('shardsReplaced'));
+    onSubscriberReplaced(client, () => {
+      // The store of the lock subscribes again on these events, and then has its holders renew.
+      this.emit('close');
+      this.emit('ready');
+    });
   }
 
   masters(): readonly RedisNode[] {

@@ -74,6 +74,27 @@ export function catchUnawaitedReplies(client: Redis | Cluster): void {
   };
 }
 
+/** The part of a cluster client that keeps one connection to some node, for the channels that are not sharded. */
+interface ClusterSubscriber {
+  selectSubscriber?(): void;
+  getInstance(): Redis | null;
+}
+
+/**
+ * Calls `task` whenever the client of a cluster has connected to another node for its subscriptions. ioredis replaces that connection, and
+ * subscribes on the new one, without an event. Messages that were published meanwhile are lost.
+ */
+export function onSubscriberReplaced(cluster: Cluster, task: () => void): void {
+  const { subscriber } = cluster as unknown as { readonly subscriber?: ClusterSubscriber };
+  const select = subscriber?.selectSubscriber?.bind(subscriber);
+  if (!subscriber || !select) return;
+  subscriber.selectSubscriber = () => {
+    select();
+    // While the client itself connects, the store has no subscriptions yet.
+    if (cluster.status === 'ready') subscriber.getInstance()?.once('ready', task);
+  };
+}
+
 function handleAllReplies(node: Redis): void {
   const send = node.sendCommand.bind(node);
   node.sendCommand = (...args) => {
