@@ -7,28 +7,15 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { systemClock } from '../../../libs/distributed-lock/src/common/clock.js';
 import type { LockStore } from '../../../libs/distributed-lock/src/port/lock-store.js';
 import { redisKeys } from '../../../libs/distributed-lock/src/redis/keys.js';
-import {
-  acquireScript,
-  releaseScript,
-  forceScript,
-  inspectScript,
-  renewAllScript,
-  renewScript,
-} from '../../../libs/distributed-lock/src/redis/scripts/script-command.js';
+import { SCRIPTS } from '../../../libs/distributed-lock/src/redis/scripts/script-command.js';
 import { optionsOf, recordedRedis, type ScriptCall } from '../../support/recorded-redis.js';
 import { until } from '#until';
 
 const FOLDER = new URL('../../../libs/distributed-lock/src/redis/scripts/', import.meta.url);
-const BY_NAME = {
-  acquire: acquireScript,
-  release: releaseScript,
-  renew: renewScript,
-  'renew-all': renewAllScript,
-  force: forceScript,
-  inspect: inspectScript,
-};
+const { renewAll, ...others } = SCRIPTS;
+const BY_NAME = { ...others, 'renew-all': renewAll };
 type Name = keyof typeof BY_NAME;
-const SCRIPTS = Object.keys(BY_NAME) as Name[];
+const NAMES = Object.keys(BY_NAME) as Name[];
 /** Scripts that take several locks: two in this test. */
 const isForSeveral = (name: Name) => name.endsWith('-all');
 
@@ -148,12 +135,12 @@ beforeAll(async () => {
   await store.release({ key, owner: one, claim, leaseMs: 7000, used: { token: token + 1, lastToken } });
   await store.release({ key, owner: two, claim, leaseMs: 7000 });
   await storeThatCan(store, 'force').forceRelease(key);
-  await until(() => SCRIPTS.every((name) => callsOf(name).length > 0));
+  await until(() => NAMES.every((name) => callsOf(name).length > 0));
 });
 
 afterAll(() => store.close());
 
-describe.each(SCRIPTS)('%s.lua', (name) => {
+describe.each(NAMES)('%s.lua', (name) => {
   it('is called with as many keys and arguments as its head names', () => {
     const { keys, args, perLock } = headOf(source(name));
     expect(keys.slice(0, 5)).toEqual(['lock', 'queue', 'waiter_options', 'token', 'channel']);
@@ -187,7 +174,7 @@ describe('every script', () => {
   const files = readdirSync(new URL('lua/', FOLDER)).filter((file) => file.endsWith('.lua'));
 
   it('is checked here', () => {
-    expect(files.toSorted()).toEqual(SCRIPTS.map((name) => `${name}.lua`).toSorted());
+    expect(files.toSorted()).toEqual(NAMES.map((name) => `${name}.lua`).toSorted());
   });
 
   it('starts its head with its own name, and so does each part in lib/', () => {

@@ -1,9 +1,11 @@
 import { mutantsOf, type Mutant } from './mutant.js';
 
 export const QUORUM_MUTANTS: readonly Mutant[] = [
-  ...mutantsOf('quorum', 'quorum/context.js', [
+  ...mutantsOf('quorum', 'quorum/store.js', [
     ['one node of three is a majority', 'return Math.floor(nodes / 2) + 1', 'return Math.floor(nodes / 2)'],
     ['two nodes of five are a majority', 'return Math.floor(nodes / 2) + 1', 'return 2'],
+  ]),
+  ...mutantsOf('quorum', 'quorum/context.js', [
     ['a lock is valid as long as its longest lease', '[least - 1]', '[0]'],
   ]),
   ...mutantsOf('quorum', 'quorum/acquire.js', [
@@ -90,7 +92,7 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('quorum', 'quorum/acquire.js', [
     [
       'a lock is renewed when one node says so',
-      "if (count(answersOf(outcomes), 'renewed') < majority)",
+      "if (count(answersOf(outcomes), 'renewed') < context.majority)",
       "if (count(answersOf(outcomes), 'renewed') < 1)",
       'The lock is valid for as long as a majority keeps it all the same, so that nothing but a report is missing.',
     ],

@@ -6,10 +6,12 @@ import type {
   AcquireRequest,
   Busy,
   Grant,
+  Notification,
   Queued,
   Renewal,
   RenewalReply,
 } from '../port/lock-store.js';
+import { LockStoreError } from '../port/lock.errors.js';
 import { recheckAfter } from '../port/timing.js';
 import {
   answersOf,
@@ -19,10 +21,21 @@ import {
   noMajorityError,
   type Outcomes,
   ownerHasLeftError,
-  tokensTooFarApartError,
+  type QuorumNode,
 } from './context.js';
-import { type NodeOwner, ownerOf, type QuorumOwner, SPARE_TOKENS } from './node-owner.js';
+import { type NodeOwner, ownerOf, type QuorumOwner } from './node-owner.js';
 import { giveBackSoon, releaseAll, SPLIT_MS } from './release.js';
+
+/**
+ * How many fencing tokens each node reserves beyond those that the owner requests. A token is a time of the node in µs, so with 10 000
+ * spare tokens, nodes whose counters differ by up to 10 ms need no second round, and a node lease that comes that much later counts for
+ * the grant at once.
+ *
+ * The number does not adapt to the difference between the counters, because the tokens that one grant reserves set them apart for the
+ * next one. It is no larger, because a grant that is never given back moves the tokens ahead of the clock by as much: with ten times as
+ * many, faults moved them 12 s ahead.
+ */
+const SPARE_TOKENS = 10_000;
 
 /** How soon to ask again after an attempt that no majority answered, in ms. */
 const FAILED_RECHECK_MS = 50;
@@ -53,7 +66,7 @@ export function acquire(owner: QuorumOwner, request: AcquireRequest): Promise<Ac
 }
 
 /** Starts another attempt at all nodes. Called when one node has granted: the holder has released, so the other nodes may grant as well. */
-export function attemptAgain(owner: QuorumOwner): void {
+function attemptAgain(owner: QuorumOwner): void {
   const { context, name } = owner;
   if (owner.isAttemptDue) return;
   owner.isAttemptDue = true;
@@ -114,7 +127,7 @@ async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): P
     const mayWait = request.waitMs > 0 && count(replies, 'busy') <= nodes.length - majority;
     if (mayWait && replies.length >= majority) return queuedReply(replies, owner.ticket, majority);
     const released = releaseAll(owner, request);
-    if (replies.length < majority) throw noMajorityError(nodes, outcomes, request.key);
+    if (replies.length < majority) throw noMajorityError(owner.context, outcomes, request.key);
     // Some nodes have granted, but no majority names one holder. Either several owners have split the nodes, or this owner does not wait
     // and the grants to it arrived too late to be valid.
     const isSplit = count(replies, 'granted') > 0 && !holderOf(replies, majority);
@@ -289,8 +302,7 @@ function confirmSoon(owner: QuorumOwner): void {
 
 /** Renews if a majority of the nodes renews. The lock is lost when no majority of the node leases is left. */
 export async function renew(owner: QuorumOwner, renewal: Renewal): Promise<RenewalReply> {
-  const { leases, request } = owner;
-  const { majority, nodes } = owner.context;
+  const { leases, request, context } = owner;
   const { key, claim, leaseMs, token } = renewal;
   if (!request || !leases.isHeld(token)) return { kind: 'lost' };
   owner.request = { ...request, claim, leaseMs };
@@ -300,8 +312,8 @@ export async function renew(owner: QuorumOwner, renewal: Renewal): Promise<Renew
     if (!leases.isHeld()) leases.drop();
     return { kind: 'lost' };
   }
-  if (count(answersOf(outcomes), 'renewed') < majority) {
-    return { kind: 'unknown', error: noMajorityError(nodes, outcomes, key) };
+  if (count(answersOf(outcomes), 'renewed') < context.majority) {
+    return { kind: 'unknown', error: noMajorityError(context, outcomes, key) };
   }
   for (const node of owner.nodes) if (!node.lease) invite(owner, node);
   const { validUntil, waiting } = leases.grant();
@@ -309,7 +321,47 @@ export async function renew(owner: QuorumOwner, renewal: Renewal): Promise<Renew
 }
 
 /** Asks a node without a node lease of this owner for one while the lock is held, so that the lock survives the failure of another node. */
-export function invite(owner: QuorumOwner, node: NodeOwner): void {
+function invite(owner: QuorumOwner, node: NodeOwner): void {
   const request: AcquireRequest = { ...(owner.request as AcquireRequest), waitMs: 0, tokens: 1 };
   askNode(owner, node, request).catch(() => undefined);
 }
+function tokensTooFarApartError(key: string): LockStoreError {
+  const message = 'The nodes count too differently for a common fencing token';
+  return new LockStoreError(message, key, 'unready');
+}
+/** Acts on a notification of one node for an attempt of this owner. A notification for an earlier attempt is ignored. */
+export function onNotification(
+  owner: QuorumOwner,
+  from: QuorumNode,
+  notification: Notification & { readonly owner: string },
+): void {
+  const { leases, context, name } = owner;
+  const node = owner.nodes.find((each) => each.node === from);
+  if (!node?.isNamed(notification.owner) || owner.hasLeft) return;
+  switch (notification.kind) {
+    case 'granted':
+      if (leases.isHeld()) invite(owner, node);
+      else attemptAgain(owner);
+      return;
+    case 'contended':
+    case 'takeover':
+      if (leases.isHeld()) context.notify({ ...notification, owner: name });
+      return;
+    case 'lost':
+      return onForced(owner, node, notification);
+    case 'recheck':
+      return context.notify({ ...notification, owner: name });
+    default:
+      notification satisfies never;
+  }
+}
+
+function onForced({ leases, context, name }: QuorumOwner, node: NodeOwner, lost: Lost): void {
+  const wasHeld = leases.isHeld();
+  node.lease = undefined;
+  if (!wasHeld || leases.isHeld()) return;
+  leases.drop();
+  context.notify({ ...lost, owner: name });
+}
+
+type Lost = Extract<Notification, { readonly kind: 'lost' }>;

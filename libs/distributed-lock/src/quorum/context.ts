@@ -30,35 +30,6 @@ export function haveAnswered({ nodes, majority }: QuorumContext, outcomes: Outco
   return isSettled && answersOf(outcomes).length >= majority;
 }
 
-/**
- * Sends a command about a key to all nodes and collects the answers.
- *
- * @throws LockStoreError when fewer than a majority answer
- */
-export async function askNodes<T>(
-  context: QuorumContext,
-  key: string,
-  command: (store: LockStore) => Promise<T>,
-): Promise<T[]> {
-  return answersOf(await outcomesOf(context, key, (node) => node.watch(command(node.store))));
-}
-
-/**
- * Asks all nodes, and waits for those that are not known to be down.
- *
- * @throws LockStoreError when fewer than a majority answer
- */
-export async function outcomesOf<T>(
-  context: QuorumContext,
-  key: string | undefined,
-  ask: (node: QuorumNode, i: number) => Promise<T>,
-): Promise<Outcomes<T>> {
-  const { nodes, majority } = context;
-  const outcomes = await gather(nodes.map(ask), (so) => haveAnswered(context, so));
-  if (answersOf(outcomes).length < majority) throw noMajorityError(nodes, outcomes, key);
-  return outcomes;
-}
-
 /** One of the stores, and whether it answers. */
 export class QuorumNode {
   /** True after a failure. When a majority has answered, the quorum does not wait for such a node. */
@@ -90,11 +61,6 @@ export class QuorumNode {
 
 /** One outcome for each node, in their order. `undefined` where the node has not answered yet. */
 export type Outcomes<T> = readonly (PromiseSettledResult<T> | undefined)[];
-
-/** How many of `nodes` are a majority: any two majorities have a node in common. */
-export function majorityOf(nodes: number): number {
-  return Math.floor(nodes / 2) + 1;
-}
 
 /**
  * Collects outcomes until `isEnough` returns true for those collected so far, or until all are there. Never rejects.
@@ -146,7 +112,7 @@ export function reachedBy(least: number, values: readonly number[]): number {
 
 /** The error if fewer nodes than a majority have answered. The message says which did not, and why. */
 export function noMajorityError(
-  nodes: readonly QuorumNode[],
+  { nodes, majority }: QuorumContext,
   outcomes: Outcomes<unknown>,
   key: string | undefined,
 ): LockStoreError {
@@ -155,7 +121,7 @@ export function noMajorityError(
       ? [{ node: nodes[i] as QuorumNode, error: outcome.reason as unknown }]
       : [],
   );
-  const answered = `${answersOf(outcomes).length} of ${nodes.length} nodes answered, ${majorityOf(nodes.length)} are needed`;
+  const answered = `${answersOf(outcomes).length} of ${nodes.length} nodes answered, ${majority} are needed`;
   const why = failures.map(({ node, error }) => `node ${node.number} (${node.store.name}): ${text(error)}`);
   const errors = failures.map(({ error }) => error);
   const cause = new AggregateError(errors, answered);
@@ -164,22 +130,8 @@ export function noMajorityError(
   });
 }
 
-/**
- * A quorum cannot offer permits: an owner needs one permit at two of three nodes. If each node has two permits, there are six in all, so
- * three owners could hold where only two may.
- */
-export function noPermitsError(key: string): LockStoreError {
-  const message = `A quorum cannot count permits: a majority of its nodes would let more in than there are. Take permits of "${key}" from a single store.`;
-  return new LockStoreError(message, key, 'refused');
-}
-
 export function ownerHasLeftError(key: string): LockStoreError {
   return new LockStoreError('Its caller has left', key, 'unknown');
-}
-
-export function tokensTooFarApartError(key: string): LockStoreError {
-  const message = 'The nodes count too differently for a common fencing token';
-  return new LockStoreError(message, key, 'unready');
 }
 
 /** Chooses the reason of the error for the caller. If even one node may have executed the request, the outcome is unknown. */

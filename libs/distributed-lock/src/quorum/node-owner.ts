@@ -173,17 +173,6 @@ export class QuorumOwner {
   }
 }
 
-/**
- * How many fencing tokens each node reserves beyond those that the owner requests. A token is a time of the node in µs, so with 10 000
- * spare tokens, nodes whose counters differ by up to 10 ms need no second round, and a node lease that comes that much later counts for
- * the grant at once.
- *
- * The number does not adapt to the difference between the counters, because the tokens that one grant reserves set them apart for the
- * next one. It is no larger, because a grant that is never given back moves the tokens ahead of the clock by as much: with ten times as
- * many, faults moved them 12 s ahead.
- */
-export const SPARE_TOKENS = 10_000;
-
 /** The node leases of one owner, and whether a majority of them makes it the holder. */
 class NodeLeases {
   /** The last fencing token that may have been used. */

@@ -15,12 +15,10 @@ import { LockConfigurationError, LockStoreError } from '../port/lock.errors.js';
 import { snapshotsOf, storeThatCan } from '../port/timing.js';
 import {
   answersOf,
-  askNodes,
   gather,
   haveAnswered,
   noMajorityError,
   type Outcomes,
-  outcomesOf,
   type QuorumContext,
   reachedBy,
 } from './context.js';
@@ -45,7 +43,7 @@ export async function releaseAtNodes(owner: QuorumOwner, request: ReleaseRequest
   owner.leave();
   const outcomes = await releaseAll(owner, request, majority);
   const replies = answersOf(outcomes);
-  if (replies.length < majority) throw noMajorityError(nodes, outcomes, request.key);
+  if (replies.length < majority) throw noMajorityError(owner.context, outcomes, request.key);
   const countOf = (wanted: ReleaseReply): number => replies.filter((reply) => reply === wanted).length;
   if (countOf('released') >= majority) return 'released';
   return countOf('not held') > nodes.length - majority ? 'not held' : 'unknown';
@@ -235,4 +233,31 @@ export async function inspect(context: QuorumContext, key: string): Promise<Lock
 /** `shared` if any node says so, because a node that a downgrade has not reached yet still names the mode from before. */
 function modeOf(snapshots: readonly LockSnapshot[]): LockSnapshot['mode'] {
   return snapshots.find(({ mode }) => mode === 'shared')?.mode ?? snapshots[0]?.mode;
+}
+/**
+ * Sends a command about a key to all nodes and collects the answers.
+ *
+ * @throws LockStoreError when fewer than a majority answer
+ */
+async function askNodes<T>(
+  context: QuorumContext,
+  key: string,
+  command: (store: LockStore) => Promise<T>,
+): Promise<T[]> {
+  return answersOf(await outcomesOf(context, key, (node) => node.watch(command(node.store))));
+}
+/**
+ * Asks all nodes, and waits for those that are not known to be down.
+ *
+ * @throws LockStoreError when fewer than a majority answer
+ */
+async function outcomesOf<T>(
+  context: QuorumContext,
+  key: string | undefined,
+  ask: (node: QuorumNode, i: number) => Promise<T>,
+): Promise<Outcomes<T>> {
+  const { nodes, majority } = context;
+  const outcomes = await gather(nodes.map(ask), (so) => haveAnswered(context, so));
+  if (answersOf(outcomes).length < majority) throw noMajorityError(context, outcomes, key);
+  return outcomes;
 }

@@ -21,11 +21,11 @@ import type {
   StoreState,
   TakeoverNotice,
 } from '../port/lock-store.js';
-import { LockConfigurationError, type LockStoreError } from '../port/lock.errors.js';
+import { LockConfigurationError, LockStoreError } from '../port/lock.errors.js';
 import { checkOptions, describeGiven, type OptionRules } from '../port/option-checks.js';
-import { acquire, attemptAgain, invite, renew } from './acquire.js';
-import { answersOf, gather, majorityOf, noPermitsError, type QuorumContext, QuorumNode } from './context.js';
-import { newQuorumId, type NodeOwner, numberOfAttempt, ownerNumberOf, QuorumOwner } from './node-owner.js';
+import { acquire, onNotification, renew } from './acquire.js';
+import { answersOf, gather, type QuorumContext, QuorumNode } from './context.js';
+import { newQuorumId, numberOfAttempt, ownerNumberOf, QuorumOwner } from './node-owner.js';
 import { announceTakeover, forceRelease, inspect, list, releaseAtNodes } from './release.js';
 
 /**
@@ -206,43 +206,6 @@ function openAll(factories: readonly LockStoreFactory[], context: LockStoreConte
   }
 }
 
-/** Acts on a notification of one node for an attempt of this owner. A notification for an earlier attempt is ignored. */
-function onNotification(
-  owner: QuorumOwner,
-  from: QuorumNode,
-  notification: Notification & { readonly owner: string },
-): void {
-  const { leases, context, name } = owner;
-  const node = owner.nodes.find((each) => each.node === from);
-  if (!node?.isNamed(notification.owner) || owner.hasLeft) return;
-  switch (notification.kind) {
-    case 'granted':
-      if (leases.isHeld()) invite(owner, node);
-      else attemptAgain(owner);
-      return;
-    case 'contended':
-    case 'takeover':
-      if (leases.isHeld()) context.notify({ ...notification, owner: name });
-      return;
-    case 'lost':
-      return onForced(owner, node, notification);
-    case 'recheck':
-      return context.notify({ ...notification, owner: name });
-    default:
-      notification satisfies never;
-  }
-}
-
-function onForced({ leases, context, name }: QuorumOwner, node: NodeOwner, lost: Lost): void {
-  const wasHeld = leases.isHeld();
-  node.lease = undefined;
-  if (!wasHeld || leases.isHeld()) return;
-  leases.drop();
-  context.notify({ ...lost, owner: name });
-}
-
-type Lost = Extract<Notification, { readonly kind: 'lost' }>;
-
 /** Options of `quorumStore`. */
 export interface QuorumStoreOptions {
   /**
@@ -308,4 +271,18 @@ function nextMicros(clock: Clock, chance: Chance): number {
   const next = Math.max(micros, (lastOf.get(clock) ?? 0) + 1);
   lastOf.set(clock, next);
   return next;
+}
+
+/**
+ * A quorum cannot offer permits: an owner needs one permit at two of three nodes. If each node has two permits, there are six in all, so
+ * three owners could hold where only two may.
+ */
+function noPermitsError(key: string): LockStoreError {
+  const message = `A quorum cannot count permits: a majority of its nodes would let more in than there are. Take permits of "${key}" from a single store.`;
+  return new LockStoreError(message, key, 'refused');
+}
+
+/** How many of `nodes` are a majority: any two majorities have a node in common. */
+function majorityOf(nodes: number): number {
+  return Math.floor(nodes / 2) + 1;
 }

@@ -9,15 +9,7 @@ import { ServerClock } from '../connection/server-clock.js';
 import { LockStoreError } from '../port/lock.errors.js';
 import type { RedisClient, RedisNode } from './client.js';
 import { Ping, type RedisCommand, TOO_LATE, WaitingCommands } from './command.js';
-import {
-  asStoreError,
-  describe,
-  forgetArguments,
-  isAnswer,
-  isDenied,
-  isReadOnly,
-  unknown,
-} from './errors.js';
+import { asStoreError, describe, forgetArguments, isAnswer, isDenied, unknown } from './errors.js';
 
 /**
  * The most commands in flight; further ones are sent as replies come in. With more, the server would get to the last ones only after
@@ -448,4 +440,9 @@ class IdleProbe {
   timeoutOf(command: RedisCommand, ms: number): number {
     return this.mayRepeat(command) && !this.asking ? ms / 2 : ms;
   }
+}
+
+/** Whether the error says that the server is no longer the master. */
+function isReadOnly(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('READONLY');
 }

@@ -6,8 +6,6 @@ const UNREADY =
   /\b(OOM|READONLY|LOADING|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|NOGOODSLAVE)\b/;
 /** ioredis and node-redis found no connection and, having no queue, dropped the command. */
 const NEVER_WRITTEN = /Stream isn't writeable|^The client is (offline|closed)/;
-/** The error of a master that was demoted to a replica. */
-const READ_ONLY = /^READONLY/;
 /** An error reply of the server starts with an upper-case word. What the client says about a connection does not. */
 const ANSWER = /^[A-Z]{3,}\b/;
 
@@ -20,11 +18,6 @@ const DENIED = [
 
 export function isDenied(error: unknown): boolean {
   return DENIED.some((words) => words.test(textOf(error)));
-}
-
-/** Whether the error says that the server is no longer the master. */
-export function isReadOnly(error: unknown): boolean {
-  return error instanceof Error && READ_ONLY.test(error.message);
 }
 
 /**
@@ -71,15 +64,6 @@ export function unknown(detail: string, key: string | undefined, cause?: unknown
 /** Changes the reason to `unknown`: a second copy of a command failed, and the first copy, which got no reply, may still be executed. */
 export function asUnsureError(error: LockStoreError): LockStoreError {
   return error.reason === 'refused' ? error : asUnknownError(error);
-}
-
-export function unreachableError(detail: string, key: string | undefined, cause?: unknown): LockStoreError {
-  return storeError('Redis', { reason: 'unreachable', detail }, { key, cause });
-}
-
-/** The error of an acquire that was never sent, because its caller has left. */
-export function callerHasLeftError(key: string): LockStoreError {
-  return new LockStoreError('Its caller has left before the request was sent', key, 'refused');
 }
 
 /** Some errors of Redis and of its clients do not say what to do. The message of the store adds it. */

@@ -21,27 +21,6 @@ export function notificationChannel(clientId: string): string {
   return `nest_lock_notify:${clientId}`;
 }
 
-/** The key of the holder entry of one client. It belongs to no lock. */
-export function holderEntryKey(keyPrefix: string, clientId: string): string {
-  return `nest_lock_client:${keyPrefix}${clientId}`;
-}
-
-const QUEUE = /^nest_lock_queue:(?:\{([^}]*)\}$|\{[^}]*\}:(.+)$|([^]+)$)/;
-const PERMITS = /^([^]+):timeout$/;
-
-/** The names of the locks that a sorted set with this key may belong to: as the queue of a lock, or as its permits. */
-export function lockNamesBeside(key: string): {
-  readonly waitedFor: readonly string[];
-  readonly permits: readonly string[];
-} {
-  const [, whole, tagged, untagged] = QUEUE.exec(key) ?? [];
-  const queued = whole ?? tagged ?? untagged;
-  const [, braced = ''] = PERMITS.exec(key) ?? [];
-  // Redisson keeps the permits of x and of {x} in the same sorted set, so it may belong to either name.
-  const permits = braced.includes('{') ? [braced, ...(/^\{([^{]+)\}$/.exec(braced)?.slice(1) ?? [])] : [];
-  return { waitedFor: queued === undefined ? [] : [queued], permits };
-}
-
 /** The key of the restart guard's mark for services with this prefix. A server that loses its data loses the mark. */
 export function restartMark(keyPrefix: string): string {
   return `nest_lock_guard:${keyPrefix}`;

@@ -23,15 +23,13 @@ import {
   type RenewalReply,
   type TakeoverNotice,
 } from '../port/lock-store.js';
-import type { LockStoreError } from '../port/lock.errors.js';
-import { snapshotsOf } from '../port/timing.js';
 import type { RedisClient } from './client.js';
 import type { RedisCommand } from './command.js';
 import { AcquireCommand, type AcquireContext, PlainCommand } from './commands/acquire.js';
-import { findNames, InspectCommand, isNoLock } from './commands/list.js';
+import { InspectCommand, listPage } from './commands/list.js';
 import { ForceCommand, ReleaseCommand, Renewals } from './commands/renew.js';
 import { RedisConnection } from './connection.js';
-import { holderEntryKey, isOurs, newClientId, notificationChannel, restartMark } from './keys.js';
+import { isOurs, newClientId, notificationChannel, restartMark } from './keys.js';
 import { type NotifiedGrant, RedisNotifications } from './notifications.js';
 import { type RedisTarget, refuseOnCluster, type ResolvedRedisOptions } from './options.js';
 import { AccessRights } from './scripts/refusals.js';
@@ -143,19 +141,11 @@ export class RedisLocks implements LockStore {
     });
   }
 
-  async list(request: ListRequest): Promise<KeyPage> {
-    const { scripts } = this;
-    const { keyPrefix } = scripts;
-    const wanted = { prefix: keyPrefix + request.prefix, canLock: (name: string) => scripts.canLock(name) };
-    const { names, cursor } = await findNames((write) => this.ask(write), wanted, request);
-    const keys = [...names.keys()].map((name) => name.slice(keyPrefix.length));
-    const found = await snapshotsOf(keys, (key) =>
-      this.inspect(key).catch((error: LockStoreError) => {
-        if (isNoLock(error, names.get(keyPrefix + key))) return null;
-        throw error;
-      }),
-    );
-    return { ...found, ...(cursor !== undefined && { cursor }) };
+  list(request: ListRequest): Promise<KeyPage> {
+    return listPage(request, this.scripts, {
+      ask: (write) => this.ask(write),
+      inspect: (key) => this.inspect(key),
+    });
   }
 
   async close(): Promise<void> {
@@ -189,4 +179,9 @@ export class RedisLocks implements LockStore {
     const kind = 'granted';
     this.notifications$.next({ kind, owner, token, lastToken, waiting, validUntil, confirmed: false });
   }
+}
+
+/** The key of the holder entry of one client. It belongs to no lock. */
+function holderEntryKey(keyPrefix: string, clientId: string): string {
+  return `nest_lock_client:${keyPrefix}${clientId}`;
 }

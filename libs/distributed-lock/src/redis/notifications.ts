@@ -239,7 +239,6 @@ export interface NotifiedGrant {
   readonly waiting: number;
 }
 
-/** Implemented by `RedisLocks`. */
 interface Listener {
   onGrant(grant: NotifiedGrant): void;
   onNotification(notification: Notification): void;

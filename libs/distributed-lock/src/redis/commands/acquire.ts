@@ -4,16 +4,16 @@ import { LockStoreError } from '../../port/lock.errors.js';
 import { leaseValidity, RECHECK_MS, recheckAfter, SILENT_WAITER_MS } from '../../port/timing.js';
 import { type Arguments, type RedisClient, WireKeys } from '../client.js';
 import { RedisCommand, TOO_LATE } from '../command.js';
-import { asStoreError, asUnsureError, callerHasLeftError, isDenied } from '../errors.js';
+import { asStoreError, asUnsureError, isDenied } from '../errors.js';
 import { isOurs, redissonChannel } from '../keys.js';
 import type { RedisNotifications } from '../notifications.js';
 import type { AccessRights } from '../scripts/refusals.js';
 import {
-  acquireScript,
   claimFields,
   type ReplyOf,
   ScriptCommand,
   type ScriptContext,
+  SCRIPTS,
 } from '../scripts/script-command.js';
 
 /** How often a waiter rechecks while it is not subscribed. */
@@ -37,7 +37,7 @@ export interface AcquireContext {
   readonly releaseInBackground: (request: AcquireRequest) => void;
 }
 
-type Reply = ReplyOf<typeof acquireScript>;
+type Reply = ReplyOf<typeof SCRIPTS.acquire>;
 type WaitingReply = Extract<Reply, readonly [2 | 3, ...unknown[]]>;
 
 export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
@@ -58,7 +58,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     const { scripts, guard } = store;
     const { key, owner, claim } = request;
     const keys = scripts.keysOf(key, claim.kind);
-    super(acquireScript, scripts, {
+    super(SCRIPTS.acquire, scripts, {
       key,
       kind: claim.kind,
       keys: guard ? new WireKeys([...keys.names, guard.mark]) : keys,
@@ -223,4 +223,9 @@ export class PlainCommand<Reply> extends RedisCommand<Reply> {
     const refusal = isDenied(error) ? this.rights.refusal(error, undefined) : asStoreError(error, undefined);
     return Promise.reject(refusal);
   }
+}
+
+/** The error of an acquire that was never sent, because its caller has left. */
+function callerHasLeftError(key: string): LockStoreError {
+  return new LockStoreError('Its caller has left before the request was sent', key, 'refused');
 }

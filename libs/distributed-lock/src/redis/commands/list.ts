@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { textOf } from '../../connection/connection-errors.js';
-import type { ListRequest, LockSnapshot } from '../../port/lock-store.js';
+import type { KeyPage, ListRequest, LockSnapshot } from '../../port/lock-store.js';
 import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
+import { snapshotsOf } from '../../port/timing.js';
 import type { RedisClient, RedisNode } from '../client.js';
 import { isDenied } from '../errors.js';
-import { lockNamesBeside } from '../keys.js';
 import { isWrongType } from '../scripts/refusals.js';
-import { inspectScript, type ReplyOf, ScriptCommand, type ScriptContext } from '../scripts/script-command.js';
+import { type ReplyOf, ScriptCommand, type ScriptContext, SCRIPTS } from '../scripts/script-command.js';
 import { asRemaining } from './acquire.js';
 
 /** One page looks through this many steps of SCAN at most, so that it ends soon in a server full of other keys. */
@@ -34,6 +34,29 @@ interface NamesFound {
 }
 
 /**
+ * Lists one page of the locks that are held or waited for.
+ *
+ * @throws LockStoreError for a key that owners wait for and that cannot be read, and as `findNames` does
+ */
+export async function listPage(
+  request: ListRequest,
+  scripts: ScriptContext,
+  { ask, inspect }: { readonly ask: Ask; readonly inspect: (key: string) => Promise<LockSnapshot | null> },
+): Promise<KeyPage> {
+  const { keyPrefix } = scripts;
+  const wanted = { prefix: keyPrefix + request.prefix, canLock: (name: string) => scripts.canLock(name) };
+  const { names, cursor } = await findNames(ask, wanted, request);
+  const keys = [...names.keys()].map((name) => name.slice(keyPrefix.length));
+  const found = await snapshotsOf(keys, (key) =>
+    inspect(key).catch((error: LockStoreError) => {
+      if (isNoLock(error, names.get(keyPrefix + key))) return null;
+      throw error;
+    }),
+  );
+  return { ...found, ...(cursor !== undefined && { cursor }) };
+}
+
+/**
  * Finds locks that are held or waited for, those of other libraries as well.
  *
  * 1. The server picks keys by their type while it scans: first hashes, because a lock is a hash, then the sorted sets of queues and of
@@ -46,7 +69,7 @@ interface NamesFound {
  * @param canLock whether a lock can have this name
  * @throws LockStoreError on the page after the last one, if some slots of a cluster have no master that answers
  */
-export async function findNames(
+async function findNames(
   ask: Ask,
   { prefix, canLock }: { readonly prefix: string; readonly canLock: (name: string) => boolean },
   { limit, cursor, prefix: askedFor }: ListRequest,
@@ -127,7 +150,7 @@ async function peek(client: RedisClient, command: string, words: readonly string
 }
 
 /** Whether this error of the inspect script says that the key is no lock, so that `list` leaves it out instead of failing the page. */
-export function isNoLock({ reason, cause }: LockStoreError, evidence: Evidence | undefined): boolean {
+function isNoLock({ reason, cause }: LockStoreError, evidence: Evidence | undefined): boolean {
   if (reason !== 'refused') return false;
   return evidence === 'asked for' || (evidence === 'looks held' && isWrongType(cause));
 }
@@ -246,14 +269,14 @@ function notWholeError({ uncovered, unanswered }: Servers): LockStoreError {
   return new LockStoreError(message, undefined, 'unready');
 }
 
-type Reply = ReplyOf<typeof inspectScript>;
+type Reply = ReplyOf<typeof SCRIPTS.inspect>;
 
 export class InspectCommand extends ScriptCommand<Reply, LockSnapshot | null> {
   readonly priority = 'acquire';
   override readonly isRepeatable = true;
 
   constructor(key: string, context: ScriptContext) {
-    super(inspectScript, context, { key, kind: 'lock' });
+    super(SCRIPTS.inspect, context, { key, kind: 'lock' });
   }
 
   protected args(): [] {
@@ -271,4 +294,20 @@ export class InspectCommand extends ScriptCommand<Reply, LockSnapshot | null> {
       fencingToken: token === '' ? undefined : Number(token),
     };
   }
+}
+
+const QUEUE = /^nest_lock_queue:(?:\{([^}]*)\}$|\{[^}]*\}:(.+)$|([^]+)$)/;
+const PERMITS = /^([^]+):timeout$/;
+
+/** The names of the locks that a sorted set with this key may belong to: as the queue of a lock, or as its permits. */
+function lockNamesBeside(key: string): {
+  readonly waitedFor: readonly string[];
+  readonly permits: readonly string[];
+} {
+  const [, whole, tagged, untagged] = QUEUE.exec(key) ?? [];
+  const queued = whole ?? tagged ?? untagged;
+  const [, braced = ''] = PERMITS.exec(key) ?? [];
+  // Redisson keeps the permits of x and of {x} in the same sorted set, so it may belong to either name.
+  const permits = braced.includes('{') ? [braced, ...(/^\{([^{]+)\}$/.exec(braced)?.slice(1) ?? [])] : [];
+  return { waitedFor: queued === undefined ? [] : [queued], permits };
 }

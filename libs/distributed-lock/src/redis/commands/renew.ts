@@ -8,15 +8,12 @@ import { TOO_LATE } from '../command.js';
 import { unknown } from '../errors.js';
 import {
   claimFields,
-  forceScript,
-  releaseScript,
-  renewAllScript,
-  renewScript,
   type ReplyOf,
   type Script,
   ScriptCommand,
   type ScriptContext,
   type ScriptReply,
+  SCRIPTS,
 } from '../scripts/script-command.js';
 
 /** The most renewals in one script. Redis runs nothing else meanwhile, so a larger batch would delay other commands. */
@@ -100,13 +97,13 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
   }
 }
 
-class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
+class RenewCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renew>> {
   /** A renewal may confirm a grant by notification, whose caller is about to start and may block the event loop. */
   override readonly flush = 'now';
   override readonly isRepeatable = true;
 
   constructor(renewal: Renewal, context: ScriptContext) {
-    super(renewScript, context, [renewal]);
+    super(SCRIPTS.renew, context, [renewal]);
   }
 
   protected args(): Arguments {
@@ -117,16 +114,16 @@ class RenewCommand extends RenewingCommand<ReplyOf<typeof renewScript>> {
     return [owner, leaseMs, token, lastToken, notAfter, options];
   }
 
-  protected onReply([kind, executedAt, count = 0]: ReplyOf<typeof renewScript>): Replies | typeof TOO_LATE {
+  protected onReply([kind, executedAt, count = 0]: ReplyOf<typeof SCRIPTS.renew>): Replies | typeof TOO_LATE {
     this.onAnswered();
     const waiting = kind === 0 ? -1 : count;
     return kind === 2 ? TOO_LATE : this.renewals.map((it) => this.replyTo(it, { waiting, executedAt }));
   }
 }
 
-class RenewAllCommand extends RenewingCommand<ReplyOf<typeof renewAllScript>> {
+class RenewAllCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renewAll>> {
   constructor(renewals: readonly Renewal[], context: ScriptContext) {
-    super(renewAllScript, context, renewals);
+    super(SCRIPTS.renewAll, context, renewals);
   }
 
   protected args(): Arguments {
@@ -135,7 +132,7 @@ class RenewAllCommand extends RenewingCommand<ReplyOf<typeof renewAllScript>> {
     return [this.context.connection.publish, notAfter, ...this.renewals.flatMap(one)];
   }
 
-  protected onReply([kind, executedAt, ...counts]: ReplyOf<typeof renewAllScript>):
+  protected onReply([kind, executedAt, ...counts]: ReplyOf<typeof SCRIPTS.renewAll>):
     | Replies
     | typeof TOO_LATE {
     this.onAnswered();
@@ -218,7 +215,7 @@ export class Renewals {
   }
 }
 
-type Reply = ReplyOf<typeof releaseScript>;
+type Reply = ReplyOf<typeof SCRIPTS.release>;
 
 /** One copy of a release. `ReliableRelease` repeats it. */
 export class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
@@ -230,7 +227,7 @@ export class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
     context: ScriptContext,
     private readonly requests: OwnerRequests,
   ) {
-    super(releaseScript, context, { key: request.key, kind: request.claim.kind });
+    super(SCRIPTS.release, context, { key: request.key, kind: request.claim.kind });
     this.flush = request.flush;
   }
 
@@ -258,7 +255,7 @@ export class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
   }
 }
 
-type ForceScriptReply = ReplyOf<typeof forceScript>;
+type ForceScriptReply = ReplyOf<typeof SCRIPTS.force>;
 
 /** The script replies with the index of one of these. */
 const REPLIES: readonly ForceReply[] = ['not held', 'released', 'held by another'];
@@ -273,7 +270,7 @@ export class ForceCommand extends ScriptCommand<ForceScriptReply, ForceReply> {
     private readonly force: Force,
     context: ScriptContext,
   ) {
-    super(forceScript, context, { key, kind: 'lock' });
+    super(SCRIPTS.force, context, { key, kind: 'lock' });
   }
 
   protected args(): Arguments {

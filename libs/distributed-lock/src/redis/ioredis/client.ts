@@ -7,16 +7,9 @@ import { quitWithin } from '../../connection/timing.js';
 import { ClientDatabase } from '../client.js';
 import type { Arguments, ClientEvents, ClientSettings, RedisClient, RedisNode, WireKeys } from '../client.js';
 import { forgetArguments } from '../errors.js';
-import {
-  afterSilence,
-  evalShaClassFor,
-  catchUnawaitedReplies,
-  onSubscriberReplaced,
-  watchHandshake,
-  writeNow,
-  writeTogether,
-} from './evalsha.js';
-import { databaseReader, duplicateOf, type IoredisTarget, liveOptionsOf } from './options.js';
+import { afterSilence, evalShaClassFor, watchHandshake, writeNow, writeTogether } from './evalsha.js';
+import { duplicateOf, type IoredisTarget, isCluster, isRedis, liveOptionsOf } from './options.js';
+import { optionsOfUrl } from './url.js';
 
 /**
  * The most channels in one `SUBSCRIBE`. Each is an argument of one function call, and JavaScript fails at some 100 000 arguments, so this
@@ -282,4 +275,88 @@ class IoredisNode implements RedisNode {
   drop(): void {
     this.connection.stream?.destroy();
   }
+}
+
+/**
+ * Makes a function that reads the database that the target uses now. After a `SELECT` the options of a client still name the old
+ * database, so the function reads the client's state. A URL is parsed once, because each command needs the database.
+ */
+function databaseReader(target: IoredisTarget): () => number {
+  if (typeof target === 'string') {
+    const { db = 0 } = optionsOfUrl(target);
+    return () => db;
+  }
+  if (isCluster(target)) return () => 0;
+  if (!isRedis(target)) return () => Number(target.db ?? 0);
+  return () => {
+    const { condition, prevCondition } = target as unknown as Conditions;
+    // While a client reconnects, `prevCondition` has the database that it will select again.
+    return Number((prevCondition ?? condition)?.select ?? target.options.db ?? 0);
+  };
+}
+
+/** The state of a connection, which ioredis keeps in private members. */
+interface Conditions {
+  readonly condition?: Condition | null;
+  readonly prevCondition?: Condition | null;
+}
+
+interface Condition {
+  readonly select?: number | string | null;
+}
+
+/** The connector by which a client of ioredis finds its master, over connections to the Sentinels. */
+interface SentinelConnector {
+  connectToSentinel?(...args: unknown[]): Redis;
+}
+
+/**
+ * Handles replies for which ioredis itself does not wait: to `ASKING` before a command whose slot migrates, and to the `SUBSCRIBE` of a
+ * Sentinel connection that it opens again. If one of them is an error, "Connection is closed." for example, Node would end the process.
+ * Connections to Sentinels would also print their errors, so this listens to those.
+ */
+function catchUnawaitedReplies(client: Redis | Cluster): void {
+  if (client.isCluster) {
+    (client as Cluster).on('+node', handleAllReplies);
+    return;
+  }
+  const { connector } = client as unknown as { readonly connector?: SentinelConnector };
+  const connect = connector?.connectToSentinel?.bind(connector);
+  if (!connector || !connect) return;
+  connector.connectToSentinel = (...args) => {
+    const sentinel = connect(...args);
+    sentinel.on('error', () => undefined);
+    handleAllReplies(sentinel);
+    return sentinel;
+  };
+}
+
+/** The part of a cluster client that keeps one connection to some node, for the channels that are not sharded. */
+interface ClusterSubscriber {
+  selectSubscriber?(): void;
+  getInstance(): Redis | null;
+}
+
+/**
+ * Calls `task` whenever the client of a cluster has connected to another node for its subscriptions. ioredis replaces that connection, and
+ * subscribes on the new one, without an event. Messages that were published meanwhile are lost.
+ */
+function onSubscriberReplaced(cluster: Cluster, task: () => void): void {
+  const { subscriber } = cluster as unknown as { readonly subscriber?: ClusterSubscriber };
+  const select = subscriber?.selectSubscriber?.bind(subscriber);
+  if (!subscriber || !select) return;
+  subscriber.selectSubscriber = () => {
+    select();
+    // While the client itself connects, the store has no subscriptions yet.
+    if (cluster.status === 'ready') subscriber.getInstance()?.once('ready', task);
+  };
+}
+
+function handleAllReplies(node: Redis): void {
+  const send = node.sendCommand.bind(node);
+  node.sendCommand = (...args) => {
+    const reply = send(...args);
+    Promise.resolve(reply).catch(() => undefined);
+    return reply;
+  };
 }

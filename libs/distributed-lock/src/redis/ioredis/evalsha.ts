@@ -48,62 +48,6 @@ export function evalShaOf(Base: typeof Command): EvalShaClass {
   };
 }
 
-/** The connector by which a client of ioredis finds its master, over connections to the Sentinels. */
-interface SentinelConnector {
-  connectToSentinel?(...args: unknown[]): Redis;
-}
-
-/**
- * Handles replies for which ioredis itself does not wait: to `ASKING` before a command whose slot migrates, and to the `SUBSCRIBE` of a
- * Sentinel connection that it opens again. If one of them is an error, "Connection is closed." for example, Node would end the process.
- * Connections to Sentinels would also print their errors, so this listens to those.
- */
-export function catchUnawaitedReplies(client: Redis | Cluster): void {
-  if (client.isCluster) {
-    (client as Cluster).on('+node', handleAllReplies);
-    return;
-  }
-  const { connector } = client as unknown as { readonly connector?: SentinelConnector };
-  const connect = connector?.connectToSentinel?.bind(connector);
-  if (!connector || !connect) return;
-  connector.connectToSentinel = (...args) => {
-    const sentinel = connect(...args);
-    sentinel.on('error', () => undefined);
-    handleAllReplies(sentinel);
-    return sentinel;
-  };
-}
-
-/** The part of a cluster client that keeps one connection to some node, for the channels that are not sharded. */
-interface ClusterSubscriber {
-  selectSubscriber?(): void;
-  getInstance(): Redis | null;
-}
-
-/**
- * Calls `task` whenever the client of a cluster has connected to another node for its subscriptions. ioredis replaces that connection, and
- * subscribes on the new one, without an event. Messages that were published meanwhile are lost.
- */
-export function onSubscriberReplaced(cluster: Cluster, task: () => void): void {
-  const { subscriber } = cluster as unknown as { readonly subscriber?: ClusterSubscriber };
-  const select = subscriber?.selectSubscriber?.bind(subscriber);
-  if (!subscriber || !select) return;
-  subscriber.selectSubscriber = () => {
-    select();
-    // While the client itself connects, the store has no subscriptions yet.
-    if (cluster.status === 'ready') subscriber.getInstance()?.once('ready', task);
-  };
-}
-
-function handleAllReplies(node: Redis): void {
-  const send = node.sendCommand.bind(node);
-  node.sendCommand = (...args) => {
-    const reply = send(...args);
-    Promise.resolve(reply).catch(() => undefined);
-    return reply;
-  };
-}
-
 /** How many commands share a system call. With more, the server would wait for the last one before it could answer the first. */
 const MAX_TOGETHER = 16;
 

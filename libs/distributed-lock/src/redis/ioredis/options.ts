@@ -146,31 +146,3 @@ export function checkNodesOfCluster(target: Cluster): void {
     'A node of the cluster that redisStore was given asks for TLS, which ioredis uses for all nodes only by redisOptions: { tls: {} }. Without it the connections would be in plain text.',
   );
 }
-
-/**
- * Makes a function that reads the database that the target uses now. After a `SELECT` the options of a client still name the old
- * database, so the function reads the client's state. A URL is parsed once, because each command needs the database.
- */
-export function databaseReader(target: IoredisTarget): () => number {
-  if (typeof target === 'string') {
-    const { db = 0 } = optionsOfUrl(target);
-    return () => db;
-  }
-  if (isCluster(target)) return () => 0;
-  if (!isRedis(target)) return () => Number(target.db ?? 0);
-  return () => {
-    const { condition, prevCondition } = target as unknown as Conditions;
-    // While a client reconnects, `prevCondition` has the database that it will select again.
-    return Number((prevCondition ?? condition)?.select ?? target.options.db ?? 0);
-  };
-}
-
-/** The state of a connection, which ioredis keeps in private members. */
-interface Conditions {
-  readonly condition?: Condition | null;
-  readonly prevCondition?: Condition | null;
-}
-
-interface Condition {
-  readonly select?: number | string | null;
-}

@@ -1,6 +1,7 @@
-import { giveUpAfter } from '../../common/clock.js';
-import { inBackground } from '../../common/promises.js';
+import { giveUpAfter, within } from '../../common/clock.js';
+import { inBackground, promiseOf } from '../../common/promises.js';
 import { conceal } from '../../common/redaction.js';
+import { storeError } from '../../connection/connection-errors.js';
 import { KeptConnection } from '../../connection/kept-connection.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import { ClientDatabase, type ClientSettings, type RedisClient } from '../client.js';
@@ -17,7 +18,7 @@ import {
   type SentinelOptions,
 } from './given-options.js';
 import { NodeRedisLink, openWithinMs } from './link.js';
-import { databaseOf, NodeRedisSingle, OneServer } from './single.js';
+import { NodeRedisSingle, OneServer } from './single.js';
 import type { NodeRedisPattern, NodeRedisSentinel } from './target.js';
 import { isNodeRedisCluster, isNodeRedisSentinel, type NodeRedis, type NodeRedisTarget } from './target.js';
 
@@ -164,4 +165,25 @@ export function nodeRedisKeyPrefix(target: NodeRedisTarget): string | undefined 
 function optionsOf(target: NodeRedisTarget): { readonly keyPrefix?: string | Buffer } | undefined {
   if (isNodeRedisCluster(target)) return clusterOptions(target);
   return isNodeRedisSentinel(target) ? sentinelOptions(target) : (target as unknown as NodeRedis).options;
+}
+
+/**
+ * The database that a client of the application has selected. node-redis emits no event for a `SELECT`, so the store asks an open
+ * client: before the first command, and then at intervals.
+ */
+function databaseOf(client: NodeRedis, { clock, commandTimeoutMs }: ClientSettings): ClientDatabase {
+  let told = client.options?.database ?? 0;
+  const refresh = async (): Promise<void> => {
+    if (!client.isOpen) return;
+    // If the user may not run CLIENT, or the client takes no commands now, assume the database of its options.
+    const reply = promiseOf(() => client.sendCommand(['CLIENT', 'INFO'])).catch(() => '');
+    const info = await within(clock, commandTimeoutMs, reply);
+    if (info === 'late') {
+      const detail = `the client that redisStore was given has not told its database within ${commandTimeoutMs} ms`;
+      throw storeError('Redis', { reason: 'unreachable', detail });
+    }
+    const [, number] = /(?:^| )db=(\d+)/.exec(String(info)) ?? [];
+    if (number !== undefined) told = Number(number);
+  };
+  return new ClientDatabase(() => told, refresh);
 }

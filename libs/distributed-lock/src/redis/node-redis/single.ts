@@ -1,12 +1,11 @@
 import { EventEmitter } from 'node:events';
-import { giveUpAfter, within } from '../../common/clock.js';
-import { inBackground, promiseOf } from '../../common/promises.js';
+import { giveUpAfter } from '../../common/clock.js';
+import { inBackground } from '../../common/promises.js';
 import { conceal } from '../../common/redaction.js';
 import { KeptConnection } from '../../connection/kept-connection.js';
 import { quitWithin } from '../../connection/timing.js';
 import type { Arguments, ClientEvents, ClientSettings, RedisClient, RedisNode, WireKeys } from '../client.js';
 import { ClientDatabase } from '../client.js';
-import { unreachableError } from '../errors.js';
 import { NodeRedisLink, openWithinMs } from './link.js';
 import type { NodeRedis, NodeRedisPattern } from './target.js';
 
@@ -172,27 +171,4 @@ export class OneServer extends NodeRedisSingle {
   protected find(): Promise<NodeRedisPattern> {
     return Promise.resolve(this.pattern);
   }
-}
-
-/**
- * The database that a client of the application has selected. node-redis emits no event for a `SELECT`, so the store asks an open
- * client: before the first command, and then at intervals.
- */
-export function databaseOf(client: NodeRedis, { clock, commandTimeoutMs }: ClientSettings): ClientDatabase {
-  let told = client.options?.database ?? 0;
-  const refresh = async (): Promise<void> => {
-    if (!client.isOpen) return;
-    // If the user may not run CLIENT, or the client takes no commands now, assume the database of its options.
-    const reply = promiseOf(() => client.sendCommand(['CLIENT', 'INFO'])).catch(() => '');
-    const info = await within(clock, commandTimeoutMs, reply);
-    if (info === 'late') {
-      throw unreachableError(
-        `the client that redisStore was given has not told its database within ${commandTimeoutMs} ms`,
-        undefined,
-      );
-    }
-    const [, number] = /(?:^| )db=(\d+)/.exec(String(info)) ?? [];
-    if (number !== undefined) told = Number(number);
-  };
-  return new ClientDatabase(() => told, refresh);
 }

@@ -185,38 +185,40 @@ export interface Script<Reply> {
 
 export type ReplyOf<S> = S extends Script<infer Reply> ? Reply : never;
 
-export const acquireScript = script<
-  | readonly [kind: 0, now: number]
-  | readonly [kind: 1, now: number, token: number, lastToken: number, waiting: number]
-  | readonly [kind: 2, now: number, holder: string, remainingMs: number, ticket: number, others?: number]
-  | readonly [kind: 3, now: number, holder: string, remainingMs: number, noTicket?: 0, others?: number]
-  | readonly [kind: 4, now: number, leftMs: number]
->(lua.acquire, (token) => [1, Math.floor(token / 1000), token, token, 0]);
-export const releaseScript = script<readonly [wasHolder: 0 | 1, now: number]>(lua.release, (wasHolder) => [
-  wasHolder as 0 | 1,
-  0,
-]);
-export const renewScript = script<
-  | readonly [lost: 0, now: number]
-  | readonly [renewed: 1, now: number, waiting: number]
-  | readonly [tooLate: 2, now: number]
->(lua.renew);
-export const renewAllScript = script<
-  readonly [tooLate: 0, now: number] | readonly [answered: 1, now: number, ...waitingOrLost: number[]]
->(lua.renewAll);
-export const forceScript = script<readonly [outcome: 0 | 1 | 2, now: number]>(lua.force);
-export const inspectScript = script<
-  readonly [
-    mode: NonNullable<LockSnapshot['mode']> | '',
-    now: number,
-    remainingMs: number,
-    lastToken: string,
-    holders: number,
-    ...holdersAndPending: string[],
-  ]
->(lua.inspect);
+export const SCRIPTS = {
+  acquire: script<
+    | readonly [kind: 0, now: number]
+    | readonly [kind: 1, now: number, token: number, lastToken: number, waiting: number]
+    | readonly [kind: 2, now: number, holder: string, remainingMs: number, ticket: number, others?: number]
+    | readonly [kind: 3, now: number, holder: string, remainingMs: number, noTicket?: 0, others?: number]
+    | readonly [kind: 4, now: number, leftMs: number]
+  >(lua.acquire, (token) => [1, Math.floor(token / 1000), token, token, 0]),
+  release: script<readonly [wasHolder: 0 | 1, now: number]>(lua.release, (wasHolder) => [
+    wasHolder as 0 | 1,
+    0,
+  ]),
+  renew: script<
+    | readonly [lost: 0, now: number]
+    | readonly [renewed: 1, now: number, waiting: number]
+    | readonly [tooLate: 2, now: number]
+  >(lua.renew),
+  renewAll: script<
+    readonly [tooLate: 0, now: number] | readonly [answered: 1, now: number, ...waitingOrLost: number[]]
+  >(lua.renewAll),
+  force: script<readonly [outcome: 0 | 1 | 2, now: number]>(lua.force),
+  inspect: script<
+    readonly [
+      mode: NonNullable<LockSnapshot['mode']> | '',
+      now: number,
+      remainingMs: number,
+      lastToken: string,
+      holders: number,
+      ...holdersAndPending: string[],
+    ]
+  >(lua.inspect),
+};
 
-const ALL = [acquireScript, releaseScript, renewScript, renewAllScript, forceScript, inspectScript];
+const ALL = Object.values(SCRIPTS);
 
 /**
  * Loads the scripts that a server does not know on a new connection, so that all commands run them by hash and are executed in the order
