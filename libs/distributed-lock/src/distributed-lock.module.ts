@@ -22,10 +22,10 @@ import { loadedCopies, getLockHttpToken, getLockServiceToken, twinsText } from '
 import { ServiceInternals } from './lock/events/service-internals.js';
 import { LockService } from './lock/lock.service.js';
 import { type LockServiceOptions, SERVICE_RULES } from './lock/request/lock-options.js';
-import { Registration } from './locked/live-services.js';
-import { type LockHttpOptions, resolveLockHttp } from './locked/lock-http.js';
+import { Registration } from './locked/call.js';
+import { type LockHttpOptions, resolveLockHttp } from './locked/client-errors.js';
 import { LockedExplorer } from './locked/locked.explorer.js';
-import { LockErrorFilter } from './locked/transport-error.js';
+import { LockErrorFilter } from './locked/client-errors.js';
 import { memoryStore } from './memory/store.js';
 import { isLockLoggerOption, LockLogger, type LockLoggerOption } from './observe/lock.logger.js';
 import { LockConfigurationError } from './port/lock.errors.js';

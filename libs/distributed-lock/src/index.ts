@@ -38,18 +38,16 @@ export {
   type LockErrorCode,
 } from './port/lock.errors.js';
 
-export { Locked } from './locked/locked.decorator.js';
 export {
   LockDefaults,
   type BusyFallback,
   type LockPredicate,
   type LockedOptions,
 } from './locked/locked.options.js';
-export { CurrentLock, LockSignal } from './locked/current-lock.decorator.js';
+export { CurrentLock, Locked, LockSignal } from './locked/locked.decorator.js';
 export { lockKey, type KeyValue } from './locked/key-template.js';
 export { LockedInterceptor } from './locked/locked.interceptor.js';
-export { LockErrorFilter } from './locked/transport-error.js';
-export { toHttpException, type LockHttpOptions } from './locked/lock-http.js';
+export { LockErrorFilter, toHttpException, type LockHttpOptions } from './locked/client-errors.js';
 
 export type { LockClient, LockHolder } from './port/lock-store.js';
 

@@ -10,7 +10,7 @@ import {
   SERVICE_RULES,
 } from '../../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { LockRequests } from '../../../libs/distributed-lock/src/lock/request/lock-request.js';
-import { resolveLockHttp } from '../../../libs/distributed-lock/src/locked/lock-http.js';
+import { resolveLockHttp } from '../../../libs/distributed-lock/src/locked/client-errors.js';
 import {
   LOCKED_RULES,
   type LockedOptions,

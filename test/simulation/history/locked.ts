@@ -10,7 +10,7 @@ import {
 import type { Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import { Locked } from '../../../libs/distributed-lock/src/locked/locked.decorator.js';
-import { ClientLeftError, resolveLockHttp } from '../../../libs/distributed-lock/src/locked/lock-http.js';
+import { ClientLeftError, resolveLockHttp } from '../../../libs/distributed-lock/src/locked/client-errors.js';
 import { LockedInterceptor } from '../../../libs/distributed-lock/src/locked/locked.interceptor.js';
 import type { LockedOptions } from '../../../libs/distributed-lock/src/locked/locked.options.js';
 import type { LockWaitTimeoutError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
@@ -254,7 +254,9 @@ class Response extends EventEmitter {
   }
 }
 
-const ADAPTER = { httpAdapter: { setHeader: () => undefined } } as unknown as HttpAdapterHost;
+const ADAPTER = {
+  httpAdapter: { isHeadersSent: () => false, setHeader: () => undefined },
+} as unknown as HttpAdapterHost;
 
 /** The modules of the locks give their services; nothing else is asked for. */
 function modulesWith(services: readonly LockService[]): ModuleRef {

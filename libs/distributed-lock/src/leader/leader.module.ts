@@ -1,6 +1,7 @@
 import { type DynamicModule, Global, Inject, Module } from '@nestjs/common';
 import { DiscoveryModule, ModulesContainer } from '@nestjs/core';
-import { checkLeader, getLeaderToken, type LeaderOptions, LEADERS } from './leader.js';
+import { checkOptions, RULE } from '../port/option-checks.js';
+import { checkLeaderName, getLeaderToken, type LeaderOptions, LEADERS } from './leader.js';
 import { Leaders } from './leaders.js';
 
 /**
@@ -39,7 +40,8 @@ export class LeaderModule {
    * `permits` or `mode: 'shared'`, and for decorators with a name that no leader has
    */
   static forFeature(name: string, options: LeaderOptions = {}): DynamicModule {
-    checkLeader(name, options);
+    checkLeaderName('LeaderModule.forFeature', name);
+    checkOptions('LeaderModule.forFeature', options, { service: RULE.registration, keyPrefix: RULE.text });
     const token = getLeaderToken(name);
     const leader = {
       provide: token,

@@ -1,8 +1,8 @@
-import { Inject, Optional } from '@nestjs/common';
+import { Inject } from '@nestjs/common';
 import type { Observable } from 'rxjs';
 import { refuseStandard } from '../nest/metadata.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { checkOptions, describeGiven, type OptionRules, RULE } from '../port/option-checks.js';
+import { describeGiven } from '../port/option-checks.js';
 
 /** This instance's part in an election. Inject it by `@InjectLeader('poller')`. */
 export interface Leader {
@@ -86,12 +86,6 @@ export function InjectLeader(name: string): ParameterDecorator & PropertyDecorat
  */
 export const LEADERS = Symbol.for('nestjs-distributed-lock/leaders');
 
-/** Makes Nest inject the property `LEADERS` into all objects of a class. Optional, because the application may have no `LeaderModule`. */
-export function injectLeaders(prototype: object): void {
-  Inject(LEADERS)(prototype, LEADERS);
-  Optional()(prototype, LEADERS);
-}
-
 /** @throws LockConfigurationError unless `name` is a string and not empty */
 export function checkLeaderName(of: string, name: unknown): void {
   if (typeof name === 'string' && name !== '') return;
@@ -109,12 +103,4 @@ export interface LeaderOptions {
   readonly service?: string;
   /** Text before the name in the key of the lock; default `leader:`. It must be the same on all instances. */
   readonly keyPrefix?: string;
-}
-
-const RULES: OptionRules<LeaderOptions> = { service: RULE.registration, keyPrefix: RULE.text };
-
-/** @throws LockConfigurationError for a wrong name, and for options that are unknown or of another type */
-export function checkLeader(name: unknown, options: LeaderOptions): void {
-  checkLeaderName('LeaderModule.forFeature', name);
-  checkOptions('LeaderModule.forFeature', options, RULES);
 }

@@ -26,7 +26,8 @@ import { findHandlers, findOnlyLeader, findUnlistedClasses } from './on-elected.
  */
 @Injectable()
 export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
-  readonly brand = LEADERS;
+  /** Always `LEADERS`, which proves that this is a real object. A mock may return something else for any property. */
+  readonly brand: symbol = LEADERS;
   private readonly entries = new Map<string, Entry>();
 
   constructor(

@@ -1,10 +1,12 @@
+import { Inject, Optional } from '@nestjs/common';
 import type { DiscoveryService } from '@nestjs/core';
 import { discoveredClasses, methodsOf, refuseStandard, wrapMethod } from '../nest/metadata.js';
 import type { AnyClass, AnyFunction } from '../nest/metadata.js';
 import { ParameterSlots } from '../nest/parameter-names.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import type { Candidate, LeaderTerm } from './candidate.js';
-import { checkLeaderName, injectLeaders, LEADERS, type Term } from './leader.js';
+import type { LeaderTerm } from './candidate.js';
+import { checkLeaderName, LEADERS, type Term } from './leader.js';
+import type { Leaders } from './leaders.js';
 
 /** One use of `@OnElected` or `@OnDemoted` on a method. */
 interface TermMark {
@@ -90,11 +92,6 @@ function marksOf(fn: unknown): readonly TermMark[] {
     : [];
 }
 
-/** All classes of the process with `@OnElected` or `@OnDemoted` methods, whether or not they are providers. */
-function markedClasses(): readonly AnyClass[] {
-  return [...new Set([...classes].flatMap((ref) => ref.deref() ?? []))];
-}
-
 /** One method with `@OnElected` or `@OnDemoted` of one provider. */
 interface FoundHandler extends TermMark {
   readonly where: string;
@@ -138,7 +135,7 @@ export function findOnlyLeader(discovery: DiscoveryService): readonly OnlyLeader
   const sites = discoveredClasses(discovery).flatMap(({ cls }) =>
     methodsOf(cls).flatMap(([method, fn]) => {
       checkTerm(cls, method);
-      return onlyLeaderSiteOf(fn) ?? [];
+      return (Reflect.getOwnMetadata(SITE, fn as object) as OnlyLeaderSite | undefined) ?? [];
     }),
   );
   return [...new Set(sites)];
@@ -149,7 +146,8 @@ export function findUnlistedClasses(
   discovery: DiscoveryService,
 ): readonly { readonly cls: AnyClass; readonly marks: readonly TermMark[] }[] {
   const known = discoveredClasses(discovery).map(({ cls }) => cls);
-  return markedClasses()
+  const marked = new Set([...classes].flatMap((ref) => ref.deref() ?? []));
+  return [...marked]
     .filter((cls) => !known.some((it) => it === cls || cls.prototype.isPrototypeOf(it.prototype)))
     .map((cls) => ({ cls, marks: methodsOf(cls).flatMap(([, fn]) => marksOf(fn)) }));
 }
@@ -164,7 +162,8 @@ function checkTerm(
 ): void {
   let owner = prototype;
   while (!Object.hasOwn(owner, method)) owner = Object.getPrototypeOf(owner) as object;
-  if (!TERM_SLOTS.has(owner, method) || isOnlyLeader(owner, method)) return;
+  // Read the mark from the object that declares the method, because another decorator may have replaced the function.
+  if (!TERM_SLOTS.has(owner, method) || Reflect.hasOwnMetadata(SITE, owner, method)) return;
   throw new LockConfigurationError(
     `@CurrentTerm on ${name}.${String(method)}: only @OnlyLeader passes the term. Put @OnlyLeader() on the method. A method with @OnElected gets the term as its first argument.`,
   );
@@ -198,13 +197,6 @@ type OnlyLeaderDecorator = <M extends (...args: never[]) => Promise<unknown>>(
 interface OnlyLeaderSite {
   readonly name: string | undefined;
   readonly where: string;
-}
-
-/** All leaders of the application, which Nest injects into objects with `@OnlyLeader` methods. Implemented by `Leaders`. */
-interface AllLeaders {
-  /** Always `LEADERS`, which proves that this is a real object. A mock may return something else for any property. */
-  readonly brand: symbol;
-  of(name: string | undefined, where: string): Candidate;
 }
 
 const SITE = Symbol.for('nestjs-distributed-lock/only-leader');
@@ -250,28 +242,14 @@ export function OnlyLeader(name?: string): OnlyLeaderDecorator {
     Reflect.defineMetadata(SITE, { name, where } satisfies OnlyLeaderSite, wrapped);
     Reflect.defineMetadata(SITE, true, target, method);
     descriptor!.value = wrapped;
-    injectLeaders(target);
+    // Optional, because the application may have no `LeaderModule`.
+    Inject(LEADERS)(target, LEADERS);
+    Optional()(target, LEADERS);
   };
 }
 
-function onlyLeaderSiteOf(fn: unknown): OnlyLeaderSite | undefined {
-  return typeof fn === 'function'
-    ? (Reflect.getOwnMetadata(SITE, fn) as OnlyLeaderSite | undefined)
-    : undefined;
-}
-
-/**
- * Whether the method has `@OnlyLeader`. The mark is on the object that declares the method, because another decorator may have replaced the
- * function.
- *
- * @param prototype the object that declares the method
- */
-function isOnlyLeader(prototype: object, method: string | symbol): boolean {
-  return Reflect.hasOwnMetadata(SITE, prototype, method);
-}
-
-function leadersOf(self: unknown, where: string): AllLeaders {
-  const leaders = (self as { readonly [LEADERS]?: AllLeaders } | undefined)?.[LEADERS];
+function leadersOf(self: unknown, where: string): Leaders {
+  const leaders = (self as { readonly [LEADERS]?: Leaders } | undefined)?.[LEADERS];
   if (leaders?.brand === LEADERS) return leaders;
   throw new LockConfigurationError(
     leaders

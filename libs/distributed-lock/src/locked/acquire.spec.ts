@@ -16,8 +16,8 @@ describe('a call that may leave the queue', () => {
       plan: { options: {}, call, where: 'A.a' },
       argsFor: () => [],
       fallBack: () => undefined,
-      keys: () => 'a',
-      service: () => service,
+      keys: () => ({ keys: 'a' }),
+      service,
     };
     const waits = [cancellation, new WaitCancellation()].map(async (it) => acquireOrFallBack(asking, it));
     cancellation.cancel('gone');

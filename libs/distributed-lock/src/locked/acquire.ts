@@ -1,6 +1,5 @@
 // How one call of a locked method acquires its lock, whether Nest or other code calls the method.
-import type { ExecutionContext } from '@nestjs/common';
-import { isObservable, Observable, of, type Subscriber, type TeardownLogic } from 'rxjs';
+import { isObservable, type Observable, of, type Subscriber, type TeardownLogic } from 'rxjs';
 import { onAbort } from '../common/listeners.js';
 import { andThen, isPromiseLike, type MaybePromise, promiseOf } from '../common/promises.js';
 import { mockError } from '../distributed-lock.tokens.js';
@@ -8,12 +7,18 @@ import type { HeldLock } from '../lock/core/hold.js';
 import type { Keys } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { isLockError, type LockWaitTimeoutError } from '../port/lock.errors.js';
-import { answerTo } from './answers.js';
-import type { KeyPlan } from './key-plan.js';
+import type { CallKeys, KeyPlan } from './key-plan.js';
 import type { BusyFallback, LockedOptions } from './locked.options.js';
 
-/** What a call received: the lock, nothing if `when` said that it needs none, or what `onBusy` returned in place of the method. */
-export type Acquired = { readonly lock?: HeldLock } | { readonly answer: unknown };
+/** What a call received: its `Granted`, or what `onBusy` returned in place of the method. */
+export type Acquired = Granted | { readonly answer: unknown };
+
+export interface Granted {
+  /** `undefined` if `when` said that the call needs no lock. */
+  readonly lock?: HeldLock;
+  /** For a request: the values from which its keys were made. */
+  readonly parts?: CallKeys['parts'] | undefined;
+}
 
 /** One call of a locked method, by Nest or by other code. */
 export interface LockedCall {
@@ -22,25 +27,27 @@ export interface LockedCall {
   readonly argsFor: (count: number) => MaybePromise<readonly unknown[]>;
   /** Calls `onBusy` in place of the method. */
   readonly fallBack: (onBusy: BusyFallback, busy: LockWaitTimeoutError) => unknown;
-  readonly keys: () => MaybePromise<Keys>;
-  readonly service: () => LockService;
+  readonly keys: () => MaybePromise<CallKeys>;
+  readonly service: LockService;
 }
 
 /**
- * Returns an Observable that acquires the lock when somebody subscribes, and then calls `run` to serve the subscriber. If the
- * subscriber unsubscribes while the call waits, the call leaves the queue.
- *
- * @param errorFor makes the error for the subscriber from an error of `acquire`, or throws it
+ * Acquires the lock for a subscriber, and then calls `run` to serve the subscriber. If the subscriber unsubscribes while the call
+ * waits, the call leaves the queue.
  */
-export function whenAcquired<T>(
-  acquire: (cancellation: WaitCancellation) => MaybePromise<Acquired>,
-  run: (lock: HeldLock | undefined, out: Subscriber<T>) => TeardownLogic,
-  errorFor: (error: unknown) => unknown = (error) => error,
-): Observable<T> {
-  return new Observable<T>((out) => {
-    const cancellation = new WaitCancellation();
-    const start = (acquired: Acquired): void => {
-      cancellation.end();
+export function acquireFor<T>(out: Subscriber<T>, { acquire, run, errorFor }: SubscriberSteps<T>): void {
+  const cancellation = new WaitCancellation();
+  out.add(() => cancellation.cancel());
+  const endWait = (next: () => void): void => {
+    cancellation.end();
+    try {
+      next();
+    } catch (error) {
+      out.error(error);
+    }
+  };
+  const onAcquired = (acquired: Acquired): void =>
+    endWait(() => {
       if ('answer' in acquired) {
         const { answer } = acquired;
         out.add((isObservable(answer) ? (answer as Observable<T>) : of(answer as T)).subscribe(out));
@@ -48,31 +55,25 @@ export function whenAcquired<T>(
         // The subscriber left in the same moment as the lock was granted, so nobody would release it.
         acquired.lock?.releaseInBackground();
       } else {
-        failing(() => out.add(run(acquired.lock, out)));
+        out.add(run(acquired, out));
       }
-    };
-    const fail = (error: unknown): void => {
-      cancellation.end();
-      failing(() => out.error(errorFor(error)));
-    };
-    const failing = (work: () => void): void => {
-      try {
-        work();
-      } catch (error) {
-        out.error(error);
-      }
-    };
-    out.add(() => cancellation.cancel());
-    let acquired: MaybePromise<Acquired>;
-    try {
-      acquired = acquire(cancellation);
-    } catch (error) {
-      return fail(error);
-    }
+    });
+  const onFailed = (error: unknown): void => endWait(() => out.error(errorFor ? errorFor(error) : error));
+  try {
+    const acquired = acquire(cancellation);
     // If `acquire` returned no promise, the work starts in the same turn of the event loop as the grant.
-    if (isPromiseLike(acquired)) acquired.then(start, fail);
-    else start(acquired);
-  });
+    if (isPromiseLike(acquired)) acquired.then(onAcquired, onFailed);
+    else onAcquired(acquired);
+  } catch (error) {
+    onFailed(error);
+  }
+}
+
+interface SubscriberSteps<T> {
+  readonly acquire: (cancellation: WaitCancellation) => MaybePromise<Acquired>;
+  readonly run: (acquired: Granted, out: Subscriber<T>) => TeardownLogic;
+  /** Makes the error for the subscriber from an error of `acquire`, or throws it. */
+  readonly errorFor?: (error: unknown) => unknown;
 }
 
 /**
@@ -80,9 +81,9 @@ export function whenAcquired<T>(
  * call leaves the queue when `cancellation` cancels its wait, or when the `signal` of its options or of the module aborts.
  */
 export function acquireOrFallBack(call: LockedCall, cancellation: WaitCancellation): MaybePromise<Acquired> {
+  const { service } = call;
   const { options, where, call: callOptions } = call.plan;
   const acquire = (keys: Keys): Promise<HeldLock> => {
-    const service = call.service();
     const signal = callOptions.signal ?? service.options.defaults.signal;
     if (signal) cancellation.follow(signal);
     // The first cast is safe because the service uses only those members of a signal that `WaitCancellation` has, the second
@@ -90,17 +91,18 @@ export function acquireOrFallBack(call: LockedCall, cancellation: WaitCancellati
     const cancellable = { ...callOptions, signal: cancellation as unknown as AbortSignal };
     return service.acquire(keys, cancellable) as Promise<HeldLock>;
   };
-  const onGrant = (lock: Partial<HeldLock> | undefined): Acquired => {
-    // A lock without `holds` comes from a mock of `acquire`, and would protect nothing. Not checked by `instanceof`, because an
-    // application may load two copies of this package.
-    if (Array.isArray(lock?.holds)) return { lock: lock as HeldLock };
-    throw mockError(options.name, `@Locked on ${where}`, 'gave no lock');
-  };
   const onRefusal = (error: unknown): MaybePromise<Acquired> =>
     andThen(busyAnswer(options, error, call.fallBack), (answer) => ({ answer }));
   return andThen(isNeeded(options, call.argsFor), (needed) => {
     if (!needed) return {};
-    return andThen(call.keys(), (keys) => promiseOf(() => acquire(keys)).then(onGrant, onRefusal));
+    return andThen(call.keys(), ({ keys, parts }) =>
+      promiseOf(() => acquire(keys)).then((lock: Partial<HeldLock> | undefined): Acquired => {
+        // A lock without `holds` comes from a mock of `acquire`, and would protect nothing. Not checked by `instanceof`, because
+        // an application may load two copies of this package.
+        if (Array.isArray(lock?.holds)) return { lock: lock as HeldLock, parts };
+        throw mockError(options.name, `@Locked on ${where}`, 'gave no lock');
+      }, onRefusal),
+    );
   });
 }
 
@@ -173,40 +175,4 @@ export class WaitCancellation {
       this.listeners.delete(listener);
     };
   }
-}
-
-const EARLY = Symbol.for('nestjs-distributed-lock/acquired-by-guard');
-
-/**
- * A request for which a guard has acquired the lock already. The lock is stored on the request, because Nest passes guards and
- * interceptors different contexts.
- */
-interface EarlyRequest {
-  [EARLY]?:
-    | { readonly handler: unknown; readonly acquired: Acquired; stopListening?: () => void }
-    | undefined;
-}
-
-/**
- * Stores what a guard has acquired, so that the interceptor can pick it up. If the request ends before the interceptor runs,
- * releases the lock.
- */
-export function keepAcquired(context: ExecutionContext, acquired: Acquired): void {
-  const request = context.getArgByIndex<EarlyRequest>(0);
-  const early: NonNullable<EarlyRequest[typeof EARLY]> = { handler: context.getHandler(), acquired };
-  request[EARLY] = early;
-  const stopListening = answerTo(context)?.whenOver(() => {
-    request[EARLY] = undefined;
-    if ('lock' in acquired) acquired.lock?.releaseInBackground();
-  });
-  if (stopListening) early.stopListening = stopListening;
-}
-
-export function takeAcquired(context: ExecutionContext): Acquired | undefined {
-  const request = Object(context.getArgByIndex(0)) as EarlyRequest;
-  const early = request[EARLY];
-  if (early?.handler !== context.getHandler()) return undefined;
-  request[EARLY] = undefined;
-  early.stopListening?.();
-  return early.acquired;
 }

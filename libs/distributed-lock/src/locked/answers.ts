@@ -96,7 +96,10 @@ function grpcAnswer(call: GrpcCall): Answer {
     // Despite its name, `@grpc/grpc-js` emits 'cancelled' at every end of a call, even after it has sent the status itself.
     whenOver: (listener) =>
       listenUnless(call.cancelled || call.destroyed === true, listener, [[call, ['cancelled', 'close']]]),
-    breakOff: (error) => breakOffCall(call, error),
+    // An `RpcException` has the gRPC status in its payload.
+    breakOff(error) {
+      call.emit('error', (error as { getError?(): unknown }).getError?.() ?? error);
+    },
   };
 }
 
@@ -122,7 +125,7 @@ type Ends = readonly [
 ];
 
 /** A server call of `@grpc/grpc-js`, as Nest passes it to handlers. */
-export interface GrpcCall extends Pick<EventEmitter, 'on' | 'removeListener'> {
+interface GrpcCall extends Pick<EventEmitter, 'on' | 'removeListener'> {
   readonly cancelled: boolean;
   readonly destroyed?: boolean;
   readonly metadata: object;
@@ -136,9 +139,4 @@ export function grpcCallOf(args: readonly unknown[]): GrpcCall | undefined {
     const { cancelled, getPeer, on } = Object(arg) as Partial<GrpcCall>;
     return typeof cancelled === 'boolean' && typeof getPeer === 'function' && typeof on === 'function';
   });
-}
-
-/** Ends a gRPC call with an error. If it is an `RpcException`, sends its payload, which has the gRPC status. */
-export function breakOffCall(call: GrpcCall, error: unknown): void {
-  call.emit('error', (error as { getError?(): unknown }).getError?.() ?? error);
 }

@@ -1,39 +1,36 @@
 // Plain calls of locked methods: calls by other code, by schedulers and by workers. No interceptor acquires the lock for them, so
 // the wrapper does.
-import { isObservable, type Observable, throwError } from 'rxjs';
+import type { DiscoveryService } from '@nestjs/core';
+import { isObservable, Observable, throwError } from 'rxjs';
 import { andThen, type MaybePromise, promiseOf } from '../common/promises.js';
-import { injectedProperty, mockError } from '../distributed-lock.tokens.js';
+import { importOf, injectedProperty, mockError } from '../distributed-lock.tokens.js';
 import { currentFlow, runFor, runHolding } from '../lock/core/async-context.js';
 import type { HeldLock } from '../lock/core/hold.js';
 import { ServiceInternals } from '../lock/events/service-internals.js';
-import type { Keys, Lock } from '../lock/lock.js';
+import type { Lock } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { assertHoldable, holdStream } from '../lock/streams/held-stream.js';
-import type { AnyClass, AnyFunction } from '../nest/metadata.js';
+import type { AnyClass } from '../nest/metadata.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { acquireOrFallBack, busyAnswer, isNeeded, WaitCancellation, whenAcquired } from './acquire.js';
+import { acquireFor, acquireOrFallBack, busyAnswer, isNeeded, WaitCancellation } from './acquire.js';
 import type { LockedCall } from './acquire.js';
-import { fillSlots } from './current-lock.decorator.js';
 import { runAsCalled } from './handler-flow.js';
 import { UnderLock } from './handler-run.js';
-import { KeyPlan } from './key-plan.js';
-import { serviceOf } from './live-services.js';
+import { type CallKeys, KeyPlan } from './key-plan.js';
 import { type LockedSite, optionsOf } from './locked.options.js';
 
 /** One call of the wrapper that `@Locked` put in place of a method. */
-export interface MethodCall {
+interface MethodCall {
   readonly site: LockedSite;
-  /** The method itself, as it was below `@Locked`. */
-  readonly original: AnyFunction;
   readonly self: unknown;
   readonly args: readonly unknown[];
+  /** Calls the method itself, as it was below `@Locked`. */
+  readonly run: (lock: Lock | undefined) => unknown;
 }
 
-interface PlainCall extends LockedCall {
+interface PlainCall extends LockedCall, Pick<MethodCall, 'run'> {
   readonly plan: KeyPlan;
-  readonly keys: () => Keys;
-  /** Calls the method itself. */
-  readonly run: (lock: Lock | undefined) => unknown;
+  readonly keys: () => CallKeys;
 }
 
 /**
@@ -50,30 +47,26 @@ export function callLocked(
   const cls = classOf(self, site);
   try {
     const plain = plainCall(call, cls);
-    if (plain.plan.options.stream) return streamed(plain);
-    return runAsCalled({ self, site, where: plain.plan.call.site }, () => promised(plain));
+    const { plan } = plain;
+    if (plan.options.stream) return streamed(plain);
+    return runAsCalled(self, plan, () => promised(plain));
   } catch (error) {
     const { stream } = optionsOf(cls, site.options);
     return stream ? throwError(() => error) : Promise.reject(error as Error);
   }
 }
 
-function plainCall({ site, original, self, args }: MethodCall, cls = classOf(self, site)): PlainCall {
+function plainCall({ site, self, args, run }: MethodCall, cls = classOf(self, site)): PlainCall {
   const plan = KeyPlan.of(cls, site);
-  const service = serviceFor(self, plan);
-  const run = (lock: Lock | undefined): unknown => {
-    const work = () => Reflect.apply(original, self, fillSlots(site, args, lock)) as unknown;
-    // The caller may be a locked handler, whose run is stored in the async flow. Leave that run: if this method calls the
-    // handler, that call must not pass for Nest's own call, which has the lock already.
-    return currentFlow()?.handlerRun ? runFor(undefined, work) : work();
-  };
   return {
     plan,
-    service: () => service,
+    service: serviceOf(self, plan),
     argsFor: () => args,
     fallBack: (onBusy, busy) => Reflect.apply(onBusy, self, [busy, ...args]) as unknown,
-    keys: () => plan.keysOfCall(args),
-    run,
+    keys: () => ({ keys: plan.keysOfCall(args) }),
+    // The caller may be a locked handler, whose run is stored in the async flow. Leave that run: if this method calls the
+    // handler, that call must not pass for Nest's own call, which has the lock already.
+    run: (lock) => (currentFlow()?.handlerRun ? runFor(undefined, () => run(lock)) : run(lock)),
   };
 }
 
@@ -97,7 +90,7 @@ function promised({ plan, service, argsFor, fallBack, keys, run }: PlainCall): P
     if (hasStarted) throw error;
     return busyAnswer(options, error, fallBack);
   };
-  const locked = () => service().withLock(keys(), { ...plan.call, onLost: options.onLost }, start);
+  const locked = () => service.withLock(keys().keys, { ...plan.call, onLost: options.onLost }, start);
   return promiseOf(() =>
     andThen(isNeeded(options, argsFor), (needed) =>
       needed ? promiseOf(locked).then(onResult, onError) : andThen(run(undefined), check),
@@ -113,15 +106,16 @@ function streamed(call: PlainCall): Observable<unknown> {
     if (isObservable(result)) return result;
     throw new LockConfigurationError(`${where} returned no Observable: leave out stream of @Locked.`);
   };
-  return whenAcquired(
-    (cancellation) => acquireOrFallBack(call, cancellation),
-    (lock, out) => {
-      if (!lock) return start(undefined).subscribe(out);
-      const underLock = new UnderLock(out, lock, { onLost: options.onLost ?? 'throw' });
-      underLock.streams();
-      underLock.start((observer) => runHolding(lock, () => start(lock).subscribe(observer)));
-      return () => underLock.leave();
-    },
+  return new Observable((out) =>
+    acquireFor(out, {
+      acquire: (cancellation) => acquireOrFallBack(call, cancellation),
+      run({ lock }) {
+        if (!lock) return start(undefined).subscribe(out);
+        const underLock = new UnderLock(out, lock, { onLost: options.onLost ?? 'throw' });
+        underLock.streams();
+        return underLock.start((observer) => runHolding(lock, () => start(lock).subscribe(observer)));
+      },
+    }),
   );
 }
 
@@ -193,12 +187,104 @@ function classOf(self: unknown, { declaredIn }: LockedSite): AnyClass {
   return typeof cls === 'function' ? (cls as unknown as AnyClass) : declaredIn;
 }
 
-/** The service that Nest has injected into the object, or else the service of the application to which the object belongs. */
-function serviceFor(self: unknown, { options: { name }, where }: KeyPlan): LockService {
+/**
+ * All registrations of all applications in this process, shared with another copy of this package. Held by `WeakRef`, because
+ * Nest calls no hook of an application whose boot has failed, so nothing would remove it.
+ */
+const SHARED = Symbol.for('nestjs-distributed-lock/registrations');
+const shared = globalThis as { [SHARED]?: Set<WeakRef<Registration>> };
+const registrationRefs = (shared[SHARED] ??= new Set<WeakRef<Registration>>());
+
+/** One registration of the module in one application. */
+export class Registration {
+  /** True from the end of a successful boot to the shutdown. */
+  isRunning = false;
+
+  constructor(
+    readonly service: LockService,
+    private readonly discovery: DiscoveryService,
+  ) {
+    registrationRefs.add(new WeakRef(this));
+  }
+
+  /** True if the object is a provider of this application, be it an instance, a value or the result of a factory. */
+  owns(object: unknown): boolean {
+    if (typeof object !== 'object' || object === null) return false;
+    const instances: unknown[] = this.discovery.getProviders().map(({ instance }) => instance as unknown);
+    return isAmong(instances, object);
+  }
+}
+
+/**
+ * Finds the service for an object: the one that Nest has injected into it, or else that of the application to which the object
+ * belongs, or else that of the only running application.
+ *
+ * @throws LockConfigurationError if there is no such application or more than one, because a locked method never runs unlocked
+ */
+function serviceOf(self: unknown, { options: { name }, where }: KeyPlan): LockService {
   const injected = (self as Readonly<Record<symbol, LockService | undefined>> | undefined)?.[
     injectedProperty(name)
   ];
-  if (!injected) return serviceOf(self, name ?? 'default', where);
-  if (!ServiceInternals.areIn(injected)) throw mockError(name, `@Locked on ${where}`, 'is a mock');
-  return injected;
+  if (injected) {
+    if (!ServiceInternals.areIn(injected)) throw mockError(name, `@Locked on ${where}`, 'is a mock');
+    return injected;
+  }
+  const registrations = allRegistrations().filter(({ service }) => service.name === (name ?? 'default'));
+  const owner = registrations.find((it) => it.owns(self));
+  if (owner) return owner.service;
+  const running = registrations.filter((it) => it.isRunning);
+  const [only] = running;
+  if (only && running.length === 1) return only.service;
+  const options = name === undefined || name === 'default' ? '' : `{ name: '${name}' }`;
+  throw new LockConfigurationError(
+    `@Locked on ${where}: ${noServiceText(name, { registered: registrations.length, running: running.length })} Nest injects the locks after the constructor, so a provider calls the method in onModuleInit() or later. In a unit test without a module import TestLocks from nestjs-distributed-lock/testing, and write new TestLocks(${options}).injectInto(…) around the object.`,
+  );
+}
+
+/** Why there is no service for an object, and what to do. */
+function noServiceText(
+  name: string | undefined,
+  count: { readonly registered: number; readonly running: number },
+): string {
+  if (count.running > 1) {
+    return 'several applications of this process offer locks, and this object is a provider of none of them. Make it a provider.';
+  }
+  return count.registered > 0
+    ? 'no running application offers locks: the one that does has not started yet, or is closed, and this object is no provider of it. Make it a provider, or call it between the start and the end of the application.'
+    : `no running application offers locks. Import ${importOf(name)}, and call it between the start and the end of the application.`;
+}
+
+function allRegistrations(): readonly Registration[] {
+  return [...registrationRefs].flatMap((ref) => {
+    const registration = ref.deref();
+    if (!registration) registrationRefs.delete(ref);
+    return registration ?? [];
+  });
+}
+
+/**
+ * True if one of `others` is `object`, a Proxy of it, or the target of it.
+ *
+ * Nest's `instanceDecorator` wraps providers, so that `this` of a method may be the Proxy or its target. The two differ
+ * by `===`, but a property that is written through one is read through the other.
+ */
+export function isAmong(others: readonly unknown[], object: object): boolean {
+  if (others.includes(object)) return true;
+  const mark = Symbol('nestjs-distributed-lock/same-object');
+  if (!Reflect.defineProperty(object, mark, { value: true, configurable: true })) return false;
+  try {
+    return others.some((other) => has(other, mark));
+  } finally {
+    Reflect.deleteProperty(object, mark);
+  }
+}
+
+function has(object: unknown, mark: symbol): boolean {
+  if (typeof object !== 'object' || object === null) return false;
+  try {
+    return Object.hasOwn(object, mark);
+  } catch {
+    // Some Proxies throw here, such as those that only work during a request.
+    return false;
+  }
 }

@@ -6,12 +6,13 @@ import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import {
   currentFlow,
   enterNewFlow,
-  type Flow,
   runAsNewFlow,
   runWithLocksSince,
+  type Flow,
 } from '../lock/core/async-context.js';
 import type { Lock } from '../lock/lock.js';
-import { siteOf, type LockedSite } from './locked.options.js';
+import type { KeyPlan } from './key-plan.js';
+import { siteOf } from './locked.options.js';
 
 const ORIGIN = Symbol.for('nestjs-distributed-lock/origin');
 
@@ -41,18 +42,13 @@ export function beginFlows(server: RequestSource | undefined): void {
  */
 const entries = new WeakMap<object, Flow | undefined>();
 
-/** Arguments of those messages that go through the global enhancers of the application. */
-const withAppConfig = new WeakSet<object>();
-
 /**
- * Runs as the first global guard of the application, for two purposes. It records the async flow in which a message begins,
- * because no event of a server announces a message. And it marks the messages that go through the global enhancers: a
- * microservice that is connected without `inheritAppConfig` skips them, this guard included. One handler may serve messages of
- * both kinds.
+ * Runs as the first global guard of the application. Records the async flow in which a message begins, because no event of a
+ * server announces a message. A microservice that is connected without `inheritAppConfig` skips all global enhancers, this guard
+ * included. One handler may serve messages of both kinds.
  */
 export class MessageGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
-    if (context.getType() === 'rpc') withAppConfig.add(context.getArgs());
     if (context.getType() !== 'http') entries.set(context.getArgs(), currentFlow());
     return true;
   }
@@ -60,7 +56,7 @@ export class MessageGuard implements CanActivate {
 
 /** False for a message to which Nest applies no global pipes of the application. */
 export function hasAppConfig(context: ExecutionContext): boolean {
-  return context.getType() !== 'rpc' || withAppConfig.has(context.getArgs());
+  return context.getType() !== 'rpc' || entries.has(context.getArgs());
 }
 
 /** Metadata that `@Cron()`, `@Interval()` and `@Timeout()` of `@nestjs/schedule` set on a method. */
@@ -72,18 +68,11 @@ const PROCESSOR = 'bullmq:processor_metadata';
  * Runs a plain call of a locked method. If a scheduler or a worker makes the call, the locks in its async context belong to
  * somebody else, so the call runs without them. Any other call runs with them.
  */
-export function runAsCalled<T>(call: PlainCall, work: () => T): T {
-  return currentFlow() && isCalledByNest(call) ? runAsNewFlow(undefined, work) : work();
+export function runAsCalled<T>(self: unknown, plan: KeyPlan, work: () => T): T {
+  return currentFlow() && isCalledByNest(self, plan) ? runAsNewFlow(undefined, work) : work();
 }
 
-interface PlainCall {
-  readonly self: unknown;
-  readonly site: LockedSite;
-  /** The name of the method. Locks that it has acquired name it as their `site`. */
-  readonly where: string | undefined;
-}
-
-function isCalledByNest({ self, site, where }: PlainCall): boolean {
+function isCalledByNest(self: unknown, { site, call }: KeyPlan): boolean {
   const { [site.method]: method, constructor } = Object(self) as Record<string | symbol, object>;
   if (siteOf(method) !== site) return false;
   // A scheduler calls the method directly from a timer, so the async resource is a Timeout. A call by the application comes from
@@ -93,36 +82,41 @@ function isCalledByNest({ self, site, where }: PlainCall): boolean {
   if (site.method !== 'process' || !Reflect.hasMetadata(PROCESSOR, constructor as object)) return false;
   // If the flow holds this method's own lock, the worker's job is running already and calls its `process` again. That call keeps
   // the lock.
-  return !(currentFlow()?.locks ?? []).some(({ holds }) => holds.some((hold) => hold.site === where));
+  return !(currentFlow()?.locks ?? []).some(({ holds }) => holds.some((hold) => hold.site === call.site));
+}
+
+/**
+ * Runs `work` of a handler in a flow that has only the handler's own locks. If Nest calls the handler in the flow of another
+ * caller, the locks of that caller are left out, and `onForeign` gets those.
+ */
+export function runInOwnFlow<T>(
+  context: ExecutionContext,
+  onForeign: (locks: readonly Lock[]) => void,
+  work: () => T,
+): T {
+  if (isInOwnFlow(context)) return work();
+  const run = <R>(inside: () => R): R =>
+    entries.has(context.getArgs())
+      ? runWithLocksSince(entries.get(context.getArgs()), inside)
+      : runAsNewFlow(requestOf(context, context.getType())?.[ORIGIN], inside);
+  const locks = (): readonly Lock[] => currentFlow()?.locks ?? [];
+  const ownLocks = run(locks);
+  const foreignLocks = locks().filter((lock) => !ownLocks.includes(lock));
+  if (foreignLocks.length > 0) onForeign(foreignLocks);
+  return run(work);
 }
 
 /**
  * True if the present async flow belongs to this handler. Its locks were then acquired by middleware, guards or interceptors
  * around the handler, or for a GraphQL field by the resolver of its parent.
  */
-export function isInOwnFlow(context: ExecutionContext): boolean {
+function isInOwnFlow(context: ExecutionContext): boolean {
   const flow = currentFlow();
   if (!flow) return true;
   const type = context.getType<string>();
   if (type === 'graphql' && !isRootField(context)) return true;
   const request = requestOf(context, type);
   return request !== undefined && request[ORIGIN] === flow.origin;
-}
-
-/**
- * Runs `work` in a flow that has only the handler's own locks. Leaves out the locks of another handler in whose flow Nest calls
- * it.
- */
-export function runInOwnFlow<T>(context: ExecutionContext, work: () => T): T {
-  if (entries.has(context.getArgs())) return runWithLocksSince(entries.get(context.getArgs()), work);
-  return runAsNewFlow(requestOf(context, context.getType())?.[ORIGIN], work);
-}
-
-/** The locks in the present flow that do not belong to this handler. */
-export function locksLeftOut(context: ExecutionContext): readonly Lock[] {
-  const locks = (): readonly Lock[] => currentFlow()?.locks ?? [];
-  const ownLocks = runInOwnFlow(context, locks);
-  return locks().filter((lock) => !ownLocks.includes(lock));
 }
 
 function isRootField(context: ExecutionContext): boolean {

@@ -3,19 +3,14 @@ import type { CallHandler, ExecutionContext } from '@nestjs/common';
 import { catchError, defer, lastValueFrom, map, of } from 'rxjs';
 import { LockNotHeldError } from '../port/lock.errors.js';
 import { currentFlow } from '../lock/core/async-context.js';
-import { ExpectedNestCall, LockedHandlerRun, toHandler, type HandlerRequest } from './handler-run.js';
+import { ExpectedNestCall, LockedHandlerRun, type HandlerRequest } from './handler-run.js';
 import type { KeyPlan } from './key-plan.js';
 import type { LockedSite } from './locked.options.js';
 
 const siteOf = (method: string): LockedSite => ({ method }) as LockedSite;
 const nothing = (): void => undefined;
 const callOf = (site: LockedSite): HandlerRequest => ({
-  site,
-  plan: {
-    covers: () => true,
-    isFree: () => true,
-    partsOf: () => new Map(),
-  } as unknown as KeyPlan,
+  plan: { site, covers: () => true, isFree: () => true } as unknown as KeyPlan,
   context: {} as ExecutionContext,
 });
 
@@ -29,7 +24,7 @@ function reachableFrom(root: unknown, found = new Set<unknown>()): ReadonlySet<u
 describe('a run of a handler', () => {
   it('covers the call behind the last interceptor, until it has its result, and nothing else', async () => {
     const site = siteOf('a');
-    const handlerRun = new LockedHandlerRun(callOf(site), undefined);
+    const handlerRun = new LockedHandlerRun(callOf(site));
     const covers = (): boolean => ExpectedNestCall.of(site, []) !== undefined;
     const seen: boolean[] = [];
     const next: CallHandler = {
@@ -41,7 +36,7 @@ describe('a run of a handler', () => {
         }),
     };
     seen.push(handlerRun.enter(covers));
-    const result = await lastValueFrom(toHandler(handlerRun, next).pipe(map((it) => [it, covers()])));
+    const result = await lastValueFrom(handlerRun.toHandler(next).pipe(map((it) => [it, covers()])));
     expect(seen).toEqual([false, true, false]);
     expect(result).toEqual([[false, false], false]);
     expect(covers()).toBe(false);
@@ -49,7 +44,7 @@ describe('a run of a handler', () => {
 
   it('covers another try after an error, and no more once the error has gone out', async () => {
     const site = siteOf('a');
-    const handlerRun = new LockedHandlerRun(callOf(site), undefined);
+    const handlerRun = new LockedHandlerRun(callOf(site));
     const fail = async (): Promise<never> => {
       throw new Error('once more');
     };
@@ -60,7 +55,7 @@ describe('a run of a handler', () => {
           return ExpectedNestCall.of(site, [])?.run(fail);
         }),
     };
-    const after = toHandler(handlerRun, next).pipe(catchError(() => of(ExpectedNestCall.of(site, []))));
+    const after = handlerRun.toHandler(next).pipe(catchError(() => of(ExpectedNestCall.of(site, []))));
     expect(await lastValueFrom(after)).toBeUndefined();
   });
 
@@ -74,8 +69,10 @@ describe('a run of a handler', () => {
       streams: () => undefined,
       hold: (it: unknown) => it,
     };
-    const handlerRun = new LockedHandlerRun(callOf(siteOf('a')), undefined, underLock);
-    const result = handlerRun.enter(() => handlerRun.start(async () => currentFlow()?.handlerRun, nothing));
+    const handlerRun = new LockedHandlerRun(callOf(siteOf('a')), underLock);
+    const result = handlerRun.enter(() =>
+      new ExpectedNestCall(handlerRun).run(async () => currentFlow()?.handlerRun),
+    );
     handlerRun.close();
     expect(log).toEqual(['started']);
     expect(await result).toBeUndefined();
@@ -86,8 +83,8 @@ describe('a run of a handler', () => {
     let asked = 0;
     // oxlint-disable-next-line unicorn/no-thenable -- query builders are such
     const lazy = { then: (resolve: (value: string) => void) => resolve(`asked ${(asked += 1)}`) };
-    const handlerRun = new LockedHandlerRun(callOf(siteOf('a')), undefined);
-    const result = handlerRun.start(() => lazy, nothing);
+    const handlerRun = new LockedHandlerRun(callOf(siteOf('a')));
+    const result = new ExpectedNestCall(handlerRun).run(() => lazy);
     expect([await result, await result]).toEqual(['asked 1', 'asked 1']);
   });
 
@@ -100,15 +97,15 @@ describe('a run of a handler', () => {
       streams: () => undefined,
       hold: (it: unknown) => it,
     };
-    const handlerRun = new LockedHandlerRun(call, undefined, underLock);
+    const handlerRun = new LockedHandlerRun(call, underLock);
     expect(reachableFrom(handlerRun)).toContain(context);
     handlerRun.close();
     expect(reachableFrom(handlerRun)).not.toContain(context);
   });
 
   it('starts no handler once it is closed', async () => {
-    const handlerRun = new LockedHandlerRun(callOf(siteOf('a')), undefined);
+    const handlerRun = new LockedHandlerRun(callOf(siteOf('a')));
     handlerRun.close();
-    await expect(handlerRun.start(() => 'ran', nothing)).rejects.toThrow(LockNotHeldError);
+    await expect(new ExpectedNestCall(handlerRun).run(() => 'ran')).rejects.toThrow(LockNotHeldError);
   });
 });

@@ -1,6 +1,6 @@
 // One call of a locked handler by Nest, from the grant to the release. Three classes, from the outside in: `UnderLock` holds the
-// lock until all work has ended; `LockedHandlerRun` runs the interceptors inside the lock and the handler; `ExpectedNestCall`
-// recognises Nest's own call of the handler, which must not acquire again.
+// lock until all work has ended; `LockedHandlerRun` runs the interceptors inside the lock; `ExpectedNestCall` recognises Nest's own
+// call of the handler, which must not acquire again, and makes it.
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { isObservable, Observable, type Observer, type Subscriber, Subscription, tap } from 'rxjs';
 import { inBackground, isPromiseLike } from '../common/promises.js';
@@ -9,8 +9,9 @@ import type { HeldLock } from '../lock/core/hold.js';
 import type { StreamHoldOptions } from '../lock/streams/held-source.js';
 import { holdStream } from '../lock/streams/held-stream.js';
 import { type LockLostError, LockNotHeldError } from '../port/lock.errors.js';
+import type { Granted } from './acquire.js';
 import type { Answer } from './answers.js';
-import type { KeyPlan, RequestParts } from './key-plan.js';
+import type { KeyPlan } from './key-plan.js';
 import type { LockedSite } from './locked.options.js';
 
 /**
@@ -25,7 +26,6 @@ export class UnderLock<T> implements Observer<T> {
   private readonly values: T[] = [];
   private readonly streamsOut: unknown[] = [];
   private isStream = false;
-  private hasLeft = false;
   private hasEnded = false;
   /** How many parts of the work, besides its Observable, still need the lock: handlers, streams and responses. */
   private parts = 0;
@@ -40,8 +40,12 @@ export class UnderLock<T> implements Observer<T> {
   /**
    * @param subscribe starts the work, in an async context that has the lock
    * @param run is closed when the work has ended, so that its handler cannot start under the lock any more
+   * @returns what to call when the subscriber has left
    */
-  start(subscribe: (observer: Observer<T>) => Subscription, run?: Pick<LockedHandlerRun, 'close'>): void {
+  start(
+    subscribe: (observer: Observer<T>) => Subscription,
+    run?: Pick<LockedHandlerRun, 'close'>,
+  ): () => void {
     this.run = run;
     try {
       this.lock.assertHeld();
@@ -50,17 +54,15 @@ export class UnderLock<T> implements Observer<T> {
     } catch (error) {
       this.error(error);
     }
+    return () => {
+      if (this.isStream) this.stop();
+    };
   }
 
   /** Called when the result is known to be a stream. From now on, unsubscribing stops the work. */
   streams(): void {
     this.isStream = true;
-    if (this.hasLeft) this.stop();
-  }
-
-  leave(): void {
-    this.hasLeft = true;
-    if (this.isStream) this.stop();
+    if (this.out.closed) this.stop();
   }
 
   /**
@@ -196,7 +198,6 @@ interface UnderLockOptions {
 
 /** One call of a locked handler by Nest. */
 export interface HandlerRequest {
-  readonly site: LockedSite;
   readonly plan: KeyPlan;
   readonly context: ExecutionContext;
 }
@@ -216,10 +217,11 @@ type ContextOfRun = ExecutionContext & { [SHARED]?: LockedHandlerRun };
  * The handler may start several times (an inner `retry()`), but not after the run is closed.
  */
 export class LockedHandlerRun {
-  readonly site: LockedSite;
-  private readonly plan: KeyPlan;
-  private readonly parts: RequestParts;
-  private isOpen = true;
+  /** `undefined` if `when` said that this call needs no lock. */
+  readonly lock: HeldLock | undefined;
+  readonly plan: KeyPlan;
+  private readonly parts: Granted['parts'];
+  isOpen = true;
 
   /**
    * Drop every reference to the request when the run is closed. Promises of this flow reference the run. If one of them has
@@ -227,14 +229,12 @@ export class LockedHandlerRun {
    * collection.
    */
   constructor(
-    { site, plan, context }: HandlerRequest,
-    /** `undefined` if `when` said that this call needs no lock. */
-    readonly lock: HeldLock | undefined,
-    private underLock?: Pick<UnderLock<unknown>, 'addPart' | 'streams' | 'hold'>,
+    { plan, context, lock, parts }: HandlerRequest & Granted,
+    public underLock?: Pick<UnderLock<unknown>, 'addPart' | 'streams' | 'hold'>,
   ) {
-    this.site = site;
+    this.lock = lock;
     this.plan = plan;
-    this.parts = plan.partsOf(context);
+    this.parts = parts;
     (context as ContextOfRun)[SHARED] = this;
   }
 
@@ -243,7 +243,7 @@ export class LockedHandlerRun {
    * acquired already.
    */
   static passing({ [SHARED]: run }: ContextOfRun, site: LockedSite): LockedHandlerRun | undefined {
-    return run?.site === site && run === currentFlow()?.handlerRun ? run : undefined;
+    return run?.plan.site === site && run === currentFlow()?.handlerRun ? run : undefined;
   }
 
   /**
@@ -271,45 +271,23 @@ export class LockedHandlerRun {
     return lock && currentFlow()?.handlerRun !== this ? runHolding(lock, work, as) : runFor(as, work);
   }
 
+  /**
+   * Runs what follows the last interceptor: pipes, and Nest's own call of the handler. Stops expecting that call before outer
+   * interceptors see the result, so that an interceptor that calls the method again takes its own lock.
+   */
+  toHandler(next: CallHandler): Observable<unknown> {
+    return new Observable((out) => {
+      const call = new ExpectedNestCall(this);
+      const close = (): void => call.close();
+      const closing = tap<unknown>({ next: close, error: close, complete: close });
+      return this.enter(() => next.handle().pipe(closing).subscribe(out), call);
+    });
+  }
+
   /** From now on the handler cannot start. If it is running, it keeps the lock until it ends. */
   close(): void {
     this.isOpen = false;
     this.underLock = undefined;
-  }
-
-  /**
-   * Calls the handler in an async flow without this run, so that a further call of the same method inside it acquires a lock of
-   * its own.
-   *
-   * @returns the handler's result; or a promise that rejects with LockNotHeldError or LockLostError if the lock is no longer held
-   */
-  start(handler: (lock: HeldLock | undefined) => unknown, onSuccess: () => void): unknown {
-    const { underLock, lock } = this;
-    const refusal = this.isOpen ? lock?.noticeLoss() : answeredError(lock);
-    if (refusal) return Promise.reject(refusal);
-    const result = runFor(undefined, () => handler(lock));
-    const pass = (value: unknown): unknown => {
-      onSuccess();
-      if (isObservable(value)) underLock?.streams();
-      return underLock ? underLock.hold(value) : value;
-    };
-    if (!isPromiseLike(result)) return pass(result);
-    const end = underLock?.addPart();
-    // Attach before Nest attaches its own handlers to this promise, so that the lock is released before Nest passes the result
-    // on.
-    return Promise.resolve(result).then(
-      (value) => {
-        try {
-          return pass(value);
-        } finally {
-          end?.();
-        }
-      },
-      (error: unknown) => {
-        end?.();
-        throw error;
-      },
-    );
   }
 }
 
@@ -333,33 +311,47 @@ export class ExpectedNestCall {
   }
 
   is(site: LockedSite, args: readonly unknown[]): boolean {
-    return this.isOpen && this.handlerRun.site === site && this.handlerRun.covers(args);
+    return this.isOpen && this.handlerRun.plan.site === site && this.handlerRun.covers(args);
   }
 
   /**
-   * Calls the handler. After a failure a further call is still taken for Nest's, because a decorator above `@Locked` may retry
-   * the method.
+   * Calls the handler in an async flow without its run, so that a further call of the same method inside it acquires a lock of its
+   * own. After a failure a further call is still taken for Nest's, because a decorator above `@Locked` may retry the method.
+   *
+   * @returns the handler's result; or a promise that rejects with LockNotHeldError or LockLostError if the lock is no longer held
    */
   run(handler: (lock: HeldLock | undefined) => unknown): unknown {
-    return this.handlerRun.start(handler, () => this.close());
+    const { isOpen, lock, underLock } = this.handlerRun;
+    const refusal = isOpen ? lock?.noticeLoss() : answeredError(lock);
+    if (refusal) return Promise.reject(refusal);
+    const result = runFor(undefined, () => handler(lock));
+    const pass = (value: unknown): unknown => {
+      this.close();
+      if (isObservable(value)) underLock?.streams();
+      return underLock ? underLock.hold(value) : value;
+    };
+    if (!isPromiseLike(result)) return pass(result);
+    const end = underLock?.addPart();
+    // Attach before Nest attaches its own handlers to this promise, so that the lock is released before Nest passes the result
+    // on.
+    return Promise.resolve(result).then(
+      (value) => {
+        try {
+          return pass(value);
+        } finally {
+          end?.();
+        }
+      },
+      (error: unknown) => {
+        end?.();
+        throw error;
+      },
+    );
   }
 
   close(): void {
     this.isOpen = false;
   }
-}
-
-/**
- * Runs what follows the last interceptor: pipes, and Nest's own call of the handler. Stops expecting that call before outer
- * interceptors see the result, so that an interceptor that calls the method again takes its own lock.
- */
-export function toHandler(handlerRun: LockedHandlerRun, next: CallHandler): Observable<unknown> {
-  return new Observable((out) => {
-    const call = new ExpectedNestCall(handlerRun);
-    const close = (): void => call.close();
-    const closing = tap<unknown>({ next: close, error: close, complete: close });
-    return handlerRun.enter(() => next.handle().pipe(closing).subscribe(out), call);
-  });
 }
 
 /**
@@ -369,7 +361,7 @@ export function toHandler(handlerRun: LockedHandlerRun, next: CallHandler): Obse
 export const lastInterceptor: NestInterceptor = {
   intercept(context, next) {
     const handlerRun = LockedHandlerRun.of(context);
-    return handlerRun ? toHandler(handlerRun, next) : next.handle();
+    return handlerRun ? handlerRun.toHandler(next) : next.handle();
   },
 };
 

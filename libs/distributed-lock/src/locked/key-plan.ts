@@ -1,13 +1,37 @@
 import type { ExecutionContext } from '@nestjs/common';
-import { LockConfigurationError, LockKeyError, type LockError } from '../port/lock.errors.js';
-import type { CallOptions, Keys, Lock } from '../lock/lock.js';
-import type { HandlerValues } from './handler-values.js';
 import { andThen, isPromiseLike, type MaybePromise } from '../common/promises.js';
-import { checkHandler, shapeOf, sourceOf, type MethodShape, type ValueSource } from './key-source.js';
-import type { Placeholder } from './key-template.js';
-import { type AnyClass, ROUTE_PARAMETER } from '../nest/metadata.js';
-import { callOptions, checkLockedOptions, optionsOf, type LockedOptions } from './locked.options.js';
-import type { LockedSite } from './locked.options.js';
+import type { CallOptions, Keys, Lock } from '../lock/lock.js';
+import {
+  type AnyClass,
+  type AnyFunction,
+  handlerOf,
+  type HandlerKind,
+  type HandlerParameter,
+  ROUTE_PARAMETER,
+} from '../nest/metadata.js';
+import { type Signature, signatureOf } from '../nest/parameter-names.js';
+import { LockConfigurationError, type LockError, LockKeyError } from '../port/lock.errors.js';
+import { type HandlerValues, isReadable, readSource } from './handler-values.js';
+import { EACH, type KeyTemplate, type Placeholder, valueAtPath } from './key-template.js';
+import {
+  callOptions,
+  checkLockedOptions,
+  type LockedOptions,
+  type LockedSite,
+  optionsOf,
+} from './locked.options.js';
+
+/** The keys of one call, and for a request the values from which they were made. */
+export interface CallKeys {
+  readonly keys: Keys;
+  readonly parts?: RequestParts;
+}
+
+/**
+ * The values of those placeholders that the handler's arguments do not contain. For a key function: the arguments that it got, by
+ * position.
+ */
+type RequestParts = ReadonlyMap<Placeholder | number, unknown>;
 
 const NO_PARTS: RequestParts = new Map();
 
@@ -18,27 +42,37 @@ export class KeyPlan {
   readonly options: LockedOptions;
   /** The options that each call passes to the service. */
   readonly call: CallOptions;
-  readonly shape: MethodShape;
+  /** `GoodsController.purchase`, for messages. */
   readonly where: string;
+  /** The transport over which Nest calls the method; `undefined` for a method that only other code calls. */
+  readonly kind: HandlerKind | undefined;
+  /** True for a handler that sends its response itself, perhaps after it has returned. */
+  readonly answersItself: boolean;
+  /** The parameters that Nest fills in; empty for a method that is no handler. */
+  readonly decorated: readonly HandlerParameter[];
   private readonly sources = new Map<Placeholder, ValueSource>();
-  private readonly parts = new WeakMap<ExecutionContext, RequestParts>();
 
   /** @throws LockConfigurationError for a name that the method does not have, or options that do not fit it */
   private constructor(
     cls: AnyClass,
-    private readonly site: LockedSite,
+    readonly site: LockedSite,
   ) {
-    const { key } = site;
+    const { key, method, isStatic } = site;
+    const methods = cls.prototype as Readonly<Record<string | symbol, AnyFunction>> | undefined;
+    const fn = isStatic ? undefined : methods?.[method];
+    this.where = `${cls.name}.${String(method)}`;
+    const handler = fn && handlerOf(cls, method, fn);
+    this.kind = handler?.kind;
+    this.decorated = handler?.parameters ?? [];
+    this.answersItself = handler?.answersItself ?? false;
     this.options = optionsOf(cls, site.options);
-    this.shape = shapeOf(cls, site);
-    this.where = this.shape.where;
     this.call = callOptions(this.options, this.where);
     // Check the merged options: those of the method may contradict those of its class.
     checkLockedOptions(`@Locked on ${this.where}`, this.options);
     for (const template of typeof key === 'function' ? [] : key) {
-      for (const p of template.placeholders) this.sources.set(p, sourceOf(p, template, this.shape));
+      for (const p of template.placeholders) this.sources.set(p, sourceOf(p, template, this));
     }
-    if (this.shape.kind) checkHandler(this.shape, site, this.options);
+    if (this.kind) checkHandler(this);
   }
 
   static of(cls: AnyClass, site: LockedSite): KeyPlan {
@@ -55,16 +89,15 @@ export class KeyPlan {
    */
   get warning(): string | undefined {
     const { key } = this.site;
-    const { kind, where, decorated } = this.shape;
     const { mode, permits } = this.call;
-    if (kind !== 'http' || typeof key === 'function' || this.sources.size > 0) return undefined;
+    if (this.kind !== 'http' || typeof key === 'function' || this.sources.size > 0) return undefined;
     if (mode === 'shared' || permits !== undefined) return undefined;
-    const parameter = decorated.find(
+    const parameter = this.decorated.find(
       ({ type, data }) => type === ROUTE_PARAMETER && typeof data === 'string',
     );
     if (!parameter) return undefined;
     const [name, text] = [String(parameter.data), key.map((template) => template.text).join('", "')];
-    return `@Locked on ${where}: the key "${text}" is the same for every "${name}" of the route, so all of its requests wait for each other. Write "${key[0]?.text}:<${name}>" for a lock of its own for each. If one lock is meant, give a function: () => '${key[0]?.text}'.`;
+    return `@Locked on ${this.where}: the key "${text}" is the same for every "${name}" of the route, so all of its requests wait for each other. Write "${key[0]?.text}:<${name}>" for a lock of its own for each. If one lock is meant, give a function: () => '${key[0]?.text}'.`;
   }
 
   /**
@@ -83,23 +116,25 @@ export class KeyPlan {
    *
    * @throws LockKeyError if a value cannot be part of a key, or the error of a pipe
    */
-  keysOfRequest(context: ExecutionContext, values: HandlerValues): MaybePromise<Keys> {
+  keysOfRequest(context: ExecutionContext, values: HandlerValues): MaybePromise<CallKeys> {
     const { key } = this.site;
     if (typeof key === 'function') {
-      return andThen(this.argumentsOf(key.length, context, values), (args) => {
-        this.parts.set(context, new Map(args.entries()));
-        return this.callKey(args);
-      });
+      return andThen(this.argumentsOf(key.length, context, values), (args) => ({
+        keys: this.callKey(args),
+        parts: new Map(args.entries()),
+      }));
     }
     const sources = [...this.sources];
     return andThen(
       readAll(sources, ([, source]) => source.inRequest(context, values)),
       (list) => {
         const read = new Map(sources.map(([p], i) => [p, list[i]]));
-        this.parts.set(context, new Map([...read].filter(([p]) => !this.sources.get(p)?.inArguments)));
         const valueOf = (p: Placeholder): unknown => read.get(p);
         const partOf = (p: Placeholder): string | undefined => this.sources.get(p)?.part;
-        return key.flatMap((template) => template.render({ valueOf, partOf }));
+        return {
+          keys: key.flatMap((template) => template.render({ valueOf, partOf })),
+          parts: new Map([...read].filter(([p]) => !this.sources.get(p)?.inArguments)),
+        };
       },
     );
   }
@@ -111,14 +146,9 @@ export class KeyPlan {
     values: HandlerValues,
   ): MaybePromise<readonly unknown[]> {
     const parameters = Array.from({ length: count }, (_, index) =>
-      this.shape.decorated.find((it) => it.index === index),
+      this.decorated.find((it) => it.index === index),
     );
     return readAll(parameters, (it) => it && values.read(it, context));
-  }
-
-  /** The values from which the keys of this request were made. */
-  partsOf(context: ExecutionContext): RequestParts {
-    return this.parts.get(context) ?? NO_PARTS;
   }
 
   /**
@@ -129,8 +159,8 @@ export class KeyPlan {
    * lock. That happens with global pipes that Nest does not reveal: those of a microservice, and those that an application adds
    * after it has connected one.
    */
-  covers(args: readonly unknown[], { keys }: Lock, parts: RequestParts): boolean {
-    const isMessage = this.shape.kind === 'rpc';
+  covers(args: readonly unknown[], { keys }: Lock, parts = NO_PARTS): boolean {
+    const isMessage = this.kind === 'rpc';
     let other: string | undefined;
     try {
       other = this.keysByArguments(args, parts).find((key) => !keys.includes(key));
@@ -163,7 +193,7 @@ export class KeyPlan {
     if (rendered !== undefined || part !== undefined) return false;
     return (
       typeof key !== 'function' ||
-      this.shape.decorated.every(({ index, type }) => index >= key.length || type === undefined)
+      this.decorated.every(({ index, type }) => index >= key.length || type === undefined)
     );
   }
 
@@ -204,12 +234,6 @@ export class KeyPlan {
 }
 
 /**
- * The values of those placeholders that the handler's arguments do not contain. For a key function: the arguments that it got, by
- * position.
- */
-export type RequestParts = ReadonlyMap<Placeholder | number, unknown>;
-
-/**
  * Reads all of `items` at the same time. If `read` throws for one of them, the promises of the others are still awaited, so no
  * rejection goes unhandled.
  */
@@ -222,4 +246,193 @@ function readAll<I, T>(items: readonly I[], read: (item: I) => MaybePromise<T>):
     }
   });
   return values.some(isPromiseLike) ? Promise.all(values) : (values as readonly T[]);
+}
+
+/** Where the value of one placeholder comes from. */
+interface ValueSource {
+  /**
+   * Reads the value from the method's arguments. `undefined` if the placeholder names a part of the request that no argument
+   * contains.
+   */
+  readonly inArguments?: (args: readonly unknown[]) => unknown;
+  /** Reads the value from a request, before Nest calls the handler. */
+  readonly inRequest: (context: ExecutionContext, values: HandlerValues) => MaybePromise<unknown>;
+  /**
+   * How clients know the value, for error messages: `header x-tenant`, `body.sku`. `undefined` for a value that clients do not
+   * send.
+   */
+  readonly part: string | undefined;
+}
+
+/**
+ * The source names that placeholders may use in each kind of handler, as in `<body.sku>`. The number is Nest's, of the decorator
+ * that reads the same source.
+ */
+const SOURCES: Readonly<Record<HandlerKind, Readonly<Record<string, number | undefined>>>> = {
+  http: { params: ROUTE_PARAMETER, query: 4, body: 3, headers: 6, user: undefined },
+  rpc: { data: 3 },
+  ws: { data: 3 },
+  other: { args: 3, user: undefined },
+};
+
+const POSITION = /^\d+$/;
+
+/**
+ * Finds where a placeholder gets its value.
+ *
+ * @throws LockConfigurationError for a name that the method does not have. The message lists the names that it has.
+ */
+function sourceOf(p: Placeholder, template: KeyTemplate, plan: KeyPlan): ValueSource {
+  const { kind, decorated, site } = plan;
+  const source = kind ? inHandler(p, decorated, kind) : inMethod(p, site.signature);
+  if (typeof source === 'object') return source;
+  const place = `${p.text} in "${template.text}" at position ${p.position}`;
+  throw planError(plan, source ? `${place} ${source}` : `unknown ${place}; ${offerOf(plan)}.`);
+}
+
+function inMethod(
+  { path: [name = '', ...rest] }: Placeholder,
+  { parameters, gap }: Signature,
+): ValueSource | undefined {
+  const isPosition = POSITION.test(name);
+  // A script that is not strict may give two parameters the same name. Its code then reads the last one.
+  const index = isPosition ? Number(name) : parameters.findLastIndex((it) => it.name === name);
+  const isOpen = gap !== undefined || parameters.some(({ kind }) => kind === 'open');
+  if (index < 0 || (index >= parameters.length && !isOpen)) return undefined;
+  return {
+    inArguments: (args) => valueAtPath(args[index], rest),
+    inRequest: () => undefined,
+    part: undefined,
+  };
+}
+
+/**
+ * Finds the source of a placeholder in a handler.
+ *
+ * @returns the source, `undefined` if nothing matches, or the reason as text if several parameters match
+ */
+function inHandler(
+  p: Placeholder,
+  decorated: KeyPlan['decorated'],
+  kind: HandlerKind,
+): ValueSource | string | undefined {
+  const [name = '', field, ...deeper] = p.path;
+  if (field !== undefined && Object.hasOwn(SOURCES[kind], name)) {
+    // If the handler declares this field as a parameter, read it through the pipes of that parameter, so that key and handler get
+    // the same value.
+    const type = SOURCES[kind][name];
+    const declared = decorated.find((it) => type !== undefined && it.type === type && it.data === field);
+    if (declared) return ofParameter(declared, kind, deeper);
+    const path = [name === 'headers' ? field.toLowerCase() : field, ...deeper];
+    return {
+      inRequest: (context) => valueAtPath(readSource(name, context), path),
+      part: partName([name, ...path]),
+    };
+  }
+  const named = decorated.filter((it) =>
+    POSITION.test(name) ? it.index === Number(name) : it.data === name,
+  );
+  const [parameter, another] = named.filter((it) => isReadable(it, kind));
+  if (!another) return parameter && ofParameter(parameter, kind, p.path.slice(1));
+  const choices = named.map((it) => {
+    const source = decoratorSource(it, kind);
+    return `<${source ? `${source}.${name}` : it.index}>`;
+  });
+  return `may be one of ${named.length} parameters; write ${choices.join(' or ')}.`;
+}
+
+function ofParameter(declared: HandlerParameter, kind: HandlerKind, rest: readonly string[]): ValueSource {
+  const { index, data } = declared;
+  const source = decoratorSource(declared, kind);
+  return {
+    inArguments: (args) => valueAtPath(args[index], rest),
+    inRequest: (context, values) => andThen(values.read(declared, context), (it) => valueAtPath(it, rest)),
+    part: source && partName([source, ...(typeof data === 'string' ? [data] : []), ...rest]),
+  };
+}
+
+/** The name of the source that a decorated parameter reads; `undefined` for a custom decorator of the application. */
+function decoratorSource({ type }: HandlerParameter, kind: HandlerKind): string | undefined {
+  return Object.entries(SOURCES[kind]).find(([, number]) => number !== undefined && number === type)?.[0];
+}
+
+function partName([source = '', ...path]: readonly string[]): string | undefined {
+  if (source === 'user') return undefined;
+  const name = path.join('.').replaceAll(`.${EACH}`, EACH);
+  if (source === 'headers') return `header ${name}`;
+  return name === '' ? source : `${source}.${name}`;
+}
+
+function offerOf({ kind, decorated, site }: KeyPlan): string {
+  if (kind) {
+    const names = decorated
+      .filter((it) => isReadable(it, kind))
+      .flatMap(({ data }) => (typeof data === 'string' ? [data] : []));
+    return names.length > 0 ? `the handler reads: ${names.join(', ')}` : 'the handler reads nothing by name';
+  }
+  const { parameters, gap } = site.signature;
+  const names = parameters.flatMap(({ name }) => name ?? []);
+  const known = names.length > 0 ? `the method's arguments are: ${names.join(', ')}` : undefined;
+  if (gap === undefined) return known ?? 'the method has no arguments with a name';
+  return [known, gap].filter(Boolean).join('; ');
+}
+
+function planError({ where }: KeyPlan, text: string): LockConfigurationError {
+  return new LockConfigurationError(`@Locked on ${where}: ${text}`);
+}
+
+/** @throws LockConfigurationError for options that work on a plain method but not on a handler */
+function checkHandler(plan: KeyPlan): void {
+  const { site, kind } = plan;
+  const { onBusy, when } = plan.options;
+  if (site.inner) {
+    throw planError(
+      plan,
+      `there are two on one handler, and only the upper one is around its pipes and interceptors. Write one for both keys: ${bothKeys(site)}.`,
+    );
+  }
+  if (onBusy === 'skip' && kind === 'http') {
+    throw planError(
+      plan,
+      `onBusy 'skip' would answer 200 with nothing; give a function that makes the answer.`,
+    );
+  }
+  if (typeof site.key === 'function') checkArguments(plan, 'key', site.key);
+  if (typeof onBusy === 'function') checkArguments(plan, 'onBusy', onBusy);
+  if (when) checkArguments(plan, 'when', when);
+}
+
+function bothKeys(site: LockedSite): string {
+  const keys = [site.key, site.inner?.key].map((key) =>
+    typeof key === 'object' ? key.map(({ text }) => `'${text}'`).join(', ') : undefined,
+  );
+  return keys.includes(undefined) ? 'a key function that returns a list' : `@Locked([${keys.join(', ')}])`;
+}
+
+/**
+ * Checks that the source of `fn` shows which arguments it takes, and that each of them can be read before Nest calls the handler.
+ */
+function checkArguments(plan: KeyPlan, role: 'key' | 'onBusy' | 'when', fn: AnyFunction): void {
+  const { parameters, gap } = signatureOf(fn);
+  if (parameters.some((it) => it.kind === 'open')) {
+    throw planError(
+      plan,
+      `the ${role} function has a default or a rest parameter; a handler's must name each argument plainly.`,
+    );
+  }
+  if (gap !== undefined) {
+    throw planError(
+      plan,
+      `it cannot be read which arguments the ${role} function takes, as it is bound, wrapped, or has a "/" between its parentheses. Write a plain function around it that names each of them.`,
+    );
+  }
+  // The first argument of `onBusy` is the error, which is not read from the request.
+  const count = role === 'onBusy' ? fn.length - 1 : fn.length;
+  const { decorated, kind } = plan;
+  const missing = decorated.find((it) => it.index < count && kind && !isReadable(it, kind));
+  if (!missing) return;
+  throw planError(
+    plan,
+    `argument ${missing.index} of the handler is not there yet when the ${role} function is called.`,
+  );
 }

@@ -202,7 +202,7 @@ interface ForeignPlaceholder {
  * Finds the first part of a template that looks like a placeholder of another tool. It would be constant text, so all values
  * would share one lock.
  */
-export function foreignPlaceholder(template: string): ForeignPlaceholder | undefined {
+function foreignPlaceholder(template: string): ForeignPlaceholder | undefined {
   // Blank out the real placeholders with as many characters, so that positions stay the same.
   const plain = template.replace(/<[^<>]*>/g, (placeholder) => '>'.repeat(placeholder.length));
   const matches = [...plain.matchAll(ANY)];

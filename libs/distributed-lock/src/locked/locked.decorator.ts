@@ -1,17 +1,16 @@
 import type { Observable } from 'rxjs';
 import { injectLockService } from '../distributed-lock.tokens.js';
-import type { Keys } from '../lock/lock.js';
+import type { Keys, Lock } from '../lock/lock.js';
 import { type AnyFunction, enhancers, refuseStandard, wrapMethod } from '../nest/metadata.js';
-import { declaringClass, signatureOf } from '../nest/parameter-names.js';
+import { declaringClass, ParameterSlots, signatureOf } from '../nest/parameter-names.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { callLocked, type MethodCall } from './call.js';
-import { fillSlots } from './current-lock.decorator.js';
+import { describeGiven } from '../port/option-checks.js';
+import { callLocked } from './call.js';
 import { ExpectedNestCall } from './handler-run.js';
-import type { KeyValue } from './key-template.js';
+import { KeyTemplate, type KeyValue } from './key-template.js';
 import { LockedInterceptor } from './locked.interceptor.js';
 import {
   checkLockedOptions,
-  keySource,
   type LockedOptions,
   type LockedSite,
   type LockPredicate,
@@ -216,7 +215,7 @@ export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecor
     }
     checkLockedOptions(`@Locked on ${declaredIn.name}.${String(method)}`, options);
     const isStatic = typeof target === 'function';
-    const site: LockedSite = Object.freeze({
+    const site: LockedSite = {
       key: source,
       options,
       declaredIn,
@@ -225,8 +224,14 @@ export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecor
       inner: siteOf(original),
       signature: signatureOf(original),
       isGenerator: Object.prototype.toString.call(original) === '[object AsyncGeneratorFunction]',
+    };
+    const wrapped = wrapMethod(original, (self, args) => {
+      const run = (lock: Lock | undefined): unknown =>
+        Reflect.apply(original, self, lock ? LOCK_SLOTS.fill({ target, method }, args, lock) : args);
+      // Nest's own call of a handler has its lock already. Any other call acquires one.
+      const nestCall = ExpectedNestCall.of(site, args);
+      return nestCall ? nestCall.run(run) : callLocked({ site, self, args, run });
     });
-    const wrapped = wrapMethod(original, (self, args) => callSite({ site, original, self, args }));
     putSite(wrapped, site);
     descriptor.value = wrapped;
     if (isStatic) return;
@@ -237,9 +242,47 @@ export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecor
   };
 }
 
-function callSite(call: MethodCall): unknown {
-  const { site, original, self, args } = call;
-  const expected = ExpectedNestCall.of(site, args);
-  if (!expected) return callLocked(call);
-  return expected.run((lock) => Reflect.apply(original, self, fillSlots(site, args, lock)) as unknown);
+function keySource(key: LockedKey): LockedSite['key'] {
+  if (typeof key === 'function') return key;
+  const texts: unknown = typeof key === 'string' ? [key] : key;
+  if (!Array.isArray(texts) || texts.some((text) => typeof text !== 'string')) {
+    const description = Array.isArray(texts) ? 'a list with something else in it' : describeGiven(texts);
+    throw new LockConfigurationError(
+      `@Locked takes a key template, a list of them or a function of the arguments; it was given ${description}. Write @Locked('order:<id>').`,
+    );
+  }
+  if (texts.length === 0) throw new LockConfigurationError('@Locked needs at least one key.');
+  return texts.map((text: string) => KeyTemplate.compile(text));
+}
+
+/**
+ * Records which parameters of a method are decorated with `@CurrentLock()` or `@LockSignal()`, so that the wrapper fills them in.
+ */
+export const LOCK_SLOTS = new ParameterSlots<Lock>(Symbol.for('nestjs-distributed-lock/slots'));
+
+/**
+ * The lock that this call of a `@Locked` method holds. Pipes do not get it.
+ *
+ * Callers leave the argument out, so write `lock?: Lock` on methods that other code calls. It is `undefined` when `when`
+ * has decided that no lock is needed. On a method without `@Locked` the application does not start.
+ *
+ * @example
+ * ```ts
+ * class Stock {@Locked('stock') async count(@CurrentLock() lock?: Lock) { return lock?.fencingToken; }}
+ * ```
+ */
+export function CurrentLock(): ParameterDecorator {
+  return LOCK_SLOTS.decorator('@CurrentLock', (lock) => lock);
+}
+
+/**
+ * The signal of the lock that this call of a `@Locked` method holds. It aborts when the lock is lost.
+ *
+ * @example
+ * ```ts
+ * class Rates {@Locked('rates') async load(@LockSignal() signal?: AbortSignal) { return fetch('https://rates.example', { signal }); }}
+ * ```
+ */
+export function LockSignal(): ParameterDecorator {
+  return LOCK_SLOTS.decorator('@LockSignal', (lock) => lock.signal);
 }

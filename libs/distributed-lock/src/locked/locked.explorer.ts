@@ -14,13 +14,13 @@ import {
   functionsOf,
 } from '../nest/metadata.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { LOCK_SLOTS } from './current-lock.decorator.js';
+import { LOCK_SLOTS } from './locked.decorator.js';
 import { beginFlows, MessageGuard } from './handler-flow.js';
 import { lastInterceptor } from './handler-run.js';
 import { KeyPlan } from './key-plan.js';
 import { LockedInterceptor } from './locked.interceptor.js';
 import { siteOf } from './locked.options.js';
-import { LockErrorGatewayFilter } from './transport-error.js';
+import { LockErrorGatewayFilter } from './client-errors.js';
 
 const MESSAGES: readonly unknown[] = ['rpc', 'ws'];
 

@@ -3,24 +3,27 @@ import type { ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { catchError, finalize, Observable, of, type Subscriber, type TeardownLogic } from 'rxjs';
 import { andThen, type MaybePromise } from '../common/promises.js';
-import { findLockService, findProvider, getLockHttpToken } from '../distributed-lock.tokens.js';
-import type { HeldLock } from '../lock/core/hold.js';
+import { findLockService } from '../distributed-lock.tokens.js';
 import { ServiceInternals } from '../lock/events/service-internals.js';
+import type { Lock } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { enhancers, isSse } from '../nest/metadata.js';
 import { isLockError, type LockError } from '../port/lock.errors.js';
-import { acquireOrFallBack, keepAcquired, takeAcquired, WaitCancellation, whenAcquired } from './acquire.js';
-import type { Acquired, LockedCall } from './acquire.js';
-import { answerTo, grpcCallOf } from './answers.js';
-import { hasAppConfig, isInOwnFlow, locksLeftOut, runInOwnFlow } from './handler-flow.js';
-import { lastInterceptor, LockedHandlerRun, toHandler, UnderLock } from './handler-run.js';
-import type { HandlerRequest } from './handler-run.js';
+import { acquireFor, acquireOrFallBack, WaitCancellation } from './acquire.js';
+import type { Acquired, Granted, LockedCall } from './acquire.js';
+import { answerTo } from './answers.js';
+import {
+  breakOffWith,
+  ClientLeftError,
+  httpErrorFor,
+  prepareTransport,
+  toTransportError,
+} from './client-errors.js';
+import { hasAppConfig, runInOwnFlow } from './handler-flow.js';
+import { type HandlerRequest, lastInterceptor, LockedHandlerRun, UnderLock } from './handler-run.js';
 import { HandlerValues } from './handler-values.js';
 import { KeyPlan } from './key-plan.js';
-import { ClientLeftError, resolveLockHttp, retryAfterSeconds, toHttpException } from './lock-http.js';
-import type { LockHttpStatus } from './lock-http.js';
 import { siteOf } from './locked.options.js';
-import { answerCall, prepareTransport, toTransportError } from './transport-error.js';
 
 /**
  * Acquires the lock of a `@Locked` handler before the interceptors inside it and the handler run, and holds it until
@@ -57,24 +60,26 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     // 1. If an outer binding of this interceptor has acquired already, only pass the call on: to the next interceptor, or to the
     //    handler.
     const passing = LockedHandlerRun.passing(context, site);
-    if (passing) return this.isLast(context) ? toHandler(passing, next) : next.handle();
-    const call = { site, plan: KeyPlan.of(context.getClass(), site), context };
-    const results = whenAcquired<unknown>(
-      // 2. When Nest subscribes, make the keys and wait for the lock, unless the guard has acquired it.
-      (cancellation) => takeAcquired(context) ?? this.acquire(call, cancellation),
-      // 3. Run the inner interceptors and the handler under the lock. Release it when all of them have ended.
-      (lock, out) => this.run({ ...call, next }, lock, out),
-      // 4. Translate a lock error into one that the client of this transport understands.
-      (error) => this.errorFor(error, call),
+    if (passing) return this.isLast(context) ? passing.toHandler(next) : next.handle();
+    const plan = KeyPlan.of(context.getClass(), site);
+    const request = { plan, context };
+    const results = new Observable((out) =>
+      this.inOwnFlow(request, () =>
+        acquireFor(out, {
+          // 2. When Nest subscribes, make the keys and wait for the lock, unless the guard has acquired it.
+          acquire: (cancellation) => takeAcquired(context) ?? this.acquire(request, cancellation),
+          // 3. Run the inner interceptors and the handler under the lock. Release it when all of them have ended.
+          run: (granted, subscriber) => this.run({ ...request, ...granted, next }, subscriber),
+          // 4. Translate a lock error into one that the client of this transport understands.
+          errorFor: (error) => this.errorFor(error, request),
+        }),
+      ),
     );
-    const grpcCall = call.plan.shape.answersItself ? grpcCallOf(context.getArgs()) : undefined;
-    const answered = grpcCall
-      ? results.pipe(catchError((error: unknown) => of(answerCall(grpcCall, error))))
-      : results;
-    // 5. If Nest calls the handler in the async context of another caller, do all of this without that caller's locks.
-    return isInOwnFlow(context)
-      ? answered
-      : new Observable((out) => this.inOwnFlow(call, () => answered.subscribe(out)));
+    const answer = plan.answersItself && context.getType() === 'rpc' ? answerTo(context) : undefined;
+    if (!answer) return results;
+    return results.pipe(
+      catchError((error: unknown) => of(breakOffWith(error, { answer, args: context.getArgs() }))),
+    );
   }
 
   /**
@@ -84,29 +89,27 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     const site = siteOf(context.getHandler());
     if (!site) return true;
     const cancellation = new WaitCancellation();
-    const call = { site, plan: KeyPlan.of(context.getClass(), site), context };
-    const acquire = () => this.acquire(call, cancellation);
+    const request = { plan: KeyPlan.of(context.getClass(), site), context };
     try {
-      const acquired = isInOwnFlow(context) ? acquire() : this.inOwnFlow(call, acquire);
-      keepAcquired(context, await acquired);
+      keepAcquired(context, await this.inOwnFlow(request, () => this.acquire(request, cancellation)));
       return true;
     } catch (error) {
-      throw this.errorFor(error, call);
+      throw this.errorFor(error, request);
     } finally {
       cancellation.end();
     }
   }
 
+  /** If Nest calls the handler in the async context of another caller, runs `work` without that caller's locks. */
   private inOwnFlow<T>({ plan, context }: HandlerRequest, work: () => T): T {
-    const foreignLocks = locksLeftOut(context);
-    if (foreignLocks.length > 0) {
+    const warnOf = (foreignLocks: readonly Lock[]): void => {
       const keys = foreignLocks.map(({ key }) => `"${key}"`).join(', ');
       ServiceInternals.of(this.serviceOf(plan)).events.warnOnce(
         `foreign: ${plan.where}`,
         `@Locked on ${plan.where}: Nest has called it in the async context of another caller that holds ${keys}. It takes its own lock. Calls without @Locked would share those locks: a queue, a pool or a server was used or opened under them. Wrap the task, as in queue.add(AsyncResource.bind(task)).`,
       );
-    }
-    return runInOwnFlow(context, work);
+    };
+    return runInOwnFlow(context, warnOf, work);
   }
 
   /**
@@ -137,24 +140,20 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
         return Reflect.apply(onBusy, await this.values.handlerOf(context), [busy, ...args]) as unknown;
       },
       keys: () => plan.keysOfRequest(context, this.values),
-      service: () => this.serviceOf(plan),
+      service: this.serviceOf(plan),
     };
     return andThen(prepareTransport(context.getType()), () => acquireOrFallBack(call, cancellation));
   }
 
-  private run(
-    call: HandlerRequest & { readonly next: CallHandler },
-    lock: HeldLock | undefined,
-    out: Subscriber<unknown>,
-  ): TeardownLogic {
-    const { plan, context, next } = call;
+  private run(request: GrantedRequest, out: Subscriber<unknown>): TeardownLogic {
+    const { plan, context, next, lock } = request;
     const isLast = this.isLast(context);
     // Nest runs the handler in the async context of `handle()`, and the handler's Observable in that of `subscribe()`. So run
     // both under the lock.
     const inside = (handlerRun: LockedHandlerRun): Observable<unknown> =>
-      isLast ? toHandler(handlerRun, next) : next.handle();
+      isLast ? handlerRun.toHandler(next) : next.handle();
     if (!lock) {
-      const free = new LockedHandlerRun(call, undefined);
+      const free = new LockedHandlerRun(request);
       return free.enter(() =>
         inside(free)
           .pipe(finalize(() => free.close()))
@@ -164,31 +163,27 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     const type = context.getType<string>();
     const underLock = new UnderLock(out, lock, {
       onLost: plan.options.onLost ?? 'throw',
-      lossFor: (error) => this.errorFor(error, call),
+      lossFor: (error) => this.errorFor(error, request),
       streams: { where: plan.where, readBy: type === 'rpc' || type === 'ws' ? 'nobody' : 'nest' },
       answer: answerTo(context),
       // A handler also sends the response itself if Nest does not know it: after `hijack()` or `response.write()`.
       sendsItself: (answer) =>
-        plan.shape.answersItself || (answer.isBegun() && type === 'http' && !isSse(context.getHandler())),
+        plan.answersItself || (answer.isBegun() && type === 'http' && !isSse(context.getHandler())),
     });
-    const handlerRun = new LockedHandlerRun(call, lock, underLock);
-    underLock.start((observer) => handlerRun.enter(() => inside(handlerRun).subscribe(observer)), handlerRun);
-    return () => underLock.leave();
+    const handlerRun = new LockedHandlerRun(request, underLock);
+    return underLock.start(
+      (observer) => handlerRun.enter(() => inside(handlerRun).subscribe(observer)),
+      handlerRun,
+    );
   }
 
   /** Makes the error for the client from an error of the lock. Errors of the handler do not come here. */
   private errorFor(error: unknown, { plan, context }: HandlerRequest): unknown {
-    const { name, http, leaseMs } = plan.options;
-    const type = context.getType<string>();
     if (isLockError(error) && error.code === 'LOCK_KEY') this.logKeyError(error, plan, context);
+    const type = context.getType<string>();
     if (type !== 'http') return toTransportError(error, type, context.getArgs());
-    const seconds = retryAfterSeconds(error, leaseMs);
-    if (seconds !== undefined) {
-      const response: unknown = context.switchToHttp().getResponse();
-      this.adapterHost.httpAdapter.setHeader(response, 'Retry-After', String(seconds));
-    }
-    const status = findProvider<LockHttpStatus>(this.moduleRef, getLockHttpToken(name));
-    return toHttpException(error, resolveLockHttp(http, status));
+    const { httpAdapter } = this.adapterHost;
+    return httpErrorFor(error, { host: context, httpAdapter, moduleRef: this.moduleRef }, plan.options);
   }
 
   /** Logs the class, the method and the template, which the client does not get. The message contains no value of the request. */
@@ -216,4 +211,41 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     }
     return service;
   }
+}
+
+interface GrantedRequest extends HandlerRequest, Granted {
+  readonly next: CallHandler;
+}
+
+const EARLY = Symbol.for('nestjs-distributed-lock/acquired-by-guard');
+
+/**
+ * A request for which a guard has acquired the lock already. The lock is stored on the request, because Nest passes guards and
+ * interceptors different contexts.
+ */
+interface EarlyRequest {
+  [EARLY]?: { readonly handler: unknown; readonly acquired: Acquired } | undefined;
+}
+
+/**
+ * Stores what a guard has acquired, so that the interceptor can pick it up. If the request ends before the interceptor runs,
+ * releases the lock.
+ */
+function keepAcquired(context: ExecutionContext, acquired: Acquired): void {
+  const request = context.getArgByIndex<EarlyRequest>(0);
+  const early = { handler: context.getHandler(), acquired };
+  request[EARLY] = early;
+  answerTo(context)?.whenOver(() => {
+    if (request[EARLY] !== early) return;
+    request[EARLY] = undefined;
+    if ('lock' in acquired) acquired.lock?.releaseInBackground();
+  });
+}
+
+function takeAcquired(context: ExecutionContext): Acquired | undefined {
+  const request = Object(context.getArgByIndex(0)) as EarlyRequest;
+  const early = request[EARLY];
+  if (early?.handler !== context.getHandler()) return undefined;
+  request[EARLY] = undefined;
+  return early.acquired;
 }

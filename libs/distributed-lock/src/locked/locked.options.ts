@@ -4,9 +4,9 @@ import { CALL_RULES, checkCallOptions, MAX_TEXT } from '../lock/request/lock-opt
 import { type AnyClass, type AnyFunction, refuseStandard } from '../nest/metadata.js';
 import type { Signature } from '../nest/parameter-names.js';
 import { LockConfigurationError, type LockWaitTimeoutError } from '../port/lock.errors.js';
-import { RULE, checkOptions, describeGiven, type OptionRules, overlay } from '../port/option-checks.js';
-import { KeyTemplate } from './key-template.js';
-import { type LockHttpOptions, resolveLockHttp } from './lock-http.js';
+import { RULE, checkOptions, type OptionRules, overlay } from '../port/option-checks.js';
+import type { KeyTemplate } from './key-template.js';
+import { type LockHttpOptions, resolveLockHttp } from './client-errors.js';
 
 /** Options of `@Locked` and `@LockDefaults`. Options that are left out come from the module. */
 export interface LockedOptions extends Omit<WithLockOptions, 'onBusy'> {
@@ -119,9 +119,10 @@ function busyOfCall(onBusy: LockedOptions['onBusy']): CallOptions['onBusy'] {
   return onBusy === undefined || onBusy === 'takeover' ? onBusy : 'throw';
 }
 
-/** One `@Locked` as written in the source. Frozen. Compared by identity, because each decorated method has its own. */
+/** One `@Locked` as written in the source. Compared by identity, because each decorated method has its own. */
 export interface LockedSite {
-  readonly key: KeySource;
+  /** The compiled templates, or the function that makes the keys from the method's arguments. */
+  readonly key: readonly KeyTemplate[] | ((...args: never[]) => Keys);
   /** The options of `@Locked` alone, without the defaults of the class. */
   readonly options: LockedOptions;
   readonly declaredIn: AnyClass;
@@ -138,9 +139,6 @@ export interface LockedSite {
   readonly isGenerator: boolean;
 }
 
-/** The compiled templates, or the function that makes the keys from the method's arguments. */
-type KeySource = readonly KeyTemplate[] | ((...args: never[]) => Keys);
-
 const SITE = Symbol.for('nestjs-distributed-lock/site');
 
 export function putSite(fn: AnyFunction, site: LockedSite): void {
@@ -150,17 +148,4 @@ export function putSite(fn: AnyFunction, site: LockedSite): void {
 /** The `@Locked` of a method, or `undefined`. */
 export function siteOf(fn: unknown): LockedSite | undefined {
   return typeof fn === 'function' ? (Reflect.getOwnMetadata(SITE, fn) as LockedSite | undefined) : undefined;
-}
-
-export function keySource(key: string | readonly string[] | ((...args: never[]) => Keys)): KeySource {
-  if (typeof key === 'function') return key;
-  const texts: unknown = typeof key === 'string' ? [key] : key;
-  if (!Array.isArray(texts) || texts.some((text) => typeof text !== 'string')) {
-    const description = Array.isArray(texts) ? 'a list with something else in it' : describeGiven(texts);
-    throw new LockConfigurationError(
-      `@Locked takes a key template, a list of them or a function of the arguments; it was given ${description}. Write @Locked('order:<id>').`,
-    );
-  }
-  if (texts.length === 0) throw new LockConfigurationError('@Locked needs at least one key.');
-  return texts.map((text: string) => KeyTemplate.compile(text));
 }

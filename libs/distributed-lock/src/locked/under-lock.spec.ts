@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Observable, Subject, type Subscription } from 'rxjs';
 import { LockLostError } from '../port/lock.errors.js';
 import type { HeldLock } from '../lock/core/hold.js';
-import { whenAcquired, type WaitCancellation } from './acquire.js';
+import { acquireFor, type WaitCancellation } from './acquire.js';
 import { UnderLock } from './handler-run.js';
 
 const lost = new LockLostError('a', 1, 'expired', 'for a test');
@@ -46,8 +46,7 @@ class Scene {
   constructor(onLost: 'throw' | 'ignore' = 'throw') {
     const work = new Observable<string>((out) => {
       this.underLock = new UnderLock(out, this.lock, { onLost });
-      this.underLock.start((observer) => this.inner.subscribe(observer), this);
-      return () => this.underLock.leave();
+      return this.underLock.start((observer) => this.inner.subscribe(observer), this);
     });
     this.subscription = work.subscribe({
       next: (value) => this.log.push(value),
@@ -56,6 +55,9 @@ class Scene {
     });
   }
 }
+
+const acquiring = (steps: Parameters<typeof acquireFor<unknown>>[1]): Observable<unknown> =>
+  new Observable((out) => acquireFor(out, steps));
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -90,7 +92,7 @@ describe('work under a lock', () => {
     const stopped = { by: 'nobody' };
     const gone = new Observable<string>((out) => {
       const underLock = new UnderLock(out, lock, { onLost: 'throw' });
-      underLock.leave();
+      out.unsubscribe();
       const stream = new Observable<string>(() => {
         underLock.streams();
         return () => (stopped.by = 'its subscriber');
@@ -153,7 +155,7 @@ describe('acquiring for a subscriber', () => {
     const { lock, log } = new Scene();
     let grant: (outcome: { lock: HeldLock }) => void = () => undefined;
     const acquire = (): Promise<{ lock: HeldLock }> => new Promise((resolve) => (grant = resolve));
-    const subscription = whenAcquired(acquire, () => void log.push('ran')).subscribe();
+    const subscription = acquiring({ acquire, run: () => void log.push('ran') }).subscribe();
     subscription.unsubscribe();
     grant({ lock });
     await nextTurn();
@@ -166,20 +168,20 @@ describe('acquiring for a subscriber', () => {
     const run = (): never => {
       throw cannot;
     };
-    whenAcquired(async () => ({}), run).subscribe({ error: (error) => seen.push(error) });
+    acquiring({ acquire: async () => ({}), run }).subscribe({ error: (error) => seen.push(error) });
     await nextTurn();
     expect(seen).toEqual([cannot]);
   });
 
   it('ends with the wait: who leaves later aborts nothing', async () => {
     const cancellations: WaitCancellation[] = [];
-    const results = whenAcquired(
-      async (cancellation) => {
+    const results = acquiring({
+      async acquire(cancellation) {
         cancellations.push(cancellation);
         return { answer: 'answer' };
       },
-      () => undefined,
-    );
+      run: () => undefined,
+    });
     const subscription = results.subscribe();
     await nextTurn();
     subscription.unsubscribe();

@@ -8,8 +8,8 @@ import {
   LockStoreError,
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
-import { LockErrorFilter } from './transport-error.js';
-import { retryAfterSeconds, toHttpException } from './lock-http.js';
+import { LockErrorFilter } from './client-errors.js';
+import { retryAfterSeconds, toHttpException } from './client-errors.js';
 
 const client = { application: 'secret-shop', host: 'pod-3', process: 11, since: new Date(0) };
 const heldBy = { owner: 'pod-3/7f2c', client, site: 'secretive.method', heldMs: 30_000 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { isAmong } from './live-services.js';
+import { isAmong } from './call.js';
 
 describe('an object', () => {
   const object = { name: 'one' };
