@@ -188,6 +188,22 @@ export function detachedClock(clock: Clock): Clock & { readonly [READ]: () => Cl
   };
 }
 
+const lastOf = new WeakMap<Clock, number>();
+
+/**
+ * The time of day in µs, larger with each call for the same clock. The digits below a millisecond are random if the clock is not the
+ * machine's, or if somebody has set the machine's time of day.
+ */
+export function nextMicros(clock: Clock, chance: Chance): number {
+  const ms = timeOfDay(clock);
+  const within = Math.floor((performance.timeOrigin + clock.now() - ms) * 1000);
+  const isOfMachine = within >= 0 && within < 1000;
+  const micros = ms * 1000 + (isOfMachine ? within : Math.floor(chance.random() * 1000));
+  const next = Math.max(micros, (lastOf.get(clock) ?? 0) + 1);
+  lastOf.set(clock, next);
+  return next;
+}
+
 /**
  * Settles as `work` does, unless it takes longer than `ms`: then resolves with `'late'`, while `work` goes on. A reply that has arrived in
  * time counts even if it is read only later, as in `giveUpAfter`.

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Subject } from 'rxjs';
-import { type Chance, type Clock, systemChance, timeOfDay } from '../common/clock.js';
+import { nextMicros, systemChance } from '../common/clock.js';
 import { maxOf } from '../common/collections.js';
 import { inBackground, promiseOf } from '../common/promises.js';
 import type {
@@ -255,22 +255,6 @@ function checkNodes(nodes: readonly LockStoreFactory[]): void {
       'A quorum was given one store twice: a node that grants twice would count double.',
     );
   }
-}
-
-const lastOf = new WeakMap<Clock, number>();
-
-/**
- * The time of day in µs, larger with each call for the same clock. The digits below a millisecond are random if the clock is not the
- * machine's, or if somebody has set the machine's time of day.
- */
-function nextMicros(clock: Clock, chance: Chance): number {
-  const ms = timeOfDay(clock);
-  const within = Math.floor((performance.timeOrigin + clock.now() - ms) * 1000);
-  const isOfMachine = within >= 0 && within < 1000;
-  const micros = ms * 1000 + (isOfMachine ? within : Math.floor(chance.random() * 1000));
-  const next = Math.max(micros, (lastOf.get(clock) ?? 0) + 1);
-  lastOf.set(clock, next);
-  return next;
 }
 
 /**
