@@ -7,7 +7,7 @@ import { isShareOf } from './tokens.js';
 const INITIAL_LEASE_MS = 1000;
 /** A release waits for what its process has sent before, and is sent again. */
 const RELEASE_COMMANDS = 4;
-const RELEASE_ROUND_TRIPS = 4;
+const RELEASE_ROUND_TRIPS = 2;
 
 /** Clocks differ by less than 1 %, and a moment is rounded to ms. */
 function leastMs({ holdAtLeastMs = 0 }: HoldRecord): number {

@@ -41,7 +41,7 @@ export function checkNeedlessLoss(
     const from = endedAt - watchdogTimeoutMs - 3 * commandTimeoutMs;
     const most =
       COMMANDS_PER_REPEATED_RENEWAL * commandTimeoutMs + RECONNECT_MS < watchdogTimeoutMs / 2 ? 1 : 0;
-    if (isDisturbed(history, hold, { from, to: endedAt }, most)) return [];
+    if (isDisturbed(history, together, { from, to: endedAt }, most)) return [];
     const text = `call ${hold.call} of ${hold.process} lost ${hold.key} after ${Math.round(endedAt - hold.from)} ms, and nothing had happened`;
     return [{ rule: 'loss', text }];
   });
@@ -55,7 +55,7 @@ function isToldOrLate({ isToldLate }: History, { toldAt }: HoldRecord): boolean 
 /** @param most so many lost messages or broken connections need not cost a lock */
 function isDisturbed(
   { pauses, disturbances }: History,
-  hold: HoldRecord,
+  together: readonly HoldRecord[],
   span: { readonly from: number; readonly to: number },
   most: number,
 ): boolean {
@@ -64,10 +64,10 @@ function isDisturbed(
       !COST_NO_LOCK.includes(it.kind) &&
       it.at <= span.to &&
       Math.max(it.at, it.to) >= span.from &&
-      (it.kind !== 'force' || takes(it, hold)),
+      (it.kind !== 'force' || together.some((hold) => takes(it, hold))),
   );
   return (
-    pauses.some((it) => it.process === hold.process && it.from <= span.to && it.to >= span.from) ||
+    pauses.some((it) => it.process === together[0]?.process && it.from <= span.to && it.to >= span.from) ||
     all.length > most ||
     all.some(({ kind }) => !OF_ONE_MESSAGE.includes(kind))
   );

@@ -56,7 +56,15 @@ export function recordHold(
       from: now,
       samples: [],
     }));
-  const held: Held = { actor, lock, records, shared, beside: [] };
+  const held: Held = {
+    actor,
+    lock,
+    signal: lock.signal,
+    records,
+    shared,
+    beside: [],
+    ...(asking.isUnasked && { isUnasked: true }),
+  };
   noteService(lock, serviceOf(actor, service));
   history.holds.push(...records);
   if (records.length === 0) return held;

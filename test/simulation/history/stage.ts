@@ -38,7 +38,11 @@ export interface Abort {
 export interface Held {
   readonly actor: Actor;
   readonly lock: Lock;
+  /** Of the lock, as it was given to the work. To ask the lock for it once more would notice a loss. */
+  readonly signal: AbortSignal;
   records: readonly HoldRecord[];
+  /** Only its signal tells it of a loss while it works. */
+  readonly isUnasked?: true;
   /** Of calls around it, whose locks it shares. */
   readonly shared: readonly HoldRecord[];
   /** Calls that its work has started and has not waited for yet. */
@@ -154,7 +158,7 @@ export class Stage {
       keys.map((key) => keyOf(held.actor, key)),
     );
     for (const other of this.held) {
-      if (other === held || !other.records.some(({ key }) => keys.includes(key))) continue;
+      if (other === held || other.isUnasked || !other.records.some(({ key }) => keys.includes(key))) continue;
       other.actor.process.receive(() => {
         if (!this.held.has(other)) return;
         this.sample(other);
@@ -324,8 +328,8 @@ function detailOf(event: object): string {
 }
 
 /** A call may be let in within the grace, after the notice: its signal has aborted by then. */
-function isToldOfTakeover({ lock }: Held, { toldAt }: HoldRecord): boolean {
-  return toldAt !== undefined || lock.signal.aborted;
+function isToldOfTakeover({ signal }: Held, { toldAt }: HoldRecord): boolean {
+  return toldAt !== undefined || signal.aborted;
 }
 
 /** What stays locked while the work under it runs, although its hold is over. */

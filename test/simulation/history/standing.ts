@@ -235,7 +235,7 @@ export class Standing {
     const reign: Reign = {
       term,
       lock,
-      held: { actor, lock: belief, records: [record], shared: [], beside: [] },
+      held: { actor, lock: belief, signal: lock.signal, records: [record], shared: [], beside: [] },
     };
     this.reign = reign;
     noteService(lock, this.service);

@@ -46,7 +46,7 @@ export class StoredLeases {
   /** At what this process holds, after each of its callbacks. */
   lookOften(process: SimProcess, all: ReadonlySet<Held>): void {
     if (!this.mayLookOften) return;
-    for (const held of all) if (held.actor.process === process) this.look(held);
+    for (const held of all) if (held.actor.process === process && !held.isUnasked) this.look(held);
   }
 
   /** Must run in a callback of the process that holds, or right after it. */

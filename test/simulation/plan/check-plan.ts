@@ -169,6 +169,7 @@ function askingOf(services: number): Readonly<Record<keyof Asking, Check>> {
     locked: NO_CHECK,
     work: listOf((step, at) => doing(stepsOf(services))(step, at)),
     isUsedAfterwards: optional(oneOf(true)),
+    isUnasked: optional(oneOf(true)),
     onAbort: optional(oneOf('blocks', 'calls', 'releases')),
   };
 }

@@ -121,6 +121,7 @@ function drawAsking(frame: Frame, process: number, depth: number): Asking {
     ...(locked && { locked }),
     work: drawWork(frame, process, options, depth),
     ...(dice.happens(0.1) && { isUsedAfterwards: true as const }),
+    ...(dice.happens(0.08) && { isUnasked: true as const }),
     ...(mayListen(how) && dice.happens(0.08) && { onAbort: dice.pick(AT_LOSS) }),
   };
 }

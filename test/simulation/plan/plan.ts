@@ -74,6 +74,8 @@ export interface Asking {
   readonly work: readonly Step[];
   /** It uses its lock once more after its release. */
   readonly isUsedAfterwards?: true;
+  /** Nobody asks it whether it believes in its lock while it works, which might notice a loss: its signal alone tells it. */
+  readonly isUnasked?: true;
   /** What a listener of `lock.signal` does beside others. Of `withLock`, `acquire` and `unshared`. */
   readonly onAbort?: 'blocks' | 'calls' | 'releases';
 }

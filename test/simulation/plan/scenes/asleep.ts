@@ -8,27 +8,24 @@ import { callOf, twoOf } from './aims.js';
 export function asleep(frame: SceneFrame): Scene {
   const { dice, key, storeOptions, watchdogTimeoutMs } = frame;
   const [holder, waiter] = twoOf(frame);
-  const leaseMs = dice.happens(0.5) ? dice.int(2000, 6000) : undefined;
+  const leaseMs = dice.happens(0.6) ? dice.int(4000, 9000) : undefined;
   const lengthMs = leaseMs ?? watchdogTimeoutMs;
   const sleepMs = lengthMs + dice.int(200, 2000);
   const afterMs = dice.int(100, 800);
-  const isAway = dice.happens(0.5);
+  const isAway = dice.happens(0.4);
   const when = { event: 'acquired', nth: 1, of: holder, key } as const;
-  const asleepMs = { when, afterMs, act: { do: 'suspend', who: holder, ms: sleepMs } } as const;
+  const sleeping = { when, afterMs, act: { do: 'suspend', who: holder, ms: sleepMs } } as const;
   const awayMs = sleepMs + 4 * storeOptions.commandTimeoutMs;
-  const away = {
-    when,
-    afterMs: afterMs + dice.int(1, 50),
-    act: { do: 'cut', who: holder, ms: awayMs },
-  } as const;
+  const away = { when, afterMs: afterMs + 1, act: { do: 'cut', who: holder, ms: awayMs } } as const;
   // Its own time stands still while it sleeps.
-  const workMs = isAway ? afterMs + dice.int(1, storeOptions.commandTimeoutMs) : lengthMs - dice.int(1, 200);
+  const workMs = isAway ? afterMs + dice.int(10, storeOptions.commandTimeoutMs) : 2 * lengthMs;
   return {
     calls: [
       callOf(frame, {
         process: holder,
         ...(leaseMs !== undefined && { options: { leaseMs } }),
-        work: [{ do: 'sleep', ms: Math.max(workMs, afterMs + 1) }],
+        work: [{ do: 'sleep', ms: workMs }],
+        ...(dice.happens(0.8) && { isUnasked: true }),
       }),
       callOf(frame, {
         process: waiter,
@@ -37,6 +34,6 @@ export function asleep(frame: SceneFrame): Scene {
         work: [{ do: 'sleep', ms: sleepMs }],
       }),
     ],
-    faults: isAway ? [asleepMs, away] : [asleepMs],
+    faults: isAway ? [sleeping, away] : [sleeping],
   };
 }

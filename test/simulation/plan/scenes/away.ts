@@ -16,6 +16,12 @@ export function away(frame: SceneFrame): Scene {
     calls: [
       callOf(frame, { process: holder, work: [{ do: 'sleep', ms: awayMs + 2000 }] }),
       ...Array.from({ length: dice.int(1, 3) }, waiting),
+      callOf(frame, { process: waiter, afterMs: 100, options: { waitMs: 'Infinity' } }),
+      callOf(frame, {
+        process: waiter,
+        afterMs: dice.int(Math.floor(awayMs / 2), awayMs),
+        how: 'tryAcquire',
+      }),
     ],
     faults: [
       {

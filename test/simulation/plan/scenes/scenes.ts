@@ -16,6 +16,7 @@ import { minimumBeyondLease } from './minimum-beyond-lease.js';
 import { newcomers } from './newcomers.js';
 import { bigPermit, lastReader } from './readers.js';
 import { otherKind } from './other-kind.js';
+import { shortWaits } from './short-waits.js';
 import { steadyReaders } from './steady-readers.js';
 import { takenAtOnce } from './taken-at-once.js';
 import { takenFromDead } from './taken-from-dead.js';
@@ -42,6 +43,7 @@ const OF_LOCKS: readonly DrawScene[] = [
   newcomers,
   overlappedRenewal,
   overlappedRenewal,
+  shortWaits,
   steadyReaders,
   takenAtOnce,
   takenFromDead,
