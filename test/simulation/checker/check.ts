@@ -39,6 +39,8 @@ const RELEASE_ROUND_TRIPS = 10;
 /** What a history breaks of the promises. Judges by the history alone. */
 export function check(history: History, plan: Plan, backend: Backend): readonly Violation[] {
   const { commandTimeoutMs, replicaLagMs = 0, replicaStallMs = 0, minReplicaAcks = 0 } = plan.storeOptions;
+  // A grant is answered when so many replicas have it.
+  const acknowledgedMs = Number(minReplicaAcks) > 0 ? Number(plan.storeOptions['replicaTimeoutMs']) : 0;
   const { commandsPerCall } = backend;
   // docs/guarantees.md, liveness: with `minReplicaAcks` it is one command more.
   const commandsInCalm = (backend.commandsInCalm ?? 1) + (Number(minReplicaAcks) > 0 ? 1 : 0);
@@ -73,7 +75,7 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
       roundTripMs,
     }),
     ...checkNotified(history, toldWithinMs(plan)),
-    ...(backend.hasSessions ? [] : checkEarlyEnd(history, roundTripMs)),
+    ...(backend.hasSessions ? [] : checkEarlyEnd(history, roundTripMs + acknowledgedMs)),
     ...checkAway(history),
     ...checkEarliness(history),
     ...checkLateness(history, {

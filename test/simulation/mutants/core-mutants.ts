@@ -98,6 +98,67 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['a takeover never comes to force', 'return this.force(target);', 'return;'],
     ['a holder is not told that its lock is taken over', 'this.announce(target);', 'void target;'],
   ]),
+  ...mutantsOf('documents', 'lock/core/local-queue.js', [
+    [
+      'a caller whose store is away is told that the key is busy',
+      'const cause = lastAnswer?.error;',
+      'const cause = undefined;',
+    ],
+    [
+      'one that asks once is refused by its process, although the store has failed since',
+      'return this.isWaitedFor && this.lastAnswer?.error === undefined;',
+      'return this.isWaitedFor;',
+    ],
+    [
+      'callers beside others do not wait for the first reply',
+      'const isAnswered = this.isAnswered(waiter) || this.isInStoreQueue;',
+      'const isAnswered = true;',
+    ],
+  ]),
+  ...mutantsOf('documents', 'lock/core/takeover.js', [
+    [
+      'a takeover goes on against its first holder',
+      'if (holder !== this.target?.holder)',
+      'if (!this.target)',
+    ],
+    [
+      'a takeover does not wait for clocks that drift',
+      'return graceMs + leaseMargin(graceMs) + maxNoticeMs',
+      'return graceMs + maxNoticeMs',
+    ],
+    [
+      'a notice that is repeated shortens the grace',
+      'const lateMs = by === this.by ? maxNoticeMs(commandTimeoutMs) : 0;',
+      'const lateMs = 0;',
+    ],
+    [
+      'a shorter grace of another takeover does not count',
+      'return graceMs >= this.leftMs() - lateMs;',
+      'return true;',
+    ],
+  ]),
+  ...mutantsOf('documents', 'lock/core/lease.js', [
+    [
+      'after a sleep a timer notices the end of a fixed lease late',
+      'clock.timeOfDay ? WAKE_CHECK_MS : Infinity',
+      'Infinity',
+    ],
+    [
+      'a fixed lease runs out when two thirds of it are over',
+      'this.fixedUntil = leaseValidity(runtime.clock.now(), this.leaseMs);',
+      'this.fixedUntil = this.validUntil = Math.min(this.validUntil, leaseValidity(runtime.clock.now(), 0.7 * this.leaseMs));',
+    ],
+  ]),
+  ...mutantsOf('documents', 'lock/core/hold.js', [
+    ['the signal of a lock that is lost does not abort', 'this.controller?.abort(error);', ''],
+  ]),
+  ...mutantsOf('documents', 'lock/core/owner.js', [
+    [
+      'the rest of a minimum hold is told to the store when the fixed lease is over there, too',
+      "const isOver = reason === 'expired' && holdUntil === undefined;",
+      "const isOver = reason === 'expired';",
+    ],
+  ]),
   ...mutantsOf('documents', 'lock/core/takeover.js', [
     ['a later takeover prolongs the grace', 'return graceMs >= this.leftMs() - lateMs;', 'return false;'],
     [

@@ -40,6 +40,11 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'const named = new Set(owners);',
       'const named = new Set(this.holders.map((it) => it.owner));',
     ],
+    [
+      'the shorter grace of a later takeover is not written',
+      'if (holder.takeover && holder.takeover.graceMs <= graceMs)',
+      'if (holder.takeover)',
+    ],
     ['a takeover is told to nobody', 'this.notifyClientsOf([holder]);', ''],
     [
       'tokens are given back under a later grant',

@@ -40,6 +40,20 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'if false then',
     ],
   ]),
+  ...mutantsOf('redis', 'lock/core/owner.js', [
+    [
+      'a grant that was taken by force before its reply came admits a caller',
+      "this.isGrantInDoubt ||= this.state.kind === 'waiting';",
+      '',
+    ],
+  ]),
+  ...mutantsOf('redis', 'redis/scripts/lua.generated.js', [
+    [
+      'a release by force that names one owner takes the permits of all',
+      "local take = kind == 'permits' and take_permits or take_lock",
+      "local take = kind == 'permits' and function() return math.min(1, redis.call('DEL', KEYS[1], permits_key, holders_key)) end or take_lock",
+    ],
+  ]),
   ...mutantsOf('redis', 'redis/connection.js', [
     ['a connection that is answered READONLY is kept', 'if (isReadOnly(error))', 'if (false)'],
   ]),

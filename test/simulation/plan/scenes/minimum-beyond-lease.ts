@@ -5,7 +5,7 @@ import { askingOf, callOf, twoOf } from './aims.js';
 export function minimumBeyondLease(frame: SceneFrame): Scene {
   const { dice } = frame;
   const [holder, waiter] = twoOf(frame);
-  const leaseMs = dice.int(1000, 5000);
+  const leaseMs = dice.int(3000, 12_000);
   const nested = askingOf(frame, { options: { holdAtLeastMs: leaseMs - dice.int(1, 300) } });
   return {
     calls: [

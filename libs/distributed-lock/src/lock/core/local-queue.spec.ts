@@ -359,6 +359,21 @@ describe('local hand-off', () => {
     expect(by).toEqual(['store', 'store', 'store']);
   });
 
+  it('asks the store first for who waits, once its last reply is more than a second old', async () => {
+    const first = await world.take(locks, 'k');
+    const asked = [1, 2, 3].map(() => follow(locks.acquire('k', { waitMs: Infinity })));
+    await handOn(first);
+    const [second, third] = asked as [(typeof asked)[number], (typeof asked)[number]];
+    const before = world.sent('renew');
+    await world.clock.advance(900);
+    await handOn(second.value);
+    expect(world.sent('renew')).toBe(before);
+    await world.clock.advance(200);
+    await handOn(third.value);
+    expect(world.sent('renew')).toBe(before + 1);
+    await asked[2]?.value.release();
+  });
+
   it('tells by event who was served by whom', async () => {
     const events = eventsOf(locks);
     const first = await world.take(locks, 'k');
