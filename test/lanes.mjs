@@ -34,6 +34,8 @@ export const SLOW_LANE = [
   'admin/redis',
   'leader/redis',
   'observe/boot',
+  'once/redis',
+  'once/sql',
   'repo/bench/',
   'repo/chaos/trials',
   'repo/editor',

@@ -57,6 +57,7 @@ function snippetsOf(page: string): Snippet[] {
 const TABLE_PRELUDE = `${PRELUDE}
 import { heldUntilCommit, type SqlQuery } from 'nestjs-distributed-lock/guard';
 import { OnlyLeader } from 'nestjs-distributed-lock/leader';
+import { Once } from 'nestjs-distributed-lock/once';
 import { TestLocks } from 'nestjs-distributed-lock/testing';
 declare const lock: Lock, query: SqlQuery;`;
 

@@ -48,6 +48,7 @@ export const SIDEBAR = {
       'docs/api.md': 'API',
       'docs/api-stores.md': 'API: stores',
       'docs/api-guard.md': 'API: fencing tokens',
+      'docs/api-once.md': 'API: run once',
       'docs/api-observe.md': 'API: metrics, health',
       'docs/api-testing.md': 'API: tests of an app',
       'docs/api-store-authors.md': 'API: authors of stores',

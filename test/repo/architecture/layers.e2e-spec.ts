@@ -71,6 +71,10 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
   ['observe/otel/', `lock/.*|${TOKENS}|(common|port)/.*|@nestjs/.*|@opentelemetry/api`],
   ['observe/health/', `lock/.*|${TOKENS}|common/.*|@nestjs/.*`],
   ['observe/', 'lock/.*|(common|port)/.*|@nestjs/common'],
+  [
+    'once/',
+    `lock/.*|locked/.*|nest/.*|fencing/(fenced-redis|held-until-commit)|sql/lock-table|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`,
+  ],
   ['leader/', `lock/.*|nest/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
   ['admin/cli/', `admin/lock-view|lock/(lock|lock.service)|stores|${SHARED}|${TOOLS}`],
   ['admin/', `lock/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],

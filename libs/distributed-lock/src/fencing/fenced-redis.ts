@@ -65,7 +65,7 @@ export class FencedRedis extends FenceMemory {
   private readonly keep: string;
   private readonly nested: NestedWrites | undefined;
   private readonly prefix: string;
-  private readonly evaluate: ReturnType<typeof evaluateBy>;
+  private readonly evaluate: ReturnType<typeof scriptRunner>;
 
   /** The same as `fencedRedis`. */
   constructor(client: ScriptingClient | NodeRedisScriptingClient, options: FencedRedisOptions = {}) {
@@ -76,7 +76,7 @@ export class FencedRedis extends FenceMemory {
         `fencedRedis takes a client of ioredis or node-redis, which stays yours; it was given ${describeGiven(client)}.`,
       );
     }
-    this.evaluate = evaluateBy(client);
+    this.evaluate = scriptRunner(client);
     this.prefix = clusterPrefixOf(client);
     const { keepMs = WEEK_MS, nested } = options;
     this.nested = nested;
@@ -241,7 +241,7 @@ type Evaluate = (
 ) => Promise<unknown>;
 
 /** Returns a function that runs a script by this client. */
-function evaluateBy(client: ScriptingClient | NodeRedisScriptingClient): Evaluate {
+export function scriptRunner(client: ScriptingClient | NodeRedisScriptingClient): Evaluate {
   if (!('isOpen' in client))
     return (script, keys, args) => client.eval(script, keys.length, ...keys, ...args);
   const asWord = (arg: string | number | Buffer) => (typeof arg === 'number' ? String(arg) : arg);

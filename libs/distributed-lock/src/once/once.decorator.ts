@@ -1,0 +1,261 @@
+import {
+  applyDecorators,
+  type CallHandler,
+  type ExecutionContext,
+  Inject,
+  Injectable,
+  type NestInterceptor,
+  SetMetadata,
+  UseInterceptors,
+} from '@nestjs/common';
+import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
+import { lastValueFrom, Observable } from 'rxjs';
+import { streamKindOf } from '../lock/streams/held-stream.js';
+import { ClientLeftError } from '../locked/client-errors.js';
+import { HandlerValues } from '../locked/handler-values.js';
+import { KeyPlan } from '../locked/key-plan.js';
+import { KeyTemplate } from '../locked/key-template.js';
+import type { LockedSite } from '../locked/locked.options.js';
+import {
+  type AnyClass,
+  type AnyFunction,
+  handlerOf,
+  isSse,
+  isSubscription,
+  refuseStandard,
+} from '../nest/metadata.js';
+import { declaringClass, signatureOf } from '../nest/parameter-names.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
+import { checkOptions, type OptionRule, type OptionRules } from '../port/option-checks.js';
+import { isReplayedFailure, ONCE_RULES, type OnceOptions, OnceService } from './once.service.js';
+
+/** Options of `@Once`. */
+export interface OnceHandlerOptions extends Omit<OnceOptions, 'fingerprint' | 'signal'> {
+  /**
+   * What two requests with the same key must have in common: `'body'`, the body of an HTTP request, or a function that gets the request
+   * (the data of a message, the arguments of a resolver) and returns it. Default: nothing but the key.
+   */
+  readonly fingerprint?: 'body' | ((request: any) => unknown);
+}
+
+const FINGERPRINT: OptionRule = [
+  (value) => value === 'body' || typeof value === 'function',
+  "'body' or a function of the request",
+];
+const { keepForMs, waitMs, leaseMs, rememberFailure } = ONCE_RULES;
+const RULES: OptionRules<OnceHandlerOptions> = {
+  keepForMs,
+  waitMs,
+  leaseMs,
+  rememberFailure,
+  fingerprint: FINGERPRINT,
+};
+
+/** One `@Once` as written in the source. */
+interface OnceSite extends LockedSite {
+  readonly once: OnceHandlerOptions;
+}
+
+const SITE = Symbol.for('nestjs-distributed-lock/once');
+
+/**
+ * Runs a handler one time for each key. Repeated requests get the stored response: body, status, and the headers that the handler has set,
+ * but no cookies, and the header `Idempotent-Replayed: true`.
+ *
+ * A request that comes while another one with its key is handled waits for that response. The response to it is 409 with `Retry-After` if
+ * it has waited for `waitMs`, 422 if its fingerprint differs, 400 if a part of the key is missing. Guards run for each request, and other
+ * interceptors of the handler inside.
+ *
+ * For handlers only: HTTP, messages, GraphQL. Elsewhere call `once.run`.
+ *
+ * @param key a template as `@Locked` takes it, which makes one key
+ * @throws LockConfigurationError for wrong options when the class is loaded; at boot for an unknown name in the template, and for a
+ * handler that writes its response itself or goes on producing it
+ * @example
+ * ```ts
+ * import { Once } from 'nestjs-distributed-lock/once';
+ *
+ * class Orders {@Once('order:<headers.idempotency-key>', { keepForMs: 86_400_000, fingerprint: 'body' }) async create(): Promise<void> {}}
+ * ```
+ */
+export function Once(key: string, options: OnceHandlerOptions): MethodDecorator {
+  const template = KeyTemplate.compile(key);
+  return (target, method, descriptor: PropertyDescriptor | undefined) => {
+    refuseStandard('@Once', method);
+    const declaredIn = declaringClass(target);
+    const where = `@Once on ${declaredIn.name}.${String(method)}`;
+    checkOptions(where, options, RULES);
+    if (template.placeholders.some(({ isList }) => isList)) {
+      throw new LockConfigurationError(`${where}: "${key}" makes several keys, and a result has one.`);
+    }
+    if (options.keepForMs === undefined) throw new LockConfigurationError(`${where}: keepForMs is missing.`);
+    const original = descriptor?.value as AnyFunction | undefined;
+    if (!original) throw new LockConfigurationError(`${where}: put it on a method.`);
+    const site: OnceSite = {
+      key: [template],
+      options: {},
+      declaredIn,
+      method,
+      isStatic: false,
+      inner: undefined,
+      signature: signatureOf(original),
+      isGenerator: false,
+      once: options,
+    };
+    applyDecorators(SetMetadata(SITE, site), UseInterceptors(OnceInterceptor))(
+      target,
+      method,
+      descriptor as PropertyDescriptor,
+    );
+  };
+}
+
+/** The `@Once` of a method, or `undefined`. */
+function siteOf(fn: unknown): OnceSite | undefined {
+  return typeof fn === 'function' ? (Reflect.getMetadata(SITE, fn) as OnceSite | undefined) : undefined;
+}
+
+/**
+ * Checks the `@Once` of a method, if it has one.
+ *
+ * @throws LockConfigurationError for an unknown name in its key, and for a method that has no response to store
+ */
+export function checkOnce(cls: AnyClass, [method, fn]: readonly [name: string | symbol, fn: unknown]): void {
+  const site = siteOf(fn);
+  if (!site) return;
+  const refuse = (why: string): never => {
+    throw new LockConfigurationError(`@Once on ${cls.name}.${String(method)}: ${why}`);
+  };
+  const handler = fn as AnyFunction;
+  const { kind, answersItself } = handlerOf(cls, method, handler);
+  if (!kind) refuse('this is no handler. Call once.run in it.');
+  if (isSse(handler) || isSubscription(handler)) refuse('its response goes on, and cannot be stored.');
+  if (answersItself) {
+    refuse('it writes its response itself, so that there is none to store. Use @Res({ passthrough: true }).');
+  }
+  KeyPlan.of(cls, site);
+}
+
+/** An HTTP response as it is stored. */
+interface StoredResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, Header>>;
+  readonly body: unknown;
+}
+
+type Header = number | string | readonly string[];
+
+/** What the responses of Express and Fastify have in common. */
+interface Response {
+  readonly statusCode: number;
+  getHeaders(): Readonly<Record<string, Header | undefined>>;
+}
+
+/** Headers that are not stored: cookies are for one client, and the length is computed again. */
+const NOT_STORED: readonly string[] = [
+  'set-cookie',
+  'content-length',
+  'transfer-encoding',
+  'date',
+  'connection',
+];
+
+/** Runs a handler with `@Once` under `OnceService`. */
+@Injectable()
+export class OnceInterceptor implements NestInterceptor {
+  private readonly values: HandlerValues;
+
+  constructor(
+    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
+    @Inject(ApplicationConfig) config: ApplicationConfig,
+    @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
+  ) {
+    this.values = new HandlerValues(moduleRef, config);
+  }
+
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const site = siteOf(context.getHandler());
+    if (!site) return next.handle();
+    return new Observable((subscriber) => {
+      // A request whose client leaves while it waits is given up. One whose handler runs goes on, and its response is stored.
+      const leaving = new AbortController();
+      this.answer({ context, next, site, signal: leaving.signal }).then(
+        (body) => {
+          subscriber.next(body);
+          subscriber.complete();
+        },
+        (error) => subscriber.error(error),
+      );
+      return () => leaving.abort(new ClientLeftError());
+    });
+  }
+
+  private async answer(request: {
+    readonly context: ExecutionContext;
+    readonly next: CallHandler;
+    readonly site: OnceSite;
+    readonly signal: AbortSignal;
+  }): Promise<unknown> {
+    const { context, next, site, signal } = request;
+    const { fingerprint, ...options } = site.once;
+    const { keys } = await KeyPlan.of(context.getClass(), site).keysOfRequest(context, this.values);
+    const [key = ''] = [keys].flat();
+    const call = { ...options, signal, fingerprint: fingerprintOf(fingerprint, context) };
+    const handle = () => lastValueFrom(next.handle(), { defaultValue: undefined });
+    const once = this.moduleRef.get(OnceService, { strict: false });
+    if (context.getType() !== 'http') return once.run(key, call, handle);
+    const response = context.switchToHttp().getResponse<Response>();
+    try {
+      const { value, isReplay } = await once.outcomeOf(key, call, async () => {
+        const before = response.getHeaders();
+        const body = await handle();
+        if (streamKindOf(body)) throw streamError(site, context);
+        return { status: response.statusCode, headers: headersSince(before, response), body };
+      });
+      if (isReplay) this.replay(response, value);
+      return value.body;
+    } catch (error) {
+      if (isReplayedFailure(error)) this.mark(response);
+      throw error;
+    }
+  }
+
+  private replay(response: Response, { status, headers }: StoredResponse): void {
+    const { httpAdapter } = this.adapterHost;
+    httpAdapter.status(response, status);
+    for (const [name, value] of Object.entries(headers))
+      httpAdapter.setHeader(response, name, value as string);
+    this.mark(response);
+  }
+
+  private mark(response: Response): void {
+    this.adapterHost.httpAdapter.setHeader(response, 'Idempotent-Replayed', 'true');
+  }
+}
+
+function fingerprintOf(fingerprint: OnceHandlerOptions['fingerprint'], context: ExecutionContext): unknown {
+  if (fingerprint === undefined) return undefined;
+  const request: unknown =
+    context.getType() === 'http' ? context.switchToHttp().getRequest() : context.switchToRpc().getData();
+  if (typeof fingerprint === 'function') return fingerprint(request);
+  // `null`, so that a request without a body differs from one with a body.
+  return (request as { readonly body?: unknown }).body ?? null;
+}
+
+/** The headers that the handler has set. */
+function headersSince(
+  before: ReturnType<Response['getHeaders']>,
+  response: Response,
+): StoredResponse['headers'] {
+  const entries = Object.entries(response.getHeaders()).filter(
+    ([name, value]) => value !== undefined && value !== before[name] && !NOT_STORED.includes(name),
+  );
+  return Object.fromEntries(entries) as StoredResponse['headers'];
+}
+
+function streamError({ method }: OnceSite, context: ExecutionContext): LockConfigurationError {
+  const where = `${context.getClass().name}.${String(method)}`;
+  return new LockConfigurationError(
+    `@Once on ${where}: it returned a stream, which cannot be stored. Return the data itself.`,
+  );
+}
