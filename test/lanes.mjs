@@ -32,6 +32,7 @@ export const SLOW_LANE = [
   'admin/browser',
   'admin/cli',
   'admin/redis',
+  'bullmq/',
   'leader/redis',
   'observe/boot',
   'once/redis',

@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 const IMPORT =
   /^(?:import|export)\s[^'";]*?from\s*['"]([^'"]+)['"]|^import\s*['"]([^'"]+)['"]|\bimport\(['"]([^'"]+)['"]\)/gm;
 /** Rooms of one path each, so that a path which is not imported is not loaded. */
-const ROOMS = ['admin', 'fencing', 'leader', 'observe/health', 'observe/otel', 'once', 'testing'];
+const ROOMS = ['admin', 'bullmq', 'fencing', 'leader', 'observe/health', 'observe/otel', 'once', 'testing'];
 
 /**
  * Which compiled modules need Nest, and which of the others these import.

@@ -83,10 +83,10 @@ describe('a queue worker', () => {
     const queue = one!.get<Queue>(getQueueToken('invoices'));
     const mine = await one!.get(LockService).acquire('customer:busy');
     const busy = await queue.add('invoice', { customerId: 'busy' });
-    await until(async () => (await busy.getState()) === 'active');
+    await until(async () => (await busy.getState()) === 'delayed');
     const free = await queue.add('invoice', { customerId: 'free' });
     expect(await free.waitUntilFinished(events, 20_000)).toBe('one invoice at a time for free');
-    expect(await busy.getState()).toBe('active');
+    expect(await busy.getState()).toBe('delayed');
     await mine.release();
     expect(await busy.waitUntilFinished(events, 20_000)).toBe('one invoice at a time for busy');
     await events.close();

@@ -56,6 +56,7 @@ function snippetsOf(page: string): Snippet[] {
 /** What the code in the table of the README may use besides. */
 const TABLE_PRELUDE = `${PRELUDE}
 import { heldUntilCommit, type SqlQuery } from 'nestjs-distributed-lock/guard';
+import { LockedJob } from 'nestjs-distributed-lock/bullmq';
 import { OnlyLeader } from 'nestjs-distributed-lock/leader';
 import { Once } from 'nestjs-distributed-lock/once';
 import { TestLocks } from 'nestjs-distributed-lock/testing';

@@ -123,8 +123,9 @@ const USERS = (stores) => [
   },
   {
     file: 'api-once.md',
-    title: 'Run once, and remember the result',
-    intro: 'How to use it: [recipe](recipes/once.md#run-once-and-remember-the-result).',
+    title: 'Run once, and jobs of a queue',
+    intro:
+      'How to use them: [run once, and remember the result](recipes/once.md#run-once-and-remember-the-result), [a queue worker](recipes/workers.md#a-queue-worker).',
     groups: {
       'Run work once': [
         'OnceModule',
@@ -143,6 +144,7 @@ const USERS = (stores) => [
         'OnceErrorCode',
         'OnceErrorFilter',
       ],
+      'Jobs of BullMQ, one at a time for each key': ['LockedJob', 'LockedJobOptions'],
       'Store results': [
         'memoryResults',
         'MemoryResultsOptions',

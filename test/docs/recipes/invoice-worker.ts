@@ -1,10 +1,10 @@
 import { Processor, WorkerHost } from '@nestjs/bullmq';
 import type { Job } from 'bullmq';
-import { Locked } from 'nestjs-distributed-lock';
+import { LockedJob } from 'nestjs-distributed-lock/bullmq';
 
-@Processor('invoices')
+@Processor('invoices', { concurrency: 8 })
 export class InvoiceWorker extends WorkerHost {
-  @Locked('customer:<job.data.customerId>', { waitMs: 60_000 })
+  @LockedJob('customer:<job.data.customerId>')
   override async process(job: Job<{ readonly customerId: string }>): Promise<string> {
     return `one invoice at a time for ${job.data.customerId}`;
   }

@@ -75,6 +75,7 @@ const ROOMS: readonly (readonly [room: string, mayImport: string])[] = [
     'once/',
     `lock/.*|locked/.*|nest/.*|fencing/(fenced-redis|held-until-commit)|sql/lock-table|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`,
   ],
+  ['bullmq/', `lock/.*|locked/.*|nest/.*|${TOKENS}|${SHARED}|${TOOLS}`],
   ['leader/', `lock/.*|nest/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
   ['admin/cli/', `admin/lock-view|lock/(lock|lock.service)|stores|${SHARED}|${TOOLS}`],
   ['admin/', `lock/.*|${TOKENS}|${SHARED}|${TOOLS}|@nestjs/(common|core)`],
