@@ -50,7 +50,7 @@ export const MUTANTS = [
   },
   {
     says: 'one node of three is a majority',
-    file: 'quorum/context.js',
+    file: 'quorum/store.js',
     from: 'return Math.floor(nodes / 2) + 1',
     to: 'return Math.floor(nodes / 2)',
     kind: 'quorum-views',

@@ -54,8 +54,8 @@ const ZOOKEEPER = [
   {
     says: 'a swap writes whatever the version is',
     file: 'zookeeper/documents.js',
-    from: ': setData(path, text, conditionOf(path, version));',
-    to: ': setData(path, text, ANY_VERSION);',
+    from: ': Operation.setData(path, text, conditionOf(path, version));',
+    to: ': Operation.setData(path, text, ANY_VERSION);',
     kind: 'aborts',
     rules: ['exclusion', 'tokens', 'register', 'liveness', 'remains'],
   },
