@@ -86,7 +86,7 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('quorum', 'redis/scripts/lua.generated.js', [
     ['a node without its data joins majorities at once', 'local left = open_from - now', 'local left = 0'],
   ]),
-  ...mutantsOf('quorum', 'quorum/release.js', [
+  ...mutantsOf('quorum', 'quorum/acquire.js', [
     ['leases short of a majority are kept', 'if (owner.cancelGivingBack || owner.hasLeft)', 'if (true)'],
   ]),
   ...mutantsOf('quorum', 'quorum/acquire.js', [

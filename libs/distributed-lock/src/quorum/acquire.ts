@@ -24,7 +24,6 @@ import {
   type QuorumNode,
 } from './context.js';
 import { type NodeOwner, ownerOf, type QuorumOwner } from './node-owner.js';
-import { giveBackSoon, releaseAll, SPLIT_MS } from './release.js';
 
 /**
  * How many fencing tokens each node reserves beyond those that the owner requests. A token is a time of the node in µs, so with 10 000
@@ -36,6 +35,12 @@ import { giveBackSoon, releaseAll, SPLIT_MS } from './release.js';
  * many, faults moved them 12 s ahead.
  */
 const SPARE_TOKENS = 10_000;
+
+/**
+ * How long an owner without a majority keeps its node leases, and how long it pauses before it asks again: at random, so that one
+ * of several owners that split the nodes wins.
+ */
+const SPLIT_MS = { least: 10, spread: 30 };
 
 /** How soon to ask again after an attempt that no majority answered, in ms. */
 const FAILED_RECHECK_MS = 50;
@@ -105,6 +110,28 @@ function settleLeases(owner: QuorumOwner): void {
   } else if (nodes.some(({ lease }) => lease)) giveBackSoon(owner);
 }
 
+/**
+ * After a short pause, gives back the node leases of an owner that has less than a majority, because they block other owners. The owner
+ * keeps its ticket.
+ */
+function giveBackSoon(owner: QuorumOwner): void {
+  if (owner.cancelGivingBack || owner.hasLeft) return;
+  const { clock, chance } = owner.context;
+  owner.cancelGivingBack = clock.after(randomMs(chance, SPLIT_MS), () => {
+    owner.cancelGivingBack = undefined;
+    if (owner.attempts.isIdle) giveBack(owner);
+    else giveBackSoon(owner);
+  });
+}
+
+function giveBack(owner: QuorumOwner): void {
+  const { nodes, request, leases, context, name } = owner;
+  const granted = nodes.filter(({ lease }) => lease);
+  if (!request || granted.length === 0 || leases.isHeld()) return;
+  for (const node of granted) context.inBackground(owner.releaseNode(node, request));
+  context.notify({ kind: 'recheck', owner: name, afterMs: randomMs(context.chance, SPLIT_MS) });
+}
+
 async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): Promise<AcquireReply> {
   const { clock, chance, nodeTimeoutMs, majority, nodes } = owner.context;
   const startedAt = clock.now();
@@ -126,7 +153,7 @@ async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): P
     const replies = answersOf(outcomes);
     const mayWait = request.waitMs > 0 && count(replies, 'busy') <= nodes.length - majority;
     if (mayWait && replies.length >= majority) return queuedReply(replies, owner.ticket, majority);
-    const released = releaseAll(owner, request);
+    const released = owner.releaseAll(request);
     if (replies.length < majority) throw noMajorityError(owner.context, outcomes, request.key);
     // Some nodes have granted, but no majority names one holder. Either several owners have split the nodes, or this owner does not wait
     // and the grants to it arrived too late to be valid.
@@ -196,7 +223,7 @@ async function hold(
     await gather(asked, (so) => answersOf(so).length >= context.majority);
     if (owner.hasLeft) throw ownerHasLeftError(key);
     if (!leases.hold(granted, token, tokens)) {
-      inBackground(releaseAll(owner, request));
+      inBackground(owner.releaseAll(request));
       // The second round took so long that the node leases of the first have ended. Return a grant that has expired, so that the caller
       // learns that its lease is too short.
       if (validUntil <= context.clock.now()) {
@@ -325,10 +352,12 @@ function invite(owner: QuorumOwner, node: NodeOwner): void {
   const request: AcquireRequest = { ...(owner.request as AcquireRequest), waitMs: 0, tokens: 1 };
   askNode(owner, node, request).catch(() => undefined);
 }
+
 function tokensTooFarApartError(key: string): LockStoreError {
   const message = 'The nodes count too differently for a common fencing token';
   return new LockStoreError(message, key, 'unready');
 }
+
 /** Acts on a notification of one node for an attempt of this owner. A notification for an earlier attempt is ignored. */
 export function onNotification(
   owner: QuorumOwner,

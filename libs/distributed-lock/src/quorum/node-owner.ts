@@ -11,7 +11,16 @@ import type {
   RenewalReply,
 } from '../port/lock-store.js';
 import { leaseValidity } from '../port/timing.js';
-import { ownerHasLeftError, type QuorumContext, type QuorumNode, reachedBy } from './context.js';
+import {
+  answersOf,
+  gather,
+  haveAnswered,
+  type Outcomes,
+  ownerHasLeftError,
+  type QuorumContext,
+  type QuorumNode,
+  reachedBy,
+} from './context.js';
 
 /**
  * One owner at one node: it waits in the node's queue, or has a node lease.
@@ -102,7 +111,7 @@ export class NodeOwner {
 }
 
 /** The fields that the release of a node lease copies from the request of the core, be it a release or an acquire. */
-export type NodeRelease = Pick<ReleaseRequest, 'key' | 'claim' | 'leaseMs' | 'holdUntil'>;
+type NodeRelease = Pick<ReleaseRequest, 'key' | 'claim' | 'leaseMs' | 'holdUntil'>;
 
 /** Runs one step after the other. If a step fails, the next one runs nevertheless. */
 class OwnerQueue {
@@ -162,6 +171,23 @@ export class QuorumOwner {
   /** True if no node knows this owner and no attempt is under way. The store then forgets the owner. */
   get isIdle(): boolean {
     return this.attempts.isIdle && this.nodes.every(({ isOpen }) => !isOpen);
+  }
+
+  /** Releases at all nodes. @param needed after `nodeTimeoutMs`, stop waiting as soon as this many have answered */
+  releaseAll(request: NodeRelease, needed = 0): Promise<Outcomes<ReleaseReply>> {
+    const { clock, nodeTimeoutMs: ms } = this.context;
+    return gather(
+      this.nodes.map((node) => this.releaseNode(node, request)),
+      (so, isLate) => haveAnswered(this.context, so) || (isLate && answersOf(so).length >= needed),
+      { clock, ms },
+    );
+  }
+
+  /** Releases at one node. The node's store repeats the release even after the caller has stopped waiting for it. */
+  releaseNode(node: NodeOwner, request: NodeRelease): Promise<ReleaseReply> {
+    const released = node.release(request, this.leases.lastUsed);
+    this.context.inBackground(released);
+    return released;
   }
 
   /** Called when the owner is released. Cancels its timers and pauses, and stops further attempts. */

@@ -1,4 +1,3 @@
-import { randomMs } from '../common/clock.js';
 import { minOf } from '../common/collections.js';
 import type {
   Force,
@@ -20,16 +19,10 @@ import {
   noMajorityError,
   type Outcomes,
   type QuorumContext,
+  type QuorumNode,
   reachedBy,
 } from './context.js';
-import type { QuorumNode } from './context.js';
-import { type NodeOwner, type NodeRelease, ownerOf, type QuorumOwner } from './node-owner.js';
-
-/**
- * How long an owner without a majority keeps its node leases, and how long it pauses before it asks again: at random, so that one
- * of several owners that split the nodes wins.
- */
-export const SPLIT_MS = { least: 10, spread: 30 };
+import { ownerOf, type QuorumOwner } from './node-owner.js';
 
 /**
  * Releases at all nodes. Resolves as soon as it is certain that no majority of the nodes still has this owner. The stores of nodes that
@@ -41,7 +34,7 @@ export async function releaseAtNodes(owner: QuorumOwner, request: ReleaseRequest
   const { nodes, majority } = owner.context;
   owner.leases.onReleased(request.used);
   owner.leave();
-  const outcomes = await releaseAll(owner, request, majority);
+  const outcomes = await owner.releaseAll(request, majority);
   const replies = answersOf(outcomes);
   if (replies.length < majority) throw noMajorityError(owner.context, outcomes, request.key);
   const countOf = (wanted: ReleaseReply): number => replies.filter((reply) => reply === wanted).length;
@@ -87,55 +80,6 @@ async function attemptsAt(store: LockStore, key: string, owners: readonly string
   const named = new Set(owners);
   const snapshot = await store.inspect(key);
   return snapshot?.holders.filter((attempt) => named.has(ownerOf(attempt))) ?? [];
-}
-
-/** Releases at all nodes. @param needed after `nodeTimeoutMs`, stop waiting as soon as this many have answered */
-export function releaseAll(
-  owner: QuorumOwner,
-  request: NodeRelease,
-  needed = 0,
-): Promise<Outcomes<ReleaseReply>> {
-  const { context } = owner;
-  const asked = owner.nodes.map((node) => releaseNode(owner, node, request));
-  const timeout = { clock: context.clock, ms: context.nodeTimeoutMs };
-  return gather(
-    asked,
-    (so, isLate) => haveAnswered(context, so) || (isLate && answersOf(so).length >= needed),
-    timeout,
-  );
-}
-
-/** Releases at one node. The node's store repeats the release even after the caller has stopped waiting for it. */
-function releaseNode(
-  { leases, context }: QuorumOwner,
-  node: NodeOwner,
-  request: NodeRelease,
-): Promise<ReleaseReply> {
-  const released = node.release(request, leases.lastUsed);
-  context.inBackground(released);
-  return released;
-}
-
-/**
- * After a short pause, gives back the node leases of an owner that has less than a majority, because they block other owners. The owner
- * keeps its ticket.
- */
-export function giveBackSoon(owner: QuorumOwner): void {
-  if (owner.cancelGivingBack || owner.hasLeft) return;
-  const { clock, chance } = owner.context;
-  owner.cancelGivingBack = clock.after(randomMs(chance, SPLIT_MS), () => {
-    owner.cancelGivingBack = undefined;
-    if (owner.attempts.isIdle) giveBack(owner);
-    else giveBackSoon(owner);
-  });
-}
-
-function giveBack(owner: QuorumOwner): void {
-  const { nodes, request, leases, context, name } = owner;
-  const granted = nodes.filter(({ lease }) => lease);
-  if (!request || granted.length === 0 || leases.isHeld()) return;
-  for (const node of granted) context.inBackground(releaseNode(owner, node, request));
-  context.notify({ kind: 'recheck', owner: name, afterMs: randomMs(context.chance, SPLIT_MS) });
 }
 
 /**

@@ -6,8 +6,7 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 
 /**
  * A client of a Redis library with connections of its own. It queues no command while it is disconnected, and sends none twice.
- * Only a `Cluster` of ioredis repeats the commands of a connection that ended. Implemented by `IoredisClient`,
- * `NodeRedisSingle` and `NodeRedisClusterClient`.
+ * Only a `Cluster` of ioredis repeats the commands of a connection that ended.
  */
 export interface RedisClient extends Omit<RedisNode, 'askBeside'>, EventEmitter<ClientEvents> {
   readonly isCluster: boolean;

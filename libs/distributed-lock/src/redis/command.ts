@@ -2,11 +2,7 @@ import { Linked } from '../common/collections.js';
 import type { ClockReading } from '../common/clock.js';
 import type { LockStoreError } from '../port/lock.errors.js';
 import type { RedisClient } from './client.js';
-import { WaitingRequests } from '../connection/request-pipe.js';
 import { asStoreError, asUnsureError } from './errors.js';
-
-/** The order in which a new connection sends the commands that have waited for it (docs/decisions/0003). */
-const RANK = { release: 0, renew: 1, acquire: 2 };
 
 /**
  * Returned by `read` if the command reached the server after its not-after and so was not executed: our estimate of the server's
@@ -19,7 +15,7 @@ const NOT_SENT: ClockReading = { now: 0, wallClockOffset: 0 };
 /** One command to Redis: how it is written, what its reply means, and how far the connection has got with it. */
 export abstract class RedisCommand<Result = unknown> extends Linked {
   abstract readonly key: string | undefined;
-  abstract readonly priority: Priority;
+  abstract readonly priority: 'release' | 'renew' | 'acquire';
   readonly flush: Flush | undefined;
   /**
    * True for a command that may be executed twice without harm. If an idle connection turns out to be dead, the store sends the command
@@ -70,40 +66,9 @@ export abstract class RedisCommand<Result = unknown> extends Linked {
   }
 }
 
-type Priority = keyof typeof RANK;
-
 /**
  * When a command is written to the socket. `now`: before this turn of the event loop goes on. `when idle`: at once if no other
  * command is in flight, because a caller awaits the reply; otherwise together with the other commands of this turn, in one system
  * call. `undefined`: together with the others of this turn.
  */
 type Flush = 'now' | 'when idle';
-
-/** Pings the server, or each connected master of a cluster. The client of a cluster ends the connection to a node that does not reply. */
-export class Ping extends RedisCommand<undefined> {
-  readonly key = undefined;
-  readonly priority = 'renew';
-
-  send(client: RedisClient): Promise<unknown> {
-    if (!client.isCluster) return client.call('ping', []);
-    const open = client.masters().filter(({ isReady }) => isReady);
-    return Promise.allSettled(open.map((node) => node.call('ping', [])));
-  }
-
-  read(): undefined {
-    return undefined;
-  }
-}
-
-/** Commands that wait for a connection, or for fewer commands in flight: releases first, then renewals, then acquires. */
-export class WaitingCommands extends WaitingRequests<RedisCommand> {
-  override push(command: RedisCommand): void {
-    const rank = RANK[command.priority];
-    const before = this.requests.findLastIndex(({ priority }) => RANK[priority] <= rank);
-    this.requests.splice(before + 1, 0, command);
-  }
-
-  shift(): RedisCommand | undefined {
-    return this.requests.shift();
-  }
-}

@@ -4,11 +4,11 @@ import { inBackground, promiseOf } from '../common/promises.js';
 import { conceal } from '../common/redaction.js';
 import { ConnectionErrors } from '../connection/connection-errors.js';
 import { Outage, type OutageOptions } from '../connection/kept-connection.js';
-import { ReplyDeadline } from '../connection/request-pipe.js';
+import { ReplyDeadline, WaitingRequests } from '../connection/request-pipe.js';
 import { ServerClock } from '../connection/server-clock.js';
 import { LockStoreError } from '../port/lock.errors.js';
 import type { RedisClient, RedisNode } from './client.js';
-import { Ping, type RedisCommand, TOO_LATE, WaitingCommands } from './command.js';
+import { RedisCommand, TOO_LATE } from './command.js';
 import { asStoreError, describe, forgetArguments, isAnswer, isDenied, unknown } from './errors.js';
 
 /**
@@ -445,4 +445,35 @@ class IdleProbe {
 /** Whether the error says that the server is no longer the master. */
 function isReadOnly(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('READONLY');
+}
+/** Pings the server, or each connected master of a cluster. The client of a cluster ends the connection to a node that does not reply. */
+class Ping extends RedisCommand<undefined> {
+  readonly key = undefined;
+  readonly priority = 'renew';
+
+  send(client: RedisClient): Promise<unknown> {
+    if (!client.isCluster) return client.call('ping', []);
+    const open = client.masters().filter(({ isReady }) => isReady);
+    return Promise.allSettled(open.map((node) => node.call('ping', [])));
+  }
+
+  read(): undefined {
+    return undefined;
+  }
+}
+
+/** The order in which a new connection sends the commands that have waited for it (docs/decisions/0003). */
+const RANK = { release: 0, renew: 1, acquire: 2 };
+
+/** Commands that wait for a connection, or for fewer commands in flight: releases first, then renewals, then acquires. */
+class WaitingCommands extends WaitingRequests<RedisCommand> {
+  override push(command: RedisCommand): void {
+    const rank = RANK[command.priority];
+    const before = this.requests.findLastIndex(({ priority }) => RANK[priority] <= rank);
+    this.requests.splice(before + 1, 0, command);
+  }
+
+  shift(): RedisCommand | undefined {
+    return this.requests.shift();
+  }
 }

@@ -95,7 +95,7 @@ const CHANNELS = {
 } satisfies Record<Claim['kind'], string>;
 
 /** The channel on which a release is announced to Redisson's RLock, RReadWriteLock or semaphores. */
-export function redissonChannel(name: string, kind: Claim['kind']): string {
+function redissonChannel(name: string, kind: Claim['kind']): string {
   return `${CHANNELS[kind]}:${tagged(name)}`;
 }
 

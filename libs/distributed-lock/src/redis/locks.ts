@@ -23,16 +23,17 @@ import {
   type RenewalReply,
   type TakeoverNotice,
 } from '../port/lock-store.js';
+import { LockConfigurationError } from '../port/lock.errors.js';
 import type { RedisClient } from './client.js';
-import type { RedisCommand } from './command.js';
-import { AcquireCommand, type AcquireContext, PlainCommand } from './commands/acquire.js';
+import { RedisCommand } from './command.js';
+import { AcquireCommand } from './commands/acquire.js';
 import { InspectCommand, listPage } from './commands/list.js';
 import { ForceCommand, ReleaseCommand, Renewals } from './commands/renew.js';
 import { RedisConnection } from './connection.js';
+import { AccessRights, asStoreError, isDenied } from './errors.js';
 import { isOurs, newClientId, notificationChannel, restartMark } from './keys.js';
-import { type NotifiedGrant, RedisNotifications } from './notifications.js';
-import { type RedisTarget, refuseOnCluster, type ResolvedRedisOptions } from './options.js';
-import { AccessRights } from './scripts/refusals.js';
+import { RedisNotifications } from './notifications.js';
+import type { RedisStoreOptions, RedisTarget } from './options.js';
 import { loadScripts, ScriptContext } from './scripts/script-command.js';
 import { newClient } from './target.js';
 
@@ -48,12 +49,12 @@ export class RedisLocks implements LockStore {
   private readonly trustsNotifiedGrants: boolean;
   private readonly scripts: ScriptContext;
   private readonly subscriber: RedisNotifications;
-  private readonly acquiring: AcquireContext;
+  private readonly newAcquire: (request: AcquireRequest) => AcquireCommand;
   private readonly renewals: Renewals;
   private readonly releases: ReliableRelease;
   private readonly stopKeepingAlive: () => void;
 
-  constructor(target: RedisTarget, context: LockStoreContext, options: ResolvedRedisOptions) {
+  constructor(target: RedisTarget, context: LockStoreContext, options: Required<RedisStoreOptions>) {
     const { commandTimeoutMs, restartGuardMs, sharedTokens, minReplicaAcks } = options;
     const { clock, chance = systemChance, keyPrefix } = context;
     this.clientId = newClientId(chance);
@@ -78,8 +79,8 @@ export class RedisLocks implements LockStore {
       newClient(target, settings),
       { ...settings, clientId: this.clientId },
       {
-        onGrant: (grant) => this.onGrant(grant),
-        onNotification: (notification) => this.notifications$.next(notification),
+        validityOf: (grantedAt, leaseMs) => this.validityOf(grantedAt, leaseMs),
+        onNotification: (notification) => this.onNotification(notification),
         onNotSubscribed: (error) => rights.onNotSubscribed(error),
       },
     );
@@ -89,7 +90,8 @@ export class RedisLocks implements LockStore {
     const guard =
       restartGuardMs > 0 ? { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs } : undefined;
     const releaseInBackground = (request: AcquireRequest): void => inBackground(this.release(request));
-    this.acquiring = { scripts, notifications: subscriber, guard, releaseInBackground };
+    const acquireContext = { scripts, notifications: subscriber, guard, releaseInBackground };
+    this.newAcquire = (request) => new AcquireCommand(request, acquireContext);
     this.stopKeepingAlive = keepAlive(clock, () => {
       connection.probe();
       subscriber.probe();
@@ -97,7 +99,7 @@ export class RedisLocks implements LockStore {
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
-    return this.run(() => new AcquireCommand(request, this.acquiring));
+    return this.run(() => this.newAcquire(request));
   }
 
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {
@@ -169,19 +171,52 @@ export class RedisLocks implements LockStore {
     });
   }
 
-  private onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting }: NotifiedGrant): void {
-    const { serverClock } = this.connection;
-    // With -Infinity the owner renews before it lets a caller in, to confirm the grant. `validityOf` returns -Infinity as well if less
-    // than a third of the lease is left.
-    const validUntil = this.trustsNotifiedGrants ? serverClock.validityOf(grantedAt, leaseMs) : -Infinity;
-    this.scripts.onToken(lastToken);
-    this.subscriber.stopListeningToForeignClients(owner);
-    const kind = 'granted';
-    this.notifications$.next({ kind, owner, token, lastToken, waiting, validUntil, confirmed: false });
+  /**
+   * Until when the holder may believe in a grant by notification. With `-Infinity` the owner renews before it lets a caller in, to confirm
+   * the grant. `ServerClock.validityOf` returns `-Infinity` as well if less than a third of the lease is left.
+   */
+  private validityOf(grantedAt: number, leaseMs: number): number {
+    return this.trustsNotifiedGrants ? this.connection.serverClock.validityOf(grantedAt, leaseMs) : -Infinity;
+  }
+
+  private onNotification(notification: Notification): void {
+    if (notification.kind === 'granted') this.scripts.onToken(notification.lastToken);
+    this.notifications$.next(notification);
   }
 }
 
 /** The key of the holder entry of one client. It belongs to no lock. */
 function holderEntryKey(keyPrefix: string, clientId: string): string {
   return `nest_lock_client:${keyPrefix}${clientId}`;
+}
+/** @throws LockConfigurationError for the first option that a cluster does not have */
+function refuseOnCluster({ minReplicaAcks, restartGuardMs }: Required<RedisStoreOptions>): void {
+  if (minReplicaAcks !== 0) throw new LockConfigurationError('minReplicaAcks is not for a cluster.');
+  if (restartGuardMs !== 0) throw new LockConfigurationError('restartGuardMs is not for a cluster.');
+}
+/** A command that runs no script and concerns no single lock. May be executed twice. */
+class PlainCommand<Reply> extends RedisCommand<Reply> {
+  readonly key = undefined;
+  readonly priority = 'acquire';
+  override readonly isRepeatable = true;
+
+  constructor(
+    private readonly rights: AccessRights,
+    private readonly write: (client: RedisClient) => Promise<Reply>,
+  ) {
+    super();
+  }
+
+  send(client: RedisClient): Promise<Reply> {
+    return this.write(client);
+  }
+
+  read(value: unknown): Reply {
+    return value as Reply;
+  }
+
+  override recover(_client: RedisClient, error: unknown): Promise<never> {
+    const refusal = isDenied(error) ? this.rights.refusal(error, undefined) : asStoreError(error, undefined);
+    return Promise.reject(refusal);
+  }
 }

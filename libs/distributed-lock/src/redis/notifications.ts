@@ -195,7 +195,10 @@ export class RedisNotifications {
       case 'granted': {
         const [, ...numbers] = this.granted.exec(rest)?.map(Number) ?? [];
         const [token, lastToken = 0, grantedAt = 0, leaseMs = 0, waiting = 0] = numbers;
-        if (token !== undefined) listener.onGrant({ owner, token, lastToken, grantedAt, leaseMs, waiting });
+        if (token === undefined) return;
+        const validUntil = listener.validityOf(grantedAt, leaseMs);
+        this.stopListeningToForeignClients(owner);
+        listener.onNotification({ kind, owner, token, lastToken, waiting, validUntil, confirmed: false });
         return;
       }
       case 'recheck': {
@@ -227,20 +230,9 @@ interface NotificationOptions {
   readonly commandTimeoutMs: number;
 }
 
-/** A grant as the script's notification describes it. The store works out how long it is valid. */
-export interface NotifiedGrant {
-  readonly owner: string;
-  readonly token: number;
-  readonly lastToken: number;
-  /** Server time of the grant, in ms. */
-  readonly grantedAt: number;
-  /** Length of its initial lease, in ms. */
-  readonly leaseMs: number;
-  readonly waiting: number;
-}
-
 interface Listener {
-  onGrant(grant: NotifiedGrant): void;
+  /** Until when a grant is valid, by this process's clock. @param grantedAt server time in ms @param leaseMs length of its initial lease */
+  validityOf(grantedAt: number, leaseMs: number): number;
   onNotification(notification: Notification): void;
   /** The server refused to subscribe or to unsubscribe. */
   onNotSubscribed(error: unknown): void;

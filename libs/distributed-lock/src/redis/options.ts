@@ -1,14 +1,4 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
-import { checkCommandTimeout } from '../connection/checks.js';
-import type { LockStoreContext } from '../port/lock-store.js';
-import { LockConfigurationError } from '../port/lock.errors.js';
-import {
-  checkOptions,
-  describeMs,
-  describeNumber,
-  type OptionRules,
-  overlay,
-} from '../port/option-checks.js';
 import type { NodeRedisClient, NodeRedisCluster, NodeRedisSentinel } from './node-redis/target.js';
 
 /**
@@ -53,65 +43,10 @@ export interface RedisStoreOptions {
   readonly sharedTokens?: boolean;
 }
 
-const OPTION_NAMES: OptionRules<RedisStoreOptions> = {
-  commandTimeoutMs: true,
-  minReplicaAcks: true,
-  replicaTimeoutMs: true,
-  restartGuardMs: true,
-  sharedTokens: true,
-};
-
-/** The options with their defaults. */
-export type ResolvedRedisOptions = Required<RedisStoreOptions>;
-
-export const REDIS_DEFAULTS: ResolvedRedisOptions = {
+export const REDIS_DEFAULTS: Required<RedisStoreOptions> = {
   commandTimeoutMs: 500,
   minReplicaAcks: 0,
   replicaTimeoutMs: 100,
   restartGuardMs: 0,
   sharedTokens: false,
 };
-
-/** @throws LockConfigurationError for options that are wrong whatever the service */
-export function resolveRedisOptions(given: RedisStoreOptions): ResolvedRedisOptions {
-  checkOptions('redisStore', given, OPTION_NAMES);
-  const options = overlay(REDIS_DEFAULTS, given) as ResolvedRedisOptions;
-  const { minReplicaAcks, replicaTimeoutMs, commandTimeoutMs } = options;
-  if (!Number.isInteger(minReplicaAcks) || minReplicaAcks < 0) {
-    throw new LockConfigurationError(
-      `minReplicaAcks must be a whole number, 0 or more; it is ${describeNumber(minReplicaAcks)}.`,
-    );
-  }
-  if (minReplicaAcks === 0) return options;
-  if (!Number.isInteger(replicaTimeoutMs) || replicaTimeoutMs < 1) {
-    throw new LockConfigurationError(
-      `replicaTimeoutMs must be a whole number of ms, 1 or more; it is ${describeMs(replicaTimeoutMs)}.`,
-    );
-  }
-  if (replicaTimeoutMs > commandTimeoutMs / 2) {
-    throw new LockConfigurationError(
-      `replicaTimeoutMs (${replicaTimeoutMs}) must be at most half of commandTimeoutMs (${commandTimeoutMs}): other commands wait behind it.`,
-    );
-  }
-  return options;
-}
-
-/** @throws LockConfigurationError for options that contradict those of the service */
-export function checkTimings(
-  { commandTimeoutMs, restartGuardMs }: ResolvedRedisOptions,
-  context: LockStoreContext,
-): void {
-  const { watchdogTimeoutMs } = context;
-  if (restartGuardMs !== 0 && !(Number.isInteger(restartGuardMs) && restartGuardMs >= watchdogTimeoutMs)) {
-    throw new LockConfigurationError(
-      `restartGuardMs must be 0, or a whole number of ms and at least watchdogTimeoutMs (${watchdogTimeoutMs}); it is ${describeMs(restartGuardMs)}.`,
-    );
-  }
-  checkCommandTimeout(commandTimeoutMs, context);
-}
-
-/** @throws LockConfigurationError for the first option that a cluster does not have */
-export function refuseOnCluster({ minReplicaAcks, restartGuardMs }: ResolvedRedisOptions): void {
-  if (minReplicaAcks !== 0) throw new LockConfigurationError('minReplicaAcks is not for a cluster.');
-  if (restartGuardMs !== 0) throw new LockConfigurationError('restartGuardMs is not for a cluster.');
-}

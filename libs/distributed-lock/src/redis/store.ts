@@ -1,3 +1,4 @@
+import { checkCommandTimeout } from '../connection/checks.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -8,11 +9,17 @@ import type {
   Renewal,
   RenewalReply,
 } from '../port/lock-store.js';
-import { LockStoreError } from '../port/lock.errors.js';
+import { LockConfigurationError, LockStoreError } from '../port/lock.errors.js';
+import {
+  checkOptions,
+  describeMs,
+  describeNumber,
+  type OptionRules,
+  overlay,
+} from '../port/option-checks.js';
 import { unknown } from './errors.js';
 import { RedisLocks } from './locks.js';
-import type { ResolvedRedisOptions } from './options.js';
-import { checkTimings, type RedisStoreOptions, type RedisTarget, resolveRedisOptions } from './options.js';
+import { REDIS_DEFAULTS, type RedisStoreOptions, type RedisTarget } from './options.js';
 import { checkKeyPrefix, checkRedisTarget } from './target.js';
 
 /** The reply to `WAIT`: how many replicas have executed all earlier writes of this connection. */
@@ -40,7 +47,7 @@ class ReplicatedLocks extends RedisLocks {
   private counting: Promise<unknown> = Promise.resolve();
   private next: Promise<Count> | undefined;
 
-  constructor(target: RedisTarget, context: LockStoreContext, options: ResolvedRedisOptions) {
+  constructor(target: RedisTarget, context: LockStoreContext, options: Required<RedisStoreOptions>) {
     super(target, context, options);
     this.atLeast = options.minReplicaAcks;
     this.withinMs = options.replicaTimeoutMs;
@@ -152,4 +159,48 @@ export function redisStore(target: RedisTarget, options: RedisStoreOptions = {})
       return new Locks(target, context, resolved);
     },
   };
+}
+const OPTION_NAMES: OptionRules<RedisStoreOptions> = {
+  commandTimeoutMs: true,
+  minReplicaAcks: true,
+  replicaTimeoutMs: true,
+  restartGuardMs: true,
+  sharedTokens: true,
+};
+
+/** @throws LockConfigurationError for options that are wrong whatever the service */
+function resolveRedisOptions(given: RedisStoreOptions): Required<RedisStoreOptions> {
+  checkOptions('redisStore', given, OPTION_NAMES);
+  const options = overlay(REDIS_DEFAULTS, given) as Required<RedisStoreOptions>;
+  const { minReplicaAcks, replicaTimeoutMs, commandTimeoutMs } = options;
+  if (!Number.isInteger(minReplicaAcks) || minReplicaAcks < 0) {
+    throw new LockConfigurationError(
+      `minReplicaAcks must be a whole number, 0 or more; it is ${describeNumber(minReplicaAcks)}.`,
+    );
+  }
+  if (minReplicaAcks === 0) return options;
+  if (!Number.isInteger(replicaTimeoutMs) || replicaTimeoutMs < 1) {
+    throw new LockConfigurationError(
+      `replicaTimeoutMs must be a whole number of ms, 1 or more; it is ${describeMs(replicaTimeoutMs)}.`,
+    );
+  }
+  if (replicaTimeoutMs > commandTimeoutMs / 2) {
+    throw new LockConfigurationError(
+      `replicaTimeoutMs (${replicaTimeoutMs}) must be at most half of commandTimeoutMs (${commandTimeoutMs}): other commands wait behind it.`,
+    );
+  }
+  return options;
+}
+/** @throws LockConfigurationError for options that contradict those of the service */
+function checkTimings(
+  { commandTimeoutMs, restartGuardMs }: Required<RedisStoreOptions>,
+  context: LockStoreContext,
+): void {
+  const { watchdogTimeoutMs } = context;
+  if (restartGuardMs !== 0 && !(Number.isInteger(restartGuardMs) && restartGuardMs >= watchdogTimeoutMs)) {
+    throw new LockConfigurationError(
+      `restartGuardMs must be 0, or a whole number of ms and at least watchdogTimeoutMs (${watchdogTimeoutMs}); it is ${describeMs(restartGuardMs)}.`,
+    );
+  }
+  checkCommandTimeout(commandTimeoutMs, context);
 }

@@ -3,10 +3,16 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 import { describeGiven } from '../port/option-checks.js';
 import type { ClientSettings, RedisClient } from './client.js';
 import { ioredisClient } from './ioredis/client.js';
-import { checkNodesOfCluster, isCluster, isRedis, keyPrefixOf } from './ioredis/options.js';
-import { checkGivenOptions, defaultOptions, optionsOfUrl } from './ioredis/url.js';
-import { checkNodeRedis, nodeRedisClient, nodeRedisKeyPrefix } from './node-redis/client.js';
-import { isNodeRedis, isOtherNodeRedis, type NodeRedisTarget } from './node-redis/target.js';
+import {
+  checkGivenOptions,
+  checkNodesOfCluster,
+  isCluster,
+  isRedis,
+  keyPrefixOf,
+  optionsOfUrl,
+} from './ioredis/options.js';
+import { checkNodeRedis, isNodeRedis, nodeRedisClient, nodeRedisKeyPrefix } from './node-redis/client.js';
+import type { NodeRedisTarget } from './node-redis/target.js';
 import type { RedisTarget } from './options.js';
 
 /** The options that name a server. Without any of them ioredis would connect to localhost. */
@@ -29,7 +35,8 @@ export function checkRedisTarget(target: unknown): asserts target is RedisTarget
   if (isCluster(target)) return checkNodesOfCluster(target);
   if (isRedis(target)) return;
   if (isNodeRedis(target)) return checkNodeRedis(target);
-  if (isOtherNodeRedis(target)) {
+  const isPool = 'isOpen' in target && typeof (target as Given)['destroy'] === 'function';
+  if (isPool) {
     throw new LockConfigurationError(
       `${NEEDED}; of node-redis it takes what createClient, createSentinel and createCluster make, and was given ${describeGiven(target)}.`,
     );
@@ -49,7 +56,7 @@ export function checkRedisTarget(target: unknown): asserts target is RedisTarget
       `${NEEDED}; the options name no server: give host, path or sentinels. Without them ioredis would use localhost.`,
     );
   }
-  checkGivenOptions(target, defaultOptions());
+  checkGivenOptions(target);
 }
 
 /**

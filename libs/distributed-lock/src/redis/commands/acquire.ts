@@ -2,12 +2,11 @@ import type { OwnerRequests } from '../../connection/reliable-release.js';
 import type { AcquireReply, AcquireRequest, Grant, Queued } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { leaseValidity, RECHECK_MS, recheckAfter, SILENT_WAITER_MS } from '../../port/timing.js';
-import { type Arguments, type RedisClient, WireKeys } from '../client.js';
-import { RedisCommand, TOO_LATE } from '../command.js';
-import { asStoreError, asUnsureError, isDenied } from '../errors.js';
-import { isOurs, redissonChannel } from '../keys.js';
+import { type Arguments, WireKeys } from '../client.js';
+import { TOO_LATE } from '../command.js';
+import { asUnsureError, isDenied } from '../errors.js';
+import { isOurs } from '../keys.js';
 import type { RedisNotifications } from '../notifications.js';
-import type { AccessRights } from '../scripts/refusals.js';
 import {
   claimFields,
   type ReplyOf,
@@ -29,7 +28,7 @@ export const MIN_INITIAL_LEASE_MS = 1000;
  */
 const MAX_PLAIN_MS = 43_200_000;
 
-export interface AcquireContext {
+interface AcquireContext {
   readonly scripts: ScriptContext;
   readonly notifications: RedisNotifications;
   readonly guard: RestartGuard | undefined;
@@ -145,8 +144,8 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
       const [, , token, lastToken, waiting] = reply;
       return this.granted(token, lastToken, waiting);
     }
-    const [kind, , holder, remaining, ticket = 0, others] = reply as WaitingReply;
-    const remainingMs = asRemaining(remaining);
+    const [kind, , holder, pttl, ticket = 0, others] = reply as WaitingReply;
+    const remainingMs = pttl < 0 ? Infinity : pttl;
     const counted = others === undefined ? undefined : { waiting: others };
     if (kind === 3) return { kind: 'busy', holder: holder || undefined, remainingMs, ...counted };
     return { ...this.queued(holder || undefined, remainingMs, ticket), ...counted };
@@ -167,7 +166,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     // If the caller left while the request was in flight, unsubscribe, too: no later request of this owner would do it.
     if (this.owner.isReleasing || !isBehindForeignClient) notifications.stopListeningToForeignClients(owner);
     else {
-      const channel = redissonChannel(this.context.lockName(this.key), this.kind);
+      const [, , , , channel] = this.context.namesOf(this.key, this.kind);
       notifications.listenBehindForeignClient(channel, owner);
     }
     notifications.probe();
@@ -182,11 +181,6 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   }
 }
 
-/** Turns a reply of `PTTL` into a remaining lease in ms. It is negative for a key without an expiry. */
-export function asRemaining(pttl: number): number {
-  return pttl < 0 ? Infinity : pttl;
-}
-
 /**
  * Settings of the restart guard: a server that has lost its data grants nothing until every lease that it has forgotten has expired. This
  * is the "delayed restart" of Redlock's description (redis.io, Distributed locks), without an operator. The acquire script notices the
@@ -196,33 +190,6 @@ interface RestartGuard {
   /** The name of the mark, a key that never expires. If it is missing, the server has lost its data. */
   readonly mark: string;
   readonly longestLeaseMs: number;
-}
-
-/** A command that runs no script and concerns no single lock. May be executed twice. */
-export class PlainCommand<Reply> extends RedisCommand<Reply> {
-  readonly key = undefined;
-  readonly priority = 'acquire';
-  override readonly isRepeatable = true;
-
-  constructor(
-    private readonly rights: AccessRights,
-    private readonly write: (client: RedisClient) => Promise<Reply>,
-  ) {
-    super();
-  }
-
-  send(client: RedisClient): Promise<Reply> {
-    return this.write(client);
-  }
-
-  read(value: unknown): Reply {
-    return value as Reply;
-  }
-
-  override recover(_client: RedisClient, error: unknown): Promise<never> {
-    const refusal = isDenied(error) ? this.rights.refusal(error, undefined) : asStoreError(error, undefined);
-    return Promise.reject(refusal);
-  }
 }
 
 /** The error of an acquire that was never sent, because its caller has left. */

@@ -4,10 +4,8 @@ import type { KeyPage, ListRequest, LockSnapshot } from '../../port/lock-store.j
 import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
 import { snapshotsOf } from '../../port/timing.js';
 import type { RedisClient, RedisNode } from '../client.js';
-import { isDenied } from '../errors.js';
-import { isWrongType } from '../scripts/refusals.js';
+import { isDenied, isWrongType } from '../errors.js';
 import { type ReplyOf, ScriptCommand, type ScriptContext, SCRIPTS } from '../scripts/script-command.js';
-import { asRemaining } from './acquire.js';
 
 /** One page looks through this many steps of SCAN at most, so that it ends soon in a server full of other keys. */
 const MAX_STEPS = 10;
@@ -155,8 +153,6 @@ function isNoLock({ reason, cause }: LockStoreError, evidence: Evidence | undefi
   return evidence === 'asked for' || (evidence === 'looks held' && isWrongType(cause));
 }
 
-// --- servers ----------------------------------------------------------------------------------------------------
-
 /** The servers whose keys are scanned. */
 interface Servers {
   /** Those that answer, in the order in which they are scanned. */
@@ -283,13 +279,13 @@ export class InspectCommand extends ScriptCommand<Reply, LockSnapshot | null> {
     return [];
   }
 
-  protected onReply([mode, , remaining, token, count, ...owners]: Reply): LockSnapshot | null {
+  protected onReply([mode, , pttl, token, count, ...owners]: Reply): LockSnapshot | null {
     if (owners.length === 0) return null;
     return {
       key: this.key,
       mode: mode || undefined,
       holders: owners.slice(0, count),
-      remainingMs: count === 0 ? 0 : asRemaining(remaining),
+      remainingMs: count === 0 ? 0 : pttl < 0 ? Infinity : pttl,
       pending: owners.slice(count),
       fencingToken: token === '' ? undefined : Number(token),
     };

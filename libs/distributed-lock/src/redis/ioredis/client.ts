@@ -1,15 +1,23 @@
 import { EventEmitter } from 'node:events';
+import type { Readable } from 'node:stream';
 import type { Cluster, Redis } from 'ioredis';
-import { randomMs } from '../../common/clock.js';
+import { type Clock, giveUpAfter, randomMs } from '../../common/clock.js';
 import { inBackground } from '../../common/promises.js';
 import { conceal } from '../../common/redaction.js';
+import { ServerProtocol } from '../../connection/kept-connection.js';
 import { quitWithin } from '../../connection/timing.js';
 import { ClientDatabase } from '../client.js';
 import type { Arguments, ClientEvents, ClientSettings, RedisClient, RedisNode, WireKeys } from '../client.js';
 import { forgetArguments } from '../errors.js';
-import { afterSilence, evalShaClassFor, watchHandshake, writeNow, writeTogether } from './evalsha.js';
-import { duplicateOf, type IoredisTarget, isCluster, isRedis, liveOptionsOf } from './options.js';
-import { optionsOfUrl } from './url.js';
+import { evalShaClassFor, writeNow, writeTogether } from './evalsha.js';
+import {
+  duplicateOf,
+  type IoredisTarget,
+  isCluster,
+  isRedis,
+  liveOptionsOf,
+  optionsOfUrl,
+} from './options.js';
 
 /**
  * The most channels in one `SUBSCRIBE`. Each is an argument of one function call, and JavaScript fails at some 100 000 arguments, so this
@@ -359,4 +367,81 @@ function handleAllReplies(node: Redis): void {
     Promise.resolve(reply).catch(() => undefined);
     return reply;
   };
+}
+
+const REDIS = new ServerProtocol({
+  server: 'Redis',
+  // The first byte of every reply of Redis is one of these types, of RESP 2 or 3.
+  reply: /^[+\-:$*_#,(!=%~>|]/,
+  tls: 'the URL of a Redis with TLS starts with rediss:',
+});
+
+const NO_PASSWORD = 'Redis asks for a password: give it in the URL, as redis://:password@host';
+
+/**
+ * Ends a connection that the server has accepted and does not answer, because ioredis waits without a limit between `connect` and
+ * `ready`. The error says what answers, if that is no Redis.
+ *
+ * @param silenceMs how long the server may send nothing
+ */
+function watchHandshake(client: Redis, clock: Clock, silenceMs: number): void {
+  client.on('connect', () => {
+    const { stream } = client;
+    let problem: string | undefined = REDIS.closedUnanswered();
+    const fail = (why: string): void => {
+      problem = why;
+      stream.destroy();
+    };
+    const onFirst = (bytes: Buffer): void => {
+      problem = undefined;
+      if (bytes.toString('latin1').startsWith('-NOAUTH')) fail(NO_PASSWORD);
+      const strange = REDIS.strangeReply(bytes);
+      if (strange) fail(strange);
+    };
+    const onClosed = (): void => {
+      end();
+      // Emit this error before ioredis emits its own, which does not say what kind of server answered.
+      if (problem) client.emit('error', new Error(problem, { cause: stream.errored ?? undefined }));
+    };
+    const cancel = afterSilence(stream, { clock, ms: silenceMs }, () =>
+      fail(`the server took the connection and sent nothing for ${silenceMs} ms`),
+    );
+    const end = (): void => {
+      cancel();
+      stream.removeListener('data', onFirst);
+      client.removeListener('ready', end);
+      client.removeListener('close', onClosed);
+    };
+    stream.once('data', onFirst);
+    client.on('ready', end);
+    client.on('close', onClosed);
+  });
+}
+
+/**
+ * Runs `task` as soon as nothing has arrived on `stream` for `ms`. Several round trips may follow each other meanwhile, and each of
+ * them may take that long.
+ *
+ * @returns a function that cancels it
+ */
+function afterSilence(
+  stream: Readable,
+  { clock, ms }: { readonly clock: Clock; readonly ms: number },
+  task: () => void,
+): () => void {
+  let cancel = (): void => undefined;
+  const end = (): void => {
+    cancel();
+    stream.removeListener('data', wait);
+  };
+  function wait(): void {
+    cancel();
+    cancel = giveUpAfter(clock, ms, () => {
+      end();
+      task();
+    });
+  }
+  wait();
+  stream.on('data', wait);
+  return end;
 }

@@ -1,7 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { Command } from 'ioredis';
+import { Command, Redis } from 'ioredis';
 import { WireKeys } from '../client.js';
-import { evalShaOf } from './evalsha.js';
+import { evalShaClassFor } from './evalsha.js';
+
+const EvalSha = evalShaClassFor(new Redis({ lazyConnect: true })) as NonNullable<
+  ReturnType<typeof evalShaClassFor>
+>;
 
 describe('EVALSHA with keys that are written once', () => {
   it.each([
@@ -12,7 +16,7 @@ describe('EVALSHA with keys that are written once', () => {
   ])('is to the server what ioredis itself would write: %s', (_, names, args) => {
     const sha = 'f'.repeat(40);
     const theirs = new Command('evalsha', [sha, names.length, ...names, ...args]);
-    const ours = new (evalShaOf(Command))(sha, new WireKeys(names), args);
+    const ours = new EvalSha(sha, new WireKeys(names), args);
     expect(ours.toWritable({})).toBe(theirs.toWritable({}));
     expect([ours.args, ours.getKeys(), ours.getSlot()]).toEqual([
       theirs.args,

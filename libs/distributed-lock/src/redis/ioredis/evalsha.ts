@@ -1,9 +1,7 @@
-import type { Readable, Writable } from 'node:stream';
+import type { Writable } from 'node:stream';
 import type { Cluster, Command, Redis } from 'ioredis';
-import { type Clock, giveUpAfter } from '../../common/clock.js';
-import { ServerProtocol } from '../../connection/kept-connection.js';
 import { type Arguments, asBulk, type WireKeys } from '../client.js';
-import { findIoredis } from './url.js';
+import { findIoredis } from './options.js';
 
 /** Passed to the constructor of ioredis in place of the arguments, because it would copy and inspect each. `EvalSha` sets them itself. */
 const NONE: string[] = [];
@@ -12,19 +10,14 @@ const OPTIONS = { replyEncoding: 'utf8' } as const;
 type EvalShaClass = new (sha: string, keys: WireKeys, args: Arguments) => Command;
 
 /**
- * The class of the command by which `client` runs a script by its hash.
+ * Makes the class of the `EVALSHA` commands of `client`, whose RESP text is built from the prepared text of `WireKeys`.
  *
  * @returns `undefined` for a client of another copy of ioredis, which takes only commands of its own
  */
 export function evalShaClassFor(client: Redis | Cluster): EvalShaClass | undefined {
   const ioredis = findIoredis();
-  const isKnown = ioredis && (client instanceof ioredis.Redis || client instanceof ioredis.Cluster);
-  return isKnown ? evalShaOf(ioredis.Command) : undefined;
-}
-
-/** Makes the class of an `EVALSHA` command whose RESP text is built from the prepared text of `WireKeys`. */
-export function evalShaOf(Base: typeof Command): EvalShaClass {
-  return class EvalSha extends Base {
+  if (!ioredis || !(client instanceof ioredis.Redis || client instanceof ioredis.Cluster)) return undefined;
+  return class EvalSha extends ioredis.Command {
     constructor(
       sha: string,
       private readonly wireKeys: WireKeys,
@@ -103,81 +96,4 @@ function uncork(its: Corked): void {
   if (its.commands === 0) return;
   its.commands = 0;
   its.stream.uncork();
-}
-
-const REDIS = new ServerProtocol({
-  server: 'Redis',
-  // The first byte of every reply of Redis is one of these types, of RESP 2 or 3.
-  reply: /^[+\-:$*_#,(!=%~>|]/,
-  tls: 'the URL of a Redis with TLS starts with rediss:',
-});
-
-const NO_PASSWORD = 'Redis asks for a password: give it in the URL, as redis://:password@host';
-
-/**
- * Ends a connection that the server has accepted and does not answer, because ioredis waits without a limit between `connect` and
- * `ready`. The error says what answers, if that is no Redis.
- *
- * @param silenceMs how long the server may send nothing
- */
-export function watchHandshake(client: Redis, clock: Clock, silenceMs: number): void {
-  client.on('connect', () => {
-    const { stream } = client;
-    let problem: string | undefined = REDIS.closedUnanswered();
-    const fail = (why: string): void => {
-      problem = why;
-      stream.destroy();
-    };
-    const onFirst = (bytes: Buffer): void => {
-      problem = undefined;
-      if (bytes.toString('latin1').startsWith('-NOAUTH')) fail(NO_PASSWORD);
-      const strange = REDIS.strangeReply(bytes);
-      if (strange) fail(strange);
-    };
-    const onClosed = (): void => {
-      end();
-      // Emit this error before ioredis emits its own, which does not say what kind of server answered.
-      if (problem) client.emit('error', new Error(problem, { cause: stream.errored ?? undefined }));
-    };
-    const cancel = afterSilence(stream, { clock, ms: silenceMs }, () =>
-      fail(`the server took the connection and sent nothing for ${silenceMs} ms`),
-    );
-    const end = (): void => {
-      cancel();
-      stream.removeListener('data', onFirst);
-      client.removeListener('ready', end);
-      client.removeListener('close', onClosed);
-    };
-    stream.once('data', onFirst);
-    client.on('ready', end);
-    client.on('close', onClosed);
-  });
-}
-
-/**
- * Runs `task` as soon as nothing has arrived on `stream` for `ms`. Several round trips may follow each other meanwhile, and each of
- * them may take that long.
- *
- * @returns a function that cancels it
- */
-export function afterSilence(
-  stream: Readable,
-  { clock, ms }: { readonly clock: Clock; readonly ms: number },
-  task: () => void,
-): () => void {
-  let cancel = (): void => undefined;
-  const end = (): void => {
-    cancel();
-    stream.removeListener('data', wait);
-  };
-  function wait(): void {
-    cancel();
-    cancel = giveUpAfter(clock, ms, () => {
-      end();
-      task();
-    });
-  }
-  wait();
-  stream.on('data', wait);
-  return end;
 }

@@ -10,17 +10,22 @@ import {
   addressOf,
   clusterOptions,
   type ClusterOptions,
-  mappedPlace,
-  optionsAt,
-  patternOf,
+  patternAt,
   type Place,
   sentinelOptions,
-  type SentinelOptions,
 } from './given-options.js';
 import { NodeRedisLink, openWithinMs } from './link.js';
 import { NodeRedisSingle, OneServer } from './single.js';
-import type { NodeRedisPattern, NodeRedisSentinel } from './target.js';
-import { isNodeRedisCluster, isNodeRedisSentinel, type NodeRedis, type NodeRedisTarget } from './target.js';
+import type {
+  NodeRedis,
+  NodeRedisClient,
+  NodeRedisCluster,
+  NodeRedisPattern,
+  NodeRedisSentinel,
+  NodeRedisTarget,
+} from './target.js';
+
+type Given = Readonly<Record<string, unknown>>;
 
 /**
  * A client for the master that Sentinels name. A connection to each Sentinel stays open, so that a failover ends the connection to
@@ -48,11 +53,6 @@ class NodeRedisSentinelMaster extends NodeRedisSingle {
     this.sentinels = sentinelRootNodes.map((place) => this.watch(place));
   }
 
-  /** Read anew for each connection, because the application may have changed a password. */
-  private get options(): SentinelOptions {
-    return sentinelOptions(this.target);
-  }
-
   override open(): void {
     for (const sentinel of this.sentinels) sentinel.start();
     super.open();
@@ -68,20 +68,23 @@ class NodeRedisSentinelMaster extends NodeRedisSingle {
    * connected yet is asked as soon as it is.
    */
   protected find(signal: AbortSignal): Promise<NodeRedisPattern> {
-    const { options } = this;
+    const { name } = sentinelOptions(this.target);
     const withinMs = openWithinMs(this.settings.commandTimeoutMs);
     return new Promise((resolve, reject) => {
       const cancel = giveUpAfter(this.settings.clock, withinMs, () => {
         // Accept any epoch from now on. Sentinels that were set up anew count from 0, and would otherwise be ignored for ever.
         this.epoch = 0;
-        reject(new Error(`no Sentinel has named the master "${options.name}" within ${withinMs} ms`));
+        reject(new Error(`no Sentinel has named the master "${name}" within ${withinMs} ms`));
       });
       signal.addEventListener('abort', cancel);
       this.onFound = (place) => {
         cancel();
         this.found = addressOf(place);
-        const found = mappedPlace(options.nodeAddressMap, place);
-        resolve(patternOf(() => optionsAt(options.nodeClientOptions, found)));
+        const pattern = patternAt(place, () => {
+          const { nodeClientOptions: defaults, nodeAddressMap } = sentinelOptions(this.target);
+          return { defaults, nodeAddressMap };
+        });
+        resolve(pattern);
       };
       for (const sentinel of this.sentinels) this.ask(sentinel);
     });
@@ -89,7 +92,10 @@ class NodeRedisSentinelMaster extends NodeRedisSingle {
 
   private watch(place: Place): KeptConnection<NodeRedisLink> {
     const { settings } = this;
-    const pattern = patternOf(() => optionsAt(this.options.sentinelClientOptions, place));
+    // Read the options anew for each connection, because the application may have changed a password.
+    const pattern = patternAt(place, () => ({
+      defaults: sentinelOptions(this.target).sentinelClientOptions,
+    }));
     const withinMs = openWithinMs(settings.commandTimeoutMs);
     const lateError = new Error(`no answer from the Sentinel ${addressOf(place)} within ${withinMs} ms`);
     const sentinel: KeptConnection<NodeRedisLink> = new KeptConnection<NodeRedisLink>({
@@ -112,7 +118,7 @@ class NodeRedisSentinelMaster extends NodeRedisSingle {
   private ask(sentinel: KeptConnection<NodeRedisLink>): void {
     const { current } = sentinel;
     if (!current) return;
-    const { name } = this.options;
+    const { name } = sentinelOptions(this.target);
     const { clock, commandTimeoutMs } = this.settings;
     const lose = (error: unknown): void => sentinel.lose(current, error);
     const cancel = giveUpAfter(clock, commandTimeoutMs, () =>
@@ -186,4 +192,18 @@ function databaseOf(client: NodeRedis, { clock, commandTimeoutMs }: ClientSettin
     if (number !== undefined) told = Number(number);
   };
   return new ClientDatabase(() => told, refresh);
+}
+// Not by instanceof, which would load the library.
+
+export function isNodeRedis(target: object): target is NodeRedisTarget {
+  return isOfOneServer(target) || isNodeRedisSentinel(target) || isNodeRedisCluster(target);
+}
+function isNodeRedisSentinel(target: object): target is NodeRedisSentinel {
+  return typeof (target as Given)['getMasterNode'] === 'function';
+}
+function isNodeRedisCluster(target: object): target is NodeRedisCluster {
+  return typeof (target as Given)['getRandomNode'] === 'function';
+}
+function isOfOneServer(target: object): target is NodeRedisClient {
+  return 'isPubSubActive' in target && typeof (target as Given)['destroy'] === 'function';
 }

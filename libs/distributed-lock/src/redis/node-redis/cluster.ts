@@ -167,7 +167,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
 
   private connect(place: Place): ClusterNode {
     if (this.isClosed) throw offlineError();
-    const node = new ClusterNode(place, patternAt(this.options, place), this.settings);
+    const node = new ClusterNode(place, patternAt(place, this.options), this.settings);
     this.nodes.set(addressOf(place), node);
     node.on('error', (error) => this.emit('error', error));
     node.on('message', (channel, text) => this.emit('message', channel, text));
@@ -213,7 +213,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
   }
 
   private readSlots(): void {
-    const known = [...this.slots.places.values()].map((place) => patternAt(this.options, place));
+    const known = [...this.slots.places.values()].map((place) => patternAt(place, this.options));
     const patterns = someOf([...known, ...this.roots], this.settings.chance);
     this.reading = new AbortController();
     const adopted = readSlots(patterns, this.settings, this.reading).then((slots) => this.adopt(slots));

@@ -35,19 +35,8 @@ function givenOptions(target: { duplicate(): unknown }): unknown {
   return found;
 }
 
-/** The options of a client for one server. */
-export function optionsAt(given: NodeRedisOptions | undefined, { host, port }: Place): NodeRedisOptions {
-  return { ...given, socket: { ...given?.socket, host, port } };
-}
-
 export function addressOf({ host, port }: Place): string {
   return `${host}:${port}`;
-}
-
-/** The address to connect to for a server that Sentinels or a cluster announce as `place`. */
-export function mappedPlace(map: AddressMap | undefined, place: Place): Place {
-  const address = addressOf(place);
-  return (typeof map === 'function' ? map(address) : map?.[address]) ?? place;
 }
 
 /** The options of `createCluster` that the store reads. */
@@ -71,11 +60,20 @@ export function clusterOptions(target: NodeRedisCluster): ClusterOptions {
   );
 }
 
-/** Makes clients for the node that the cluster announces as `place`. */
-export function patternAt(read: () => ClusterOptions, place: Place): NodeRedisPattern {
+/**
+ * Makes a pattern for the server that Sentinels or a cluster announce as `place`.
+ *
+ * @param read returns the options that the application's client has now
+ */
+export function patternAt(
+  place: Place,
+  read: () => Pick<ClusterOptions, 'defaults' | 'nodeAddressMap'>,
+): NodeRedisPattern {
+  const address = addressOf(place);
   return patternOf(() => {
-    const { defaults, nodeAddressMap } = read();
-    return optionsAt(defaults, mappedPlace(nodeAddressMap, place));
+    const { defaults, nodeAddressMap: map } = read();
+    const { host, port } = (typeof map === 'function' ? map(address) : map?.[address]) ?? place;
+    return { ...defaults, socket: { ...defaults?.socket, host, port } };
   });
 }
 
@@ -91,7 +89,7 @@ export function rootPatterns(read: () => ClusterOptions): readonly NodeRedisPatt
 }
 
 /** The options of `createSentinel` that the store reads. */
-export interface SentinelOptions {
+interface SentinelOptions {
   readonly name: string;
   readonly sentinelRootNodes: readonly Place[];
   readonly sentinelClientOptions?: NodeRedisOptions;
@@ -126,7 +124,7 @@ let blank: NodeRedis | undefined;
  *
  * @throws LockConfigurationError if node-redis is not installed, or is part of a bundle
  */
-export function patternOf(read: () => NodeRedisOptions): NodeRedisPattern {
+function patternOf(read: () => NodeRedisOptions): NodeRedisPattern {
   const client = (blank ??= loadNodeRedis().createClient());
   return {
     get options() {

@@ -18,7 +18,7 @@ export function offlineError(): Error {
 type Identity = Pick<RedisClient, 'address' | 'user' | 'database'>;
 
 /** A client of node-redis with one connection at a time, to the server that `find` returns. */
-export abstract class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient {
+export abstract class NodeRedisSingle extends EventEmitter<ClientEvents> implements RedisClient, RedisNode {
   readonly isCluster = false;
   /** node-redis writes a command in a later turn of the event loop, by `setImmediate`. */
   readonly writesAtOnce = false;

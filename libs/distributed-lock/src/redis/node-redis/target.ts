@@ -27,30 +27,6 @@ export interface NodeRedisCluster {
 /** A client of node-redis that the store takes. */
 export type NodeRedisTarget = NodeRedisClient | NodeRedisSentinel | NodeRedisCluster;
 
-type Given = Readonly<Record<string, unknown>>;
-
-// Not by instanceof, which would load the library.
-export function isNodeRedis(target: object): target is NodeRedisTarget {
-  return isOfOneServer(target) || isNodeRedisSentinel(target) || isNodeRedisCluster(target);
-}
-
-export function isNodeRedisSentinel(target: object): target is NodeRedisSentinel {
-  return typeof (target as Given)['getMasterNode'] === 'function';
-}
-
-export function isNodeRedisCluster(target: object): target is NodeRedisCluster {
-  return typeof (target as Given)['getRandomNode'] === 'function';
-}
-
-/** Whether it is made by `createClientPool` of node-redis. */
-export function isOtherNodeRedis(target: object): boolean {
-  return 'isOpen' in target && !isNodeRedis(target) && typeof (target as Given)['destroy'] === 'function';
-}
-
-function isOfOneServer(target: object): target is NodeRedisClient {
-  return 'isPubSubActive' in target && typeof (target as Given)['destroy'] === 'function';
-}
-
 /** The options of a client that the store reads, and those that it sets for its own clients. */
 export interface NodeRedisOptions {
   readonly name?: string;
@@ -66,7 +42,7 @@ export interface NodeRedisOptions {
   };
 }
 
-/** What the store duplicates to make its own clients: a client of the application, or an object that `patternOf` makes from options. */
+/** The store duplicates a pattern to make its own clients. A pattern is a client of the application, or an object with options of it. */
 export interface NodeRedisPattern {
   readonly options?: NodeRedisOptions;
   /** Makes a new client, with `options` in preference to those of the pattern. */

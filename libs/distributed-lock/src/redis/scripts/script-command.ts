@@ -1,17 +1,18 @@
 import { createHash } from 'node:crypto';
 import type { ClockReading } from '../../common/clock.js';
 import { inBackground } from '../../common/promises.js';
+import { textOf } from '../../connection/connection-errors.js';
 import { RequestsByOwner } from '../../connection/reliable-release.js';
 import type { Claim, LockSnapshot } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { type Arguments, type RedisClient, type RedisNode, WireKeys } from '../client.js';
 import { RedisCommand, type TOO_LATE } from '../command.js';
 import type { RedisConnection } from '../connection.js';
-import { asStoreError, isDenied } from '../errors.js';
-import { checkReserved, checkSlot, redisKeys, type RedisKeys } from '../keys.js';
+import { type AccessRights, asStoreError, isDenied, isWrongType } from '../errors.js';
+import { checkReserved, checkSlot, permitsKey, redisKeys, type RedisKeys } from '../keys.js';
 import * as lua from './lua.generated.js';
-import { type AccessRights, explainWrongType } from './refusals.js';
 
+/** Redis 6.2 added `GET` to `SET`. An older server replies with a syntax error. */
 const TOO_OLD = 'Redis refused: it does not know SET … GET. Locks need Redis 6.2 or later.';
 
 export abstract class ScriptCommand<R extends ScriptReply, Result> extends RedisCommand<Result> {
@@ -58,10 +59,15 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
       return client.call('eval', [this.script.lua, names.length, ...names, ...this.lastArgs], names[0]);
     }
     if (isDenied(error)) throw context.rights.refusal(error, key);
-    if (isTooOld(error)) throw new LockStoreError(TOO_OLD, key, 'refused', { cause: error });
-    const names = context.namesOf(key, kind);
-    const explained = await explainWrongType(client, { key, kind, names }, error).catch(() => undefined);
-    throw explained ?? asStoreError(error, key);
+    if (textOf(error).includes('syntax error'))
+      throw new LockStoreError(TOO_OLD, key, 'refused', { cause: error });
+    if (!isWrongType(error)) throw asStoreError(error, key);
+    const message = await explainWrongType(client, { kind, names: context.namesOf(key, kind) }, error).catch(
+      () => undefined,
+    );
+    throw message === undefined
+      ? asStoreError(error, key)
+      : new LockStoreError(message, key, 'refused', { cause: error });
   }
 }
 
@@ -76,9 +82,36 @@ interface ScriptTarget {
 
 export type ScriptReply = readonly [kind: unknown, now: number, ...unknown[]];
 
-/** Redis 6.2 added `GET` to `SET`. An older server does not understand that last word. */
-function isTooOld(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('syntax error');
+/** The error texts of our own scripts, as holders.lua has them. */
+const NO_LOCK = 'data of the application';
+const SHARED_PERMITS = 'permits of two names';
+
+const OWN_NAME =
+  'a lock needs a name of its own, and one name is either a lock or permits. Choose another key, or set keyPrefix (now part of the name) to keep locks apart from data.';
+
+/** Says which key of the lock holds something else. A lock that is named like the data that it protects is the classic mistake. */
+async function explainWrongType(
+  client: RedisClient,
+  { kind, names }: { readonly kind: Claim['kind']; readonly names: RedisKeys },
+  cause: unknown,
+): Promise<string> {
+  const text = textOf(cause);
+  const [lock, queue, waiterOptions, token] = names;
+  const typeOf = (name: string) => client.call('type', [name], name) as Promise<string>;
+  const found = await typeOf(lock);
+  if (found === 'none' || found === (kind === 'permits' ? 'string' : 'hash')) {
+    const parts = { [queue]: 'zset', [waiterOptions]: 'hash', [token]: 'string' };
+    if (kind === 'permits') parts[permitsKey(lock)] = 'zset';
+    for (const [part, expected] of Object.entries(parts)) {
+      const type = await typeOf(part);
+      if (type !== 'none' && type !== expected)
+        return `"${part}" is a ${type} in Redis, where the lock "${lock}" keeps something else. Choose another key for the lock, or delete that one if nobody needs it.`;
+    }
+  }
+  if (text.includes(SHARED_PERMITS))
+    return `The permits of "${lock}" are kept in "${permitsKey(lock)}", by Redisson's rule, and so are those of the same name without or with its braces, which are in use. Choose another key.`;
+  const data = text.includes(NO_LOCK) ? 'it holds data of the application, which is left as it is; ' : '';
+  return `"${lock}" is a ${found} in Redis, not a lock of this kind: ${data}${OWN_NAME}`;
 }
 
 /** The most keys of one kind of claim whose names are kept, some 800 bytes for each. */
@@ -173,8 +206,8 @@ function keyMap(): Map<string, WireKeys> {
 }
 
 /**
- * A Lua script and the shape of its reply. The second part of a reply is the server's time in ms, or 0. The heads of
- * `lua/*.lua` say what the arguments mean.
+ * A Lua script and the shape of its reply. The second part of a reply is the server's time in ms, or 0. `pttl` is the remaining lease in ms,
+ * negative for a key without an expiry. The heads of `lua/*.lua` say what the arguments mean.
  */
 export interface Script<Reply> {
   readonly lua: string;
@@ -189,8 +222,8 @@ export const SCRIPTS = {
   acquire: script<
     | readonly [kind: 0, now: number]
     | readonly [kind: 1, now: number, token: number, lastToken: number, waiting: number]
-    | readonly [kind: 2, now: number, holder: string, remainingMs: number, ticket: number, others?: number]
-    | readonly [kind: 3, now: number, holder: string, remainingMs: number, noTicket?: 0, others?: number]
+    | readonly [kind: 2, now: number, holder: string, pttl: number, ticket: number, others?: number]
+    | readonly [kind: 3, now: number, holder: string, pttl: number, noTicket?: 0, others?: number]
     | readonly [kind: 4, now: number, leftMs: number]
   >(lua.acquire, (token) => [1, Math.floor(token / 1000), token, token, 0]),
   release: script<readonly [wasHolder: 0 | 1, now: number]>(lua.release, (wasHolder) => [
@@ -210,7 +243,7 @@ export const SCRIPTS = {
     readonly [
       mode: NonNullable<LockSnapshot['mode']> | '',
       now: number,
-      remainingMs: number,
+      pttl: number,
       lastToken: string,
       holders: number,
       ...holdersAndPending: string[],

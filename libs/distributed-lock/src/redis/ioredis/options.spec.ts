@@ -4,7 +4,7 @@ import { createCluster } from 'redis';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import { followedOrRefused } from '../../../../../test/support/followed-or-refused.js';
 import { checkRedisTarget } from '../target.js';
-import { optionsOfUrl, REDIS_PARAMETERS } from './url.js';
+import { optionsOfUrl, REDIS_PARAMETERS } from './options.js';
 
 const HARMLESS_OF_CLIENT = new Redis({ host: 'h', lazyConnect: true }).options;
 
