@@ -55,7 +55,11 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...mutantsOf('redis', 'redis/connection.js', [
-    ['a connection that is answered READONLY is kept', 'if (isReadOnly(error))', 'if (false)'],
+    [
+      'a connection that is answered READONLY is kept',
+      "if (textOf(error).startsWith('READONLY'))",
+      'if (false)',
+    ],
   ]),
   ...mutantsOf('redis', 'redis/scripts/lua.generated.js', [
     [

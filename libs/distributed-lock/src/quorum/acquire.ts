@@ -180,11 +180,11 @@ async function attempt(owner: QuorumOwner, request: AcquireRequest): Promise<Out
   const tokens = request.tokens + SPARE_TOKENS;
   const asked = owner.nodes.map((node) => askNode(owner, node, { ...request, ticket: owner.ticket, tokens }));
   const wasHeld = owner.leases.isHeld();
-  const outcomes = await gather(asked, (so) => {
-    if (haveAnswered(context, so)) return true;
+  const outcomes = await gather(asked, (collected) => {
+    if (haveAnswered(context, collected)) return true;
     // An owner that holds already waits for all nodes, because only all replies together show whether its grant is still the same.
     if (wasHeld) return false;
-    const replies = answersOf(so);
+    const replies = answersOf(collected);
     const granted = count(replies, 'granted');
     const isHopeless = replies.length - granted > nodes.length - majority;
     return granted >= majority || (isHopeless && holderOf(replies, majority) !== undefined);
@@ -220,7 +220,7 @@ async function hold(
       const further = token - (node.lease?.token ?? token);
       return node.acquire({ ...request, ticket, tokens: tokens + further });
     });
-    await gather(asked, (so) => answersOf(so).length >= context.majority);
+    await gather(asked, (collected) => answersOf(collected).length >= context.majority);
     if (owner.hasLeft) throw ownerHasLeftError(key);
     if (!leases.hold(granted, token, tokens)) {
       inBackground(owner.releaseAll(request));
@@ -295,8 +295,8 @@ async function renewNodes(owner: QuorumOwner, renewal: Renewal): Promise<Outcome
   const renewed = asked.map((node) => node.renew(renewal));
   for (const node of newcomers.keys()) context.inBackground(node.renew(renewal));
   owner.renewalsUnderWay += 1;
-  const outcomes = await gather(renewed, (so) => {
-    const replies = answersOf(so);
+  const outcomes = await gather(renewed, (collected) => {
+    const replies = answersOf(collected);
     return count(replies, 'renewed') >= majority || count(replies, 'lost') > asked.length - majority;
   });
   owner.renewalsUnderWay -= 1;

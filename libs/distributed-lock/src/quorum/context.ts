@@ -85,13 +85,13 @@ export function gather<T>(
       check();
     });
     for (const [i, promise] of asked.entries()) {
-      const note = (outcome: PromiseSettledResult<T>): void => {
+      const settle = (outcome: PromiseSettledResult<T>): void => {
         outcomes[i] = outcome;
         check();
       };
       promise.then(
-        (value) => note({ status: 'fulfilled', value }),
-        (reason: unknown) => note({ status: 'rejected', reason }),
+        (value) => settle({ status: 'fulfilled', value }),
+        (reason: unknown) => settle({ status: 'rejected', reason }),
       );
     }
   });

@@ -125,10 +125,10 @@ class OwnerQueue {
 
   async run<T>(step: () => Promise<T>): Promise<T> {
     this.count += 1;
-    const mine = this.last.then(step);
-    this.last = mine.catch(() => undefined);
+    const result = this.last.then(step);
+    this.last = result.catch(() => undefined);
     try {
-      return await mine;
+      return await result;
     } finally {
       this.count -= 1;
     }
@@ -178,7 +178,8 @@ export class QuorumOwner {
     const { clock, nodeTimeoutMs: ms } = this.context;
     return gather(
       this.nodes.map((node) => this.releaseNode(node, request)),
-      (so, isLate) => haveAnswered(this.context, so) || (isLate && answersOf(so).length >= needed),
+      (collected, isLate) =>
+        haveAnswered(this.context, collected) || (isLate && answersOf(collected).length >= needed),
       { clock, ms },
     );
   }
@@ -236,7 +237,7 @@ class NodeLeases {
    */
   hold(granted: readonly NodeOwner[], token: number, tokens: number): boolean {
     const { context } = this;
-    const reserving = leasesOf(granted).filter((it) => it.token <= token && it.lastToken >= token);
+    const reserving = leasesOf(granted).filter((lease) => lease.token <= token && lease.lastToken >= token);
     if (!this.isMajority(reserving)) return false;
     const reserved = this.reachedBy(reserving, ({ lastToken }) => lastToken);
     context.minToken = Math.max(context.minToken, token);

@@ -129,7 +129,7 @@ async function pageAt(
 
 function placesIn(cursor: string | undefined, nodes: number): readonly Place[] {
   if (cursor === undefined) return [];
-  const isPlace = (it: unknown): boolean => typeof it === 'string' || it === null || it === false;
+  const isPlace = (place: unknown): boolean => typeof place === 'string' || place === null || place === false;
   try {
     const places: unknown = JSON.parse(cursor);
     if (Array.isArray(places) && places.length === nodes && places.every(isPlace)) return places as Place[];
@@ -148,8 +148,8 @@ function placesIn(cursor: string | undefined, nodes: number): readonly Place[] {
  */
 export async function inspect(context: QuorumContext, key: string): Promise<LockSnapshot | null> {
   const { majority } = context;
-  const told = await askNodes(context, key, (store) => store.inspect(key));
-  const snapshots = told.filter((snapshot) => snapshot !== null);
+  const replies = await askNodes(context, key, (store) => store.inspect(key));
+  const snapshots = replies.filter((snapshot) => snapshot !== null);
   const heldBy = (owner: string): LockSnapshot[] =>
     snapshots.filter(({ holders }) => holders.map(ownerOf).includes(owner));
   // An owner with a node lease is not in the queue of that node, so the longest queue is the most complete one. Take its order.
@@ -178,6 +178,7 @@ export async function inspect(context: QuorumContext, key: string): Promise<Lock
 function modeOf(snapshots: readonly LockSnapshot[]): LockSnapshot['mode'] {
   return snapshots.find(({ mode }) => mode === 'shared')?.mode ?? snapshots[0]?.mode;
 }
+
 /**
  * Sends a command about a key to all nodes and collects the answers.
  *
@@ -190,6 +191,7 @@ async function askNodes<T>(
 ): Promise<T[]> {
   return answersOf(await outcomesOf(context, key, (node) => node.watch(command(node.store))));
 }
+
 /**
  * Asks all nodes, and waits for those that are not known to be down.
  *
@@ -201,7 +203,7 @@ async function outcomesOf<T>(
   ask: (node: QuorumNode, i: number) => Promise<T>,
 ): Promise<Outcomes<T>> {
   const { nodes, majority } = context;
-  const outcomes = await gather(nodes.map(ask), (so) => haveAnswered(context, so));
+  const outcomes = await gather(nodes.map(ask), (collected) => haveAnswered(context, collected));
   if (answersOf(outcomes).length < majority) throw noMajorityError(context, outcomes, key);
   return outcomes;
 }

@@ -52,9 +52,9 @@ export function quorumStore(
   checkNodes(nodes);
   checkQuorumOptions(options);
   const listener = new AsyncResource('nestjs-distributed-lock.onNode');
-  const tell = (state: QuorumNodeState) => listener.runInAsyncScope(() => options.onNode?.(state));
+  const notify = (state: QuorumNodeState) => listener.runInAsyncScope(() => options.onNode?.(state));
   // Ignore what the application's listener throws, because it would fail the request of a lock.
-  const onNode = (state: QuorumNodeState) => inBackground(promiseOf(() => tell(state)));
+  const onNode = (state: QuorumNodeState) => inBackground(promiseOf(() => notify(state)));
   return { create: (context) => new QuorumStore(nodes, context, onNode) };
 }
 
@@ -138,19 +138,19 @@ class QuorumStore implements LockStore {
 
   /** Publishes the name of this process at all nodes. @throws the error of a node when none has stored it */
   async publishHolderEntry(entry: HolderEntry): Promise<void> {
-    const told = await Promise.allSettled(
+    const outcomes = await Promise.allSettled(
       this.stores.map(async (store) => store.publishHolderEntry?.(entry)),
     );
-    const [failed] = told.filter((outcome) => outcome.status === 'rejected');
-    if (failed && told.every(({ status }) => status === 'rejected')) throw failed.reason;
+    const [failed] = outcomes.filter((outcome) => outcome.status === 'rejected');
+    if (failed && outcomes.every(({ status }) => status === 'rejected')) throw failed.reason;
   }
 
   /** Reads the holder entry of each client, from whichever node has one. */
   async readHolderEntries(clientIds: readonly string[]): Promise<readonly (string | undefined)[]> {
-    const told = await Promise.allSettled(
+    const outcomes = await Promise.allSettled(
       this.stores.map(async (store) => store.readHolderEntries?.(clientIds)),
     );
-    const known = answersOf(told);
+    const known = answersOf(outcomes);
     return clientIds.map((_, i) => known.map((texts) => texts?.[i]).find((text) => text !== undefined));
   }
 
@@ -185,8 +185,8 @@ class QuorumStore implements LockStore {
   }
 
   private inBackground(work: Promise<unknown>): void {
-    const noted: Promise<unknown> = work.catch(() => undefined).then(() => this.background.delete(noted));
-    this.background.add(noted);
+    const settled: Promise<unknown> = work.catch(() => undefined).then(() => this.background.delete(settled));
+    this.background.add(settled);
   }
 }
 
@@ -224,7 +224,7 @@ export interface QuorumNodeState {
   readonly error?: LockStoreError;
 }
 
-const FEWEST_NODES = 3;
+const MIN_NODES = 3;
 const OPTION_NAMES: OptionRules<QuorumStoreOptions> = { onNode: true };
 
 function checkQuorumOptions(options: QuorumStoreOptions): void {
@@ -245,9 +245,9 @@ function checkNodes(nodes: readonly LockStoreFactory[]): void {
       `quorumStore takes a list of stores such as [redisStore(a), redisStore(b), redisStore(c)]; it was given ${given}.`,
     );
   }
-  if (nodes.length < FEWEST_NODES) {
+  if (nodes.length < MIN_NODES) {
     throw new LockConfigurationError(
-      `A quorum takes ${FEWEST_NODES} nodes or more, an odd number of them; it was given ${nodes.length}. For one back end use its store as it is.`,
+      `A quorum takes ${MIN_NODES} nodes or more, an odd number of them; it was given ${nodes.length}. For one back end use its store as it is.`,
     );
   }
   if (new Set(nodes).size < nodes.length) {

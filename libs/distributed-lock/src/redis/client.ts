@@ -135,11 +135,11 @@ export class ClientDatabase {
   private settled: number | undefined;
 
   /**
-   * @param told returns the database that the application's client uses, as far as this process knows
-   * @param refresh asks the server which database that is, for `told` to return. Absent where `told` always knows
+   * @param ofTarget returns the database that the application's client uses, as far as this process knows
+   * @param refresh asks the server which database that is, for `ofTarget` to return. Absent where `ofTarget` always knows
    */
   constructor(
-    private readonly told: () => number,
+    private readonly ofTarget: () => number,
     readonly refresh?: () => Promise<void>,
   ) {}
 
@@ -149,16 +149,16 @@ export class ClientDatabase {
 
   /** The database for a connection that is opened now. */
   get current(): number {
-    return this.settled ?? this.told();
+    return this.settled ?? this.ofTarget();
   }
 
   /** Fixes the database. @throws LockConfigurationError if the application has selected another one since the first command */
   settle(): void {
-    const told = this.told();
-    this.settled ??= told;
-    if (told === this.settled) return;
+    const present = this.ofTarget();
+    this.settled ??= present;
+    if (present === this.settled) return;
     throw new LockConfigurationError(
-      `The client that redisStore was given has gone from database ${this.settled} to ${told} by SELECT, and the locks of this process are in ${this.settled}. Locks cannot move: give redisStore a client, or options, for one database only.`,
+      `The client that redisStore was given has gone from database ${this.settled} to ${present} by SELECT, and the locks of this process are in ${this.settled}. Locks cannot move: give redisStore a client, or options, for one database only.`,
     );
   }
 }

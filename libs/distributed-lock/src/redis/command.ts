@@ -5,8 +5,8 @@ import type { RedisClient } from './client.js';
 import { asStoreError, asUnsureError } from './errors.js';
 
 /**
- * Returned by `read` if the command reached the server after its not-after and so was not executed: our estimate of the server's
- * time was out of date.
+ * Returned by `read` if the command reached the server after its deadline (`notAfter`, in server time) and so was not executed: our
+ * estimate of the server's time was out of date.
  */
 export const TOO_LATE = Symbol('too late');
 
@@ -23,20 +23,20 @@ export abstract class RedisCommand<Result = unknown> extends Linked {
    */
   readonly isRepeatable: boolean = false;
 
-  /** When its deadline starts: at the call, and anew when its first copy is written. */
+  /** When the time for a reply starts: at the call, and again when the first copy is written. */
   since = 0;
-  /** When its latest copy was written. */
+  /** When the latest copy was written. */
   sent = NOT_SENT;
   /** True as soon as the command is to be written a second time. The first copy got no reply, and the server may still execute it. */
   isSecondCopy = false;
-  /** True after the server refused a copy that arrived after its not-after. */
+  /** True after the server refused a copy because it arrived after its deadline. */
   wasTooLate = false;
   private resolve: ((result: Result) => void) | undefined;
   private reject: ((error: unknown) => void) | undefined;
 
   /** Writes the command, maybe long after its caller asked. Throws if it must not be written now. */
   abstract send(client: RedisClient): Promise<unknown>;
-  /** Interprets the reply. @returns `TOO_LATE` if the command must be sent again, now that the reply has told us the server's time */
+  /** Interprets the reply. @returns `TOO_LATE` if the command must be sent again, now that the reply has corrected our estimate of the server's time */
   abstract read(value: unknown, receivedAt: number): Result | typeof TOO_LATE;
 
   /**

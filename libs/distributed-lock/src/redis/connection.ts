@@ -2,7 +2,7 @@ import { type Clock, readClocks } from '../common/clock.js';
 import { LinkedQueue } from '../common/collections.js';
 import { inBackground, promiseOf } from '../common/promises.js';
 import { conceal } from '../common/redaction.js';
-import { ConnectionErrors } from '../connection/connection-errors.js';
+import { ConnectionErrors, textOf } from '../connection/connection-errors.js';
 import { Outage, type OutageOptions } from '../connection/kept-connection.js';
 import { ReplyDeadline, WaitingRequests } from '../connection/request-pipe.js';
 import { ServerClock } from '../connection/server-clock.js';
@@ -13,7 +13,7 @@ import { asStoreError, describe, forgetArguments, isAnswer, isDenied, unknown } 
 
 /**
  * The most commands in flight; further ones are sent as replies come in. With more, the server would get to the last ones only after
- * their not-after, and refuse them.
+ * their deadlines, and refuse them.
  */
 export const MAX_IN_FLIGHT = 2000;
 
@@ -26,9 +26,9 @@ export const MAX_IN_FLIGHT = 2000;
  */
 export class RedisConnection {
   readonly serverClock: ServerClock;
-  /** The command by which Redisson's clients publish on these servers. Our scripts use the same one. */
+  /** The command by which our scripts and Redisson's clients publish on these servers. */
   publish: PublishCommand = 'PUBLISH';
-  /** How many connections have become ready so far. Tells whether a reply came on the present one. */
+  /** How many connections have become ready so far. Shows whether a reply came on the present one. */
   generation = 0;
   /** How many connections to nodes of a cluster were closed. */
   nodeCloses = 0;
@@ -115,12 +115,6 @@ export class RedisConnection {
     return undefined;
   }
 
-  /** Asks the client again, because a client of node-redis emits no event when the application sends `SELECT`. */
-  private refreshDatabase(): void {
-    const { database } = this.client;
-    if (database.isSettled && database.refresh) inBackground(database.refresh());
-  }
-
   private onDatabase(): void {
     const { database } = this.client;
     database.settle();
@@ -135,7 +129,9 @@ export class RedisConnection {
     // A single connection needs no ping while commands are in flight or replies came lately. A cluster has many connections, and a reply
     // on one says nothing about the others, so ping there in any case.
     const isBusy = this.inFlight.size > 0 || !this.idleProbe.isIdle(this.clock.now());
-    this.refreshDatabase();
+    // Ask for the database again, because a client of node-redis emits no event when the application sends `SELECT`.
+    const { database } = this.client;
+    if (database.isSettled && database.refresh) inBackground(database.refresh());
     if (!this.isReady || (isBusy && !this.client.isCluster)) return;
     inBackground(this.run(new Ping()));
   }
@@ -151,8 +147,6 @@ export class RedisConnection {
     for (const command of this.waiting.take()) command.fail(this.errors.closed(command.key));
     await this.client.close(this.commandTimeoutMs);
   }
-
-  // --- connected, lost ------------------------------------------------------------------------------------------
 
   private prepareConnection(): void {
     inBackground(this.onReady(), (error) => this.onUnready(error));
@@ -234,8 +228,6 @@ export class RedisConnection {
     this.client.drop();
   }
 
-  // --- written, replied -----------------------------------------------------------------------------------------
-
   private get mayWrite(): boolean {
     return this.isReady && this.client.isReady && this.inFlight.size < MAX_IN_FLIGHT;
   }
@@ -299,7 +291,12 @@ export class RedisConnection {
   private onError(command: RedisCommand, error: unknown): void {
     forgetArguments(error);
     if (isAnswer(error)) this.onAnswer();
-    if (isReadOnly(error)) return this.onReadOnly(command, error);
+    if (textOf(error).startsWith('READONLY')) {
+      // The server has become a replica. Drop the connection, so that the next one goes to the present master. This command fails with the
+      // server's error, not with the loss of the connection.
+      if (this.inFlight.remove(command)) command.fail(asStoreError(error, command.key));
+      return this.drop();
+    }
     if (!this.inFlight.has(command)) return;
     if (!(error instanceof LockStoreError)) {
       const hasLostNode = this.client.isCluster && !isAnswer(error);
@@ -312,17 +309,6 @@ export class RedisConnection {
     command.fail(error);
     this.writeWaiting();
   }
-
-  /**
-   * The server has become a replica. Drops the connection, so that the next one goes to the present master. This command fails with
-   * the server's error, not with the loss of the connection.
-   */
-  private onReadOnly(command: RedisCommand, error: unknown): void {
-    if (this.inFlight.remove(command)) command.fail(asStoreError(error, command.key));
-    this.drop();
-  }
-
-  // --- deadlines ------------------------------------------------------------------------------------------------
 
   /**
    * Restarts the deadline, because a reply has come. Not on a cluster: it has many connections, and a reply on one says nothing about the
@@ -442,10 +428,6 @@ class IdleProbe {
   }
 }
 
-/** Whether the error says that the server is no longer the master. */
-function isReadOnly(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('READONLY');
-}
 /** Pings the server, or each connected master of a cluster. The client of a cluster ends the connection to a node that does not reply. */
 class Ping extends RedisCommand<undefined> {
   readonly key = undefined;

@@ -4,9 +4,9 @@ import { asUnknownError, storeError, textOf } from '../connection/connection-err
 /** Replies that mean "not now": the state of the server or of the network will change by itself. */
 const UNREADY =
   /\b(OOM|READONLY|LOADING|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|NOGOODSLAVE)\b/;
-/** ioredis and node-redis found no connection and, having no queue, dropped the command. */
+/** The errors of ioredis and node-redis for a command that they dropped, because they had no connection and no queue. */
 const NEVER_WRITTEN = /Stream isn't writeable|^The client is (offline|closed)/;
-/** An error reply of the server starts with an upper-case word. What the client says about a connection does not. */
+/** An error reply of the server starts with an upper-case word. An error of the client library about a connection does not. */
 const ANSWER = /^[A-Z]{3,}\b/;
 
 /** The texts with which Redis 6.2, 7.0 and 7.2 deny a command, a key or a channel to a client or to its script. */
@@ -67,7 +67,7 @@ export function asUnsureError(error: LockStoreError): LockStoreError {
 }
 
 /** Some errors of Redis and of its clients do not say what to do. The message of the store adds it. */
-const ADVICE: readonly (readonly [said: RegExp, advice: string])[] = [
+const ADVICE: readonly (readonly [text: RegExp, advice: string])[] = [
   [
     /^MOVED /,
     'It is one server of a cluster: give redisStore a Cluster of ioredis, or what createCluster of node-redis makes',
@@ -87,7 +87,7 @@ const ADVICE: readonly (readonly [said: RegExp, advice: string])[] = [
 
 export function describe(error: unknown): string {
   const text = textOf(error);
-  const [, advice] = ADVICE.find(([said]) => said.test(text)) ?? [];
+  const [, advice] = ADVICE.find(([pattern]) => pattern.test(text)) ?? [];
   return advice === undefined ? text : `${text.replace(/\.$/, '')}. ${advice}`;
 }
 /** Whether the server or one of our scripts refused because a key holds something that is no lock. */
@@ -95,13 +95,13 @@ export function isWrongType(error: unknown): boolean {
   return /\bWRONGTYPE\b/.test(textOf(error));
 }
 
-/** Explains the refusals of a server whose user lacks a right: in the server's words, with the command that adds what is missing. */
+/** Makes the errors for a user who lacks a right: in the server's words, with the command that adds the missing rights. */
 export class AccessRights {
-  private readonly told = new Set<string>();
+  private readonly reported = new Set<string>();
 
   constructor(
     private readonly lockUser: LockUser,
-    private readonly tell: (error: LockStoreError) => void,
+    private readonly report: (error: LockStoreError) => void,
   ) {}
 
   /** @param cause an error of the server for which `isDenied` is true */
@@ -113,10 +113,10 @@ export class AccessRights {
   /** Reports that the user lacks the right to subscribe or to unsubscribe. Without it locks still work, but slowly. */
   onNotSubscribed(error: unknown): void {
     const [, command] = /permissions to run the '([\w|]+)' command/.exec(textOf(error)) ?? [];
-    if (!command || this.told.has(command)) return;
-    this.told.add(command);
+    if (!command || this.reported.has(command)) return;
+    this.reported.add(command);
     const message = `User "${this.lockUser.user}" may not subscribe, so waiters get their locks by polling. ${this.rule(`+${command}`)}`;
-    this.tell(new LockStoreError(message, undefined, 'refused'));
+    this.report(new LockStoreError(message, undefined, 'refused'));
   }
 
   private rule(rights: string): string {

@@ -67,8 +67,8 @@ class ReplicatedLocks extends RedisLocks {
   }
 
   /**
-   * Removes the owner of an acquire that failed or was refused, unless the owner is in the queue: the core does not release an owner that
-   * has never been queued, so nothing else would remove it.
+   * Forgets the owner of an acquire that failed or was refused, unless the owner is in the queue: the core does not release an owner that
+   * has never been queued, so `release` would not forget it.
    */
   private onNotQueued({ owner, ticket }: AcquireRequest): void {
     if (ticket === 0) this.withoutReplicaCheck.delete(owner);

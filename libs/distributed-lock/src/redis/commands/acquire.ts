@@ -90,7 +90,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   /**
    * Records that a copy of this request is about to be sent.
    *
-   * @returns the not-after of the copy
+   * @returns the deadline of the copy, in server time
    * @throws LockStoreError if the owner is being released: it must not acquire after its release
    */
   private onWrite(): number {

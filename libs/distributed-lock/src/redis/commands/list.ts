@@ -73,10 +73,10 @@ async function findNames(
   { limit, cursor, prefix: askedFor }: ListRequest,
 ): Promise<NamesFound> {
   const servers = await serversOf(ask);
-  const stretches = TYPES.flatMap((type) => servers.nodes.map((node) => ({ type, node })));
-  let { stretch, place } = placeIn(cursor, servers.id);
+  const scans = TYPES.flatMap((type) => servers.nodes.map((node) => ({ type, node })));
+  let { scan, position } = startOf(cursor, servers.id);
   const names = new Map<string, Evidence>();
-  if (stretch >= stretches.length) {
+  if (scan >= scans.length) {
     if (servers.uncovered > 0) throw notWholeError(servers);
     return { names, cursor: undefined };
   }
@@ -87,9 +87,9 @@ async function findNames(
   const isLockName = (name: string): boolean => name.startsWith(prefix) && canLock(name);
   let looks = 0;
   for (let step = 0; step < MAX_STEPS && names.size < limit && looks < MAX_LOOKS; step++) {
-    const { type, node } = stretches[stretch] as (typeof stretches)[number];
+    const { type, node } = scans[scan] as (typeof scans)[number];
     const pattern = `${type === 'hash' ? '' : '*'}${escaped(prefix)}*`;
-    const words = [place, 'MATCH', pattern, 'COUNT', STEP_KEYS, 'TYPE', type];
+    const words = [position, 'MATCH', pattern, 'COUNT', STEP_KEYS, 'TYPE', type];
     const [next, keys] = (await ask(() => node.call('scan', words))) as [string, string[]];
     if (type === 'hash') {
       looks += keys.length;
@@ -100,12 +100,12 @@ async function findNames(
         add(waitedFor, 'waited for');
       }
     }
-    place = next;
-    if (next === '0') stretch += 1;
-    if (stretch === stretches.length) break;
+    position = next;
+    if (next === '0') scan += 1;
+    if (scan === scans.length) break;
   }
-  const isOver = stretch === stretches.length && servers.uncovered === 0;
-  return { names, cursor: isOver ? undefined : `${servers.id}.${stretch}.${place}` };
+  const isOver = scan === scans.length && servers.uncovered === 0;
+  return { names, cursor: isOver ? undefined : `${servers.id}.${scan}.${position}` };
 }
 
 function escaped(prefix: string): string {
@@ -248,15 +248,15 @@ function idOf(parts: readonly string[]): string {
 }
 
 /** Where this page begins to scan: where the page before ended, or at the first server if the servers have changed since. */
-function placeIn(cursor: string | undefined, id: string): { stretch: number; place: string } {
-  if (cursor === undefined) return { stretch: 0, place: '0' };
-  const [, of, stretch, place] = /^([\da-f]{8})\.(\d+)\.(\d+)$/.exec(cursor) ?? [];
-  if (of === undefined || stretch === undefined || place === undefined) {
+function startOf(cursor: string | undefined, id: string): { scan: number; position: string } {
+  if (cursor === undefined) return { scan: 0, position: '0' };
+  const [, servers, scan, position] = /^([\da-f]{8})\.(\d+)\.(\d+)$/.exec(cursor) ?? [];
+  if (servers === undefined || scan === undefined || position === undefined) {
     throw new LockConfigurationError(
       'cursor must be the cursor of a page of this list. Begin again without one.',
     );
   }
-  return of === id ? { stretch: Number(stretch), place } : { stretch: 0, place: '0' };
+  return servers === id ? { scan: Number(scan), position } : { scan: 0, position: '0' };
 }
 
 function notWholeError({ uncovered, unanswered }: Servers): LockStoreError {

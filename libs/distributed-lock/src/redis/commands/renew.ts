@@ -39,14 +39,14 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
     const isOne = renewals.length === 1;
     const keys = isOne
       ? context.keysOf(key, claim.kind)
-      : new WireKeys(renewals.flatMap((it) => context.namesOf(it.key, 'lock')));
+      : new WireKeys(renewals.flatMap((renewal) => context.namesOf(renewal.key, 'lock')));
     super(script, context, { key, kind: claim.kind, keys });
   }
 
   /**
    * Records that a copy of this command is about to be sent.
    *
-   * @returns the not-after of the copy
+   * @returns the deadline of the copy, in server time
    * @throws LockStoreError for a second copy if one of its owners has sent a newer renewal since, which must be executed last
    */
   protected onWrite(): number {
@@ -117,7 +117,9 @@ class RenewCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renew>> {
   protected onReply([kind, executedAt, count = 0]: ReplyOf<typeof SCRIPTS.renew>): Replies | typeof TOO_LATE {
     this.onAnswered();
     const waiting = kind === 0 ? -1 : count;
-    return kind === 2 ? TOO_LATE : this.renewals.map((it) => this.replyTo(it, { waiting, executedAt }));
+    return kind === 2
+      ? TOO_LATE
+      : this.renewals.map((renewal) => this.replyTo(renewal, { waiting, executedAt }));
   }
 }
 
@@ -137,7 +139,7 @@ class RenewAllCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renewAll>> 
     | typeof TOO_LATE {
     this.onAnswered();
     if (kind === 0) return TOO_LATE;
-    return this.renewals.map((it, i) => this.replyTo(it, { waiting: counts[i] ?? -1, executedAt }));
+    return this.renewals.map((renewal, i) => this.replyTo(renewal, { waiting: counts[i] ?? -1, executedAt }));
   }
 }
 

@@ -81,10 +81,10 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
     const { clock, chance } = this.settings;
     const events: EventEmitter = this.client;
     const connect = (): void => {
-      const told = this.errors;
+      const errorsBefore = this.errors;
       inBackground(this.client.connect(), (error) => {
-        // If an event has said why already, do not emit this error: it says only that the connection is closed.
-        if (this.errors === told) this.emit('error', error as Error);
+        // If ioredis has emitted the reason as an event, do not emit this error, which says only that the connection is closed.
+        if (this.errors === errorsBefore) this.emit('error', error as Error);
       });
     };
     events.on('end', () => {
@@ -100,7 +100,7 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
     if (this.isReady) await quitWithin(this, { ...this.settings, withinMs }, () => this.client.quit());
     if (this.client.status === 'end') return;
     this.client.disconnect();
-    this.onDisconnect();
+    if (!this.isCluster) this.drop();
   }
 
   call(command: string, args: Arguments): Promise<unknown> {
@@ -138,8 +138,6 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
   abstract masters(): readonly RedisNode[];
   abstract drop(): void;
   abstract pingSubscriber(channel: string): Promise<unknown>;
-
-  protected onDisconnect(): void {}
 }
 
 /** One server, or the master that Sentinels name. */
@@ -184,10 +182,6 @@ class IoredisSingle extends IoredisClient<Redis> {
   pingSubscriber(): Promise<unknown> {
     return this.client.ping();
   }
-
-  protected override onDisconnect(): void {
-    this.drop();
-  }
 }
 
 /** A client of a cluster. ioredis watches the connection to each node by itself (`socketTimeout`). */
@@ -207,7 +201,7 @@ class IoredisCluster extends IoredisClient<Cluster> {
     });
     client.on('subscribersReady', () => this.emit('shardsReplaced'));
     onSubscriberReplaced(client, () => {
-      // The store of the lock subscribes again on these events, and then has its holders renew.
+      // On these events `RedisNotifications` subscribes again, and then makes waiters recheck and holders renew.
       this.emit('close');
       this.emit('ready');
     });

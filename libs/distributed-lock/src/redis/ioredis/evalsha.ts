@@ -44,7 +44,13 @@ export function evalShaClassFor(client: Redis | Cluster): EvalShaClass | undefin
 /** How many commands share a system call. With more, the server would wait for the last one before it could answer the first. */
 const MAX_TOGETHER = 16;
 
-const known = new WeakMap<Writable, Corked>();
+/** A stream, and how many commands it keeps back while it is corked. */
+interface Corked {
+  readonly stream: Writable;
+  commands: number;
+}
+
+const streams = new WeakMap<Writable, Corked>();
 let corked: Corked[] = [];
 let flushesAtExit = false;
 
@@ -55,35 +61,29 @@ let flushesAtExit = false;
  * A process that exits in the same turn still sends them: a release is on its way when its call has settled.
  */
 export function writeTogether(stream: Writable): void {
-  const its = corkedOf(stream);
-  if (its.commands === MAX_TOGETHER) uncork(its);
-  if (its.commands === 0) cork(its);
-  its.commands += 1;
-}
-
-/** A stream, and how many commands it keeps back while it is corked. */
-interface Corked {
-  readonly stream: Writable;
-  commands: number;
+  const entry = entryOf(stream);
+  if (entry.commands === MAX_TOGETHER) uncork(entry);
+  if (entry.commands === 0) cork(entry);
+  entry.commands += 1;
 }
 
 /** Sends the commands that were written to `stream` in this turn so far. */
 export function writeNow(stream: Writable): void {
-  uncork(corkedOf(stream));
+  uncork(entryOf(stream));
 }
 
-function corkedOf(stream: Writable): Corked {
-  let its = known.get(stream);
-  if (!its) known.set(stream, (its = { stream, commands: 0 }));
-  return its;
+function entryOf(stream: Writable): Corked {
+  let entry = streams.get(stream);
+  if (!entry) streams.set(stream, (entry = { stream, commands: 0 }));
+  return entry;
 }
 
-function cork(its: Corked): void {
+function cork(entry: Corked): void {
   if (!flushesAtExit) process.once('exit', flush);
   flushesAtExit = true;
   if (corked.length === 0) process.nextTick(flush);
-  corked.push(its);
-  its.stream.cork();
+  corked.push(entry);
+  entry.stream.cork();
 }
 
 function flush(): void {
@@ -92,8 +92,8 @@ function flush(): void {
   all.forEach(uncork);
 }
 
-function uncork(its: Corked): void {
-  if (its.commands === 0) return;
-  its.commands = 0;
-  its.stream.uncork();
+function uncork(entry: Corked): void {
+  if (entry.commands === 0) return;
+  entry.commands = 0;
+  entry.stream.uncork();
 }

@@ -178,7 +178,7 @@ function optionsOf(target: NodeRedisTarget): { readonly keyPrefix?: string | Buf
  * client: before the first command, and then at intervals.
  */
 function databaseOf(client: NodeRedis, { clock, commandTimeoutMs }: ClientSettings): ClientDatabase {
-  let told = client.options?.database ?? 0;
+  let database = client.options?.database ?? 0;
   const refresh = async (): Promise<void> => {
     if (!client.isOpen) return;
     // If the user may not run CLIENT, or the client takes no commands now, assume the database of its options.
@@ -189,9 +189,9 @@ function databaseOf(client: NodeRedis, { clock, commandTimeoutMs }: ClientSettin
       throw storeError('Redis', { reason: 'unreachable', detail });
     }
     const [, number] = /(?:^| )db=(\d+)/.exec(String(info)) ?? [];
-    if (number !== undefined) told = Number(number);
+    if (number !== undefined) database = Number(number);
   };
-  return new ClientDatabase(() => told, refresh);
+  return new ClientDatabase(() => database, refresh);
 }
 // Not by instanceof, which would load the library.
 

@@ -152,8 +152,6 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
     }
   }
 
-  // --- nodes ----------------------------------------------------------------------------------------------------
-
   /** @returns any node that is connected */
   private anyReady(): ClusterNode | undefined {
     const ready = [...this.nodes.values()].filter(({ isReady }) => isReady);
@@ -200,8 +198,6 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
     if (isReady) this.emit('ready');
   }
 
-  // --- slots ----------------------------------------------------------------------------------------------------
-
   /** Reads the slots again after a short delay, so that several callers share one reading. */
   refreshSlots(): void {
     if (this.isClosed || this.cancelReading) return;
@@ -216,8 +212,8 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
     const known = [...this.slots.places.values()].map((place) => patternAt(place, this.options));
     const patterns = someOf([...known, ...this.roots], this.settings.chance);
     this.reading = new AbortController();
-    const adopted = readSlots(patterns, this.settings, this.reading).then((slots) => this.adopt(slots));
-    const settled = adopted.finally(() => {
+    const reading = readSlots(patterns, this.settings, this.reading).then((slots) => this.onSlots(slots));
+    const settled = reading.finally(() => {
       this.reading = undefined;
       const masters = this.masters();
       const isWhole = masters.length > 0 && masters.every(({ isReady }) => isReady);
@@ -227,7 +223,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
     inBackground(settled, (error) => this.emit('error', error as Error));
   }
 
-  private adopt(slots: ClusterSlots): void {
+  private onSlots(slots: ClusterSlots): void {
     if (this.isClosed) return;
     this.slots = slots;
     const addresses = new Set(slots.owners.filter((address) => address !== ''));

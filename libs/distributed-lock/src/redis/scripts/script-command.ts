@@ -150,8 +150,8 @@ export class ScriptContext {
   }
 
   /**
-   * The not-after of a command that is sent now, in server time. The server refuses the command after the client has stopped
-   * waiting for it.
+   * The deadline of a command that is sent now, in server time. After it the server refuses the command, because the client has stopped
+   * waiting for the reply.
    */
   notAfter({ now }: ClockReading): number {
     const { serverClock, commandTimeoutMs } = this.connection;
