@@ -52,6 +52,8 @@ const USERS = (stores) => [
       'Build a key': ['lockKey', 'KeyValue'],
       'Watch locks': [
         'LockEvent',
+        'LockAcquireMessage',
+        'LockHoldMessage',
         'StoreState',
         'UnreadableKey',
         'LockSnapshot',

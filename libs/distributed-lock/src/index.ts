@@ -24,6 +24,7 @@ export type {
 } from './lock/lock.js';
 export type { LockServiceOptions } from './lock/request/lock-options.js';
 export type { LockEvent } from './lock/events/lock.events.js';
+export type { LockAcquireMessage, LockHoldMessage } from './lock/core/trace-channels.js';
 export {
   LockConfigurationError,
   LockDeadlockError,

@@ -3,7 +3,13 @@ import type { Observable } from 'rxjs';
 import { timeOfDay } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
 import { inspectByJson } from '../common/redaction.js';
-import type { ForceReply, ListRequest, LockClient, LockSnapshot } from '../port/lock-store.js';
+import {
+  type ForceReply,
+  type ListRequest,
+  type LockClient,
+  type LockSnapshot,
+  modeOf,
+} from '../port/lock-store.js';
 import {
   holderName,
   LockConfigurationError,
@@ -25,6 +31,7 @@ import { currentFlow, findHold } from './core/async-context.js';
 import type { GuardedStore } from './core/guarded-store.js';
 import type { HeldLock } from './core/hold.js';
 import { LockRuntime, RuntimeLifecycle } from './core/lock-runtime.js';
+import { isTraced, traceCall } from './core/trace-channels.js';
 import { EventHub } from './events/event-hub.js';
 import type { LockEvent } from './events/lock.events.js';
 import { ServiceInternals } from './events/service-internals.js';
@@ -42,6 +49,7 @@ import type {
 import { CallSite, CallSiteBudget } from './request/call-site.js';
 import {
   CALL_RULES,
+  isWaitOfMethod,
   type LockServiceOptions,
   NO_OPTIONS,
   type ResolvedLockOptions,
@@ -49,7 +57,7 @@ import {
   thisProcess,
   MAX_TEXT,
 } from './request/lock-options.js';
-import { checkKeys, LockRequests } from './request/lock-request.js';
+import { checkKeys, type LockRequest, LockRequests } from './request/lock-request.js';
 import { runUnder, type Work } from './run-under.js';
 
 const ONCE: CallOptions = { waitMs: 0 };
@@ -347,11 +355,34 @@ export class LockService {
       // Without the capability, the holder would never learn of the takeover.
       if (options.onBusy === 'takeover' && !this.closing) this.lifecycle.open().store.assertCan('takeover');
       const list = checkKeys(keys);
+      if (isTraced()) return this.traced(list, options, site);
       if (typeof list === 'string') return this.acquirer.acquire(this.requests.of(list, options, site));
       return this.acquirer.acquireSeveral(list, this.requests.several(list, options, site));
     } catch (error) {
       return Promise.reject(error as Error);
     }
+  }
+
+  /** Acquires, and publishes the wait and the hold. A nested call, which only shares locks, publishes nothing. */
+  private async traced(given: Keys, options: CallOptions, site?: CallSite): Promise<HeldLock> {
+    const { acquirer, requests, scope } = this;
+    const keys = typeof given === 'string' ? [given] : given;
+    const several = requests.several(keys, options, site);
+    const [request] = several as readonly [LockRequest];
+    const acquire = (): Promise<HeldLock> =>
+      keys.length === 1 ? acquirer.acquire(request) : acquirer.acquireSeveral(keys, several);
+    if (keys.every((key) => findHold(scope, key))) return acquire();
+    const call = {
+      registration: this.name,
+      key: keys[0] as string,
+      keys,
+      mode: modeOf(request.terms.claim),
+      site: CallSite.textOf(request.site),
+    };
+    const lock = await traceCall(call, () => this.options.clock.now(), acquire);
+    // A caller of `acquire` goes on in its own async context. In the other cases the hold begins with the work, which runs inside it.
+    if (site && !isWaitOfMethod(options.signal)) lock.trace?.run(() => undefined);
+    return lock;
   }
 }
 

@@ -14,6 +14,11 @@ export interface Lock extends AsyncDisposable {
   /** `'exclusive'`, `'shared'` or `'permits'`; `exclusive` also for a call without a mode. `downgrade()` makes it `shared`. */
   readonly mode: 'exclusive' | 'shared' | 'permits';
   /**
+   * The id of the owner in the store, as in `locks.inspect(key)` and in events; if the call gave several keys, that of the first one. Calls
+   * that hand the lock on to each other in one process may have the same owner.
+   */
+  readonly owner: string;
+  /**
    * Aborts with a `LockLostError` when the lock is lost before its release, or when another call takes it over and the grace begins.
    * Each listener runs in the async context in which it was added.
    */

@@ -78,7 +78,9 @@ export function currentFlow(): Flow | undefined {
 export function runHolding<T>(lock: HeldLock, work: (lock: HeldLock) => T, handlerRun?: object): T {
   const around = storage.getStore();
   const handling = handlerRun ? { handlerRun, origin: around?.origin } : (around ?? NONE);
-  return storage.run(new Flow(lock, innermostLive(around), handling), work, lock);
+  const flow = new Flow(lock, innermostLive(around), handling);
+  const { trace } = lock;
+  return trace ? trace.run(() => storage.run(flow, work, lock)) : storage.run(flow, work, lock);
 }
 
 /** Runs `work` as a flow that has the locks of the present flow, and belongs to `handlerRun` instead of the present handler run. */

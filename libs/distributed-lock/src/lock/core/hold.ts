@@ -16,6 +16,7 @@ import type { Call } from './call.js';
 import { type Release, RELEASED } from './guarded-store.js';
 import type { Lease } from './lease.js';
 import type { Owner } from './owner.js';
+import type { HoldTrace } from './trace-channels.js';
 
 const NOT_HELD: Release = { reply: Promise.resolve('not held') };
 
@@ -238,6 +239,8 @@ export class Hold {
 
 /** The `Lock` that a caller gets: its share of the holds of one or several keys. */
 export class HeldLock implements Lock {
+  /** Set at most once, before the caller gets this lock, and only while somebody subscribes to the channel of holds. */
+  trace: HoldTrace | undefined;
   private released: Release | undefined;
   private outcome: Promise<ReleaseOutcome> | undefined;
   private joined: BoundController | undefined;
@@ -266,6 +269,10 @@ export class HeldLock implements Lock {
 
   get mode(): ReturnType<typeof modeOf> {
     return modeOf(this.first.claim);
+  }
+
+  get owner(): string {
+    return this.first.owner.id;
   }
 
   isHeld(): boolean {
@@ -409,7 +416,11 @@ export class HeldLock implements Lock {
     // Set this before any event is emitted: a listener may release the lock again, which must not give a second share back.
     this.released = RELEASED;
     if (this.depth === 0) for (const hold of this.holds) hold.onFirstCallEnds();
-    if (isSure && this.holds.length === 1) return (this.released = this.first.release(isAwaited, at));
+    if (isSure && this.holds.length === 1) {
+      this.released = this.first.release(isAwaited, at);
+      this.trace?.end();
+      return this.released;
+    }
     // Outside of any async context: otherwise the promise would keep that of the caller in memory, as long as this lock is reachable.
     const reply = detached(() =>
       isSure ? this.releaseAll(isAwaited, at) : this.whenSure().then(() => this.releaseAll(isAwaited)),
@@ -422,6 +433,7 @@ export class HeldLock implements Lock {
     const worst = (replies: readonly ReleaseReply[]) =>
       (['not held', 'unknown'] as const).find((reply) => replies.includes(reply)) ?? 'released';
     const released = this.holds.map((hold) => hold.release(isAwaited, at).reply);
+    this.trace?.end();
     // If this was a nested call, the outer call may hold a key for long. Remove the listeners from its signal, or they would stay as long.
     this.stopJoining?.();
     return Promise.all(released).then(worst);

@@ -123,7 +123,12 @@ function countTo(max: number): OptionRule {
 function isAbortSignal(value: unknown): boolean {
   const given = value as Partial<AbortSignal> | null;
   if (typeof given?.aborted !== 'boolean') return false;
-  return typeof given.addEventListener === 'function' || 'onAbort' in given;
+  return typeof given.addEventListener === 'function' || isWaitOfMethod(given);
+}
+
+/** Whether this is no AbortSignal, but what `@Locked` gives in place of one (`WaitCancellation`). */
+export function isWaitOfMethod(signal: Partial<AbortSignal> | undefined): boolean {
+  return signal !== undefined && 'onAbort' in signal;
 }
 
 /** The options of a call or a service that gives none. All services share this frozen object, and code compares with it to skip checks. */
