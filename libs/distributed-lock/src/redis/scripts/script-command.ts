@@ -97,19 +97,28 @@ async function explainWrongType(
 ): Promise<string> {
   const text = textOf(cause);
   const [lock, queue, waiterOptions, token] = names;
-  const typeOf = (name: string) => client.call('type', [name], name) as Promise<string>;
-  const found = await typeOf(lock);
+  const parts = {
+    [queue]: 'zset',
+    [waiterOptions]: 'hash',
+    [token]: 'string',
+    ...(kind === 'permits' && { [permitsKey(lock)]: 'zset' }),
+  };
+  // All at the same time: a caller whose wait is over is not to wait for one reply after the other.
+  const typeOf = async (name: string) => [name, (await client.call('type', [name], name)) as string] as const;
+  const types = new Map(await Promise.all([lock, ...Object.keys(parts)].map(typeOf)));
+  const found = types.get(lock);
   if (found === 'none' || found === (kind === 'permits' ? 'string' : 'hash')) {
-    const parts = { [queue]: 'zset', [waiterOptions]: 'hash', [token]: 'string' };
-    if (kind === 'permits') parts[permitsKey(lock)] = 'zset';
     for (const [part, expected] of Object.entries(parts)) {
-      const type = await typeOf(part);
+      const type = types.get(part);
       if (type !== 'none' && type !== expected)
         return `"${part}" is a ${type} in Redis, where the lock "${lock}" keeps something else. Choose another key for the lock, or delete that one if nobody needs it.`;
     }
   }
   if (text.includes(SHARED_PERMITS))
     return `The permits of "${lock}" are kept in "${permitsKey(lock)}", by Redisson's rule, and so are those of the same name without or with its braces, which are in use. Choose another key.`;
+  if (found === 'none') {
+    return `"${lock}" was not a lock of this kind when the request came, and is free by now: ${OWN_NAME}`;
+  }
   const data = text.includes(NO_LOCK) ? 'it holds data of the application, which is left as it is; ' : '';
   return `"${lock}" is a ${found} in Redis, not a lock of this kind: ${data}${OWN_NAME}`;
 }
