@@ -2,8 +2,12 @@ import { mutantsOf, type Mutant } from './mutant.js';
 
 export const QUORUM_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('quorum', 'quorum/store.js', [
-    ['one node of three is a majority', 'return Math.floor(nodes / 2) + 1', 'return Math.floor(nodes / 2)'],
-    ['two nodes of five are a majority', 'return Math.floor(nodes / 2) + 1', 'return 2'],
+    [
+      'one node of three is a majority',
+      'majority: Math.floor(nodes.length / 2) + 1',
+      'majority: Math.floor(nodes.length / 2)',
+    ],
+    ['two nodes of five are a majority', 'majority: Math.floor(nodes.length / 2) + 1', 'majority: 2'],
   ]),
   ...mutantsOf('quorum', 'quorum/context.js', [
     ['a lock is valid as long as its longest lease', '[least - 1]', '[0]'],

@@ -229,7 +229,7 @@ async function hold(
       if (validUntil <= context.clock.now()) {
         return { kind: 'granted', token, lastToken: token, validUntil, waiting: 0, confirmed: true };
       }
-      throw tokensTooFarApartError(key);
+      throw new LockStoreError('The nodes count too differently for a common fencing token', key, 'unready');
     }
   }
   return leases.grant();
@@ -353,11 +353,6 @@ function invite(owner: QuorumOwner, node: NodeOwner): void {
   askNode(owner, node, request).catch(() => undefined);
 }
 
-function tokensTooFarApartError(key: string): LockStoreError {
-  const message = 'The nodes count too differently for a common fencing token';
-  return new LockStoreError(message, key, 'unready');
-}
-
 /** Acts on a notification of one node for an attempt of this owner. A notification for an earlier attempt is ignored. */
 export function onNotification(
   owner: QuorumOwner,
@@ -376,21 +371,16 @@ export function onNotification(
     case 'takeover':
       if (leases.isHeld()) context.notify({ ...notification, owner: name });
       return;
-    case 'lost':
-      return onForced(owner, node, notification);
+    case 'lost': {
+      const wasHeld = leases.isHeld();
+      node.lease = undefined;
+      if (!wasHeld || leases.isHeld()) return;
+      leases.drop();
+      return context.notify({ ...notification, owner: name });
+    }
     case 'recheck':
       return context.notify({ ...notification, owner: name });
     default:
       notification satisfies never;
   }
 }
-
-function onForced({ leases, context, name }: QuorumOwner, node: NodeOwner, lost: Lost): void {
-  const wasHeld = leases.isHeld();
-  node.lease = undefined;
-  if (!wasHeld || leases.isHeld()) return;
-  leases.drop();
-  context.notify({ ...lost, owner: name });
-}
-
-type Lost = Extract<Notification, { readonly kind: 'lost' }>;

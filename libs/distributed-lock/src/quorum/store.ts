@@ -89,7 +89,8 @@ class QuorumStore implements LockStore {
     let attempts = 0;
     this.context = {
       nodes,
-      majority: majorityOf(nodes.length),
+      // Any two majorities have a node in common.
+      majority: Math.floor(nodes.length / 2) + 1,
       clock,
       chance,
       nodeTimeoutMs,
@@ -264,9 +265,4 @@ function checkNodes(nodes: readonly LockStoreFactory[]): void {
 function noPermitsError(key: string): LockStoreError {
   const message = `A quorum cannot count permits: a majority of its nodes would let more in than there are. Take permits of "${key}" from a single store.`;
   return new LockStoreError(message, key, 'refused');
-}
-
-/** How many of `nodes` are a majority: any two majorities have a node in common. */
-function majorityOf(nodes: number): number {
-  return Math.floor(nodes / 2) + 1;
 }

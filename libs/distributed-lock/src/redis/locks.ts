@@ -63,7 +63,10 @@ export class RedisLocks implements LockStore {
     const settings = { clock, chance, commandTimeoutMs, connectionName: name };
     const client = newClient(target, settings);
     const { isCluster } = client;
-    if (isCluster) refuseOnCluster(options);
+    if (isCluster && minReplicaAcks !== 0)
+      throw new LockConfigurationError('minReplicaAcks is not for a cluster.');
+    if (isCluster && restartGuardMs !== 0)
+      throw new LockConfigurationError('restartGuardMs is not for a cluster.');
     this.address = client.address;
     // True only if a confirming renewal leaves at once: if the client writes later, a caller that blocks the event loop would hold it up.
     // False with `minReplicaAcks`, because a grant then counts only after the replicas have that renewal.
@@ -189,11 +192,7 @@ export class RedisLocks implements LockStore {
 function holderEntryKey(keyPrefix: string, clientId: string): string {
   return `nest_lock_client:${keyPrefix}${clientId}`;
 }
-/** @throws LockConfigurationError for the first option that a cluster does not have */
-function refuseOnCluster({ minReplicaAcks, restartGuardMs }: Required<RedisStoreOptions>): void {
-  if (minReplicaAcks !== 0) throw new LockConfigurationError('minReplicaAcks is not for a cluster.');
-  if (restartGuardMs !== 0) throw new LockConfigurationError('restartGuardMs is not for a cluster.');
-}
+
 /** A command that runs no script and concerns no single lock. May be executed twice. */
 class PlainCommand<Reply> extends RedisCommand<Reply> {
   readonly key = undefined;

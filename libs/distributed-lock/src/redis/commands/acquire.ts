@@ -40,6 +40,7 @@ type Reply = ReplyOf<typeof SCRIPTS.acquire>;
 type WaitingReply = Extract<Reply, readonly [2 | 3, ...unknown[]]>;
 
 export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
+  protected readonly script = SCRIPTS.acquire;
   readonly priority = 'acquire';
   override readonly flush = 'when idle';
   override readonly isRepeatable = true;
@@ -57,7 +58,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     const { scripts, guard } = store;
     const { key, owner, claim } = request;
     const keys = scripts.keysOf(key, claim.kind);
-    super(SCRIPTS.acquire, scripts, {
+    super(scripts, {
       key,
       kind: claim.kind,
       keys: guard ? new WireKeys([...keys.names, guard.mark]) : keys,
@@ -95,7 +96,8 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
    */
   private onWrite(): number {
     this.isOpen = false;
-    if (this.owner.isReleasing) throw callerHasLeftError(this.key);
+    if (this.owner.isReleasing)
+      throw new LockStoreError('Its caller has left before the request was sent', this.key, 'refused');
     const notAfter = this.context.notAfter(this.sent);
     this.owner.onAcquireSent(notAfter, this.request.leaseMs);
     this.isOpen = true;
@@ -190,9 +192,4 @@ interface RestartGuard {
   /** The name of the mark, a key that never expires. If it is missing, the server has lost its data. */
   readonly mark: string;
   readonly longestLeaseMs: number;
-}
-
-/** The error of an acquire that was never sent, because its caller has left. */
-function callerHasLeftError(key: string): LockStoreError {
-  return new LockStoreError('Its caller has left before the request was sent', key, 'refused');
 }

@@ -172,10 +172,14 @@ async function serversOf(ask: Ask): Promise<Servers> {
   const found = masters.map((master, i) => ({ ...master, answer: answers[i] as (typeof answers)[number] }));
   const answering = found.filter(({ answer }) => answer.status === 'fulfilled');
   const uncovered = answering.reduce((left, { slots }) => left - slots, SLOTS);
+  const parts = found.flatMap(({ name, answer }) => [
+    name,
+    answer.status === 'fulfilled' ? answer.value : '',
+  ]);
   if (uncovered > 0) await ask(async (client) => client.refreshSlots?.());
   return {
     nodes: answering.flatMap(({ node }) => node ?? []),
-    id: idOf(found.flatMap(({ name, answer }) => [name, answer.status === 'fulfilled' ? answer.value : ''])),
+    id: createHash('sha1').update(parts.join(' ')).digest('hex').slice(0, 8),
     unanswered: found.flatMap(({ address, answer }) =>
       answer.status === 'rejected' ? [`${address}: ${textOf(answer.reason)}`] : [],
     ),
@@ -243,10 +247,6 @@ async function runOf(node: RedisNode | undefined): Promise<string> {
   return /run_id:(\w+)/.exec(String(text))?.[1] ?? '';
 }
 
-function idOf(parts: readonly string[]): string {
-  return createHash('sha1').update(parts.join(' ')).digest('hex').slice(0, 8);
-}
-
 /** Where this page begins to scan: where the page before ended, or at the first server if the servers have changed since. */
 function startOf(cursor: string | undefined, id: string): { scan: number; position: string } {
   if (cursor === undefined) return { scan: 0, position: '0' };
@@ -268,11 +268,12 @@ function notWholeError({ uncovered, unanswered }: Servers): LockStoreError {
 type Reply = ReplyOf<typeof SCRIPTS.inspect>;
 
 export class InspectCommand extends ScriptCommand<Reply, LockSnapshot | null> {
+  protected readonly script = SCRIPTS.inspect;
   readonly priority = 'acquire';
   override readonly isRepeatable = true;
 
   constructor(key: string, context: ScriptContext) {
-    super(SCRIPTS.inspect, context, { key, kind: 'lock' });
+    super(context, { key, kind: 'lock' });
   }
 
   protected args(): [] {

@@ -9,10 +9,8 @@ import { unknown } from '../errors.js';
 import {
   claimFields,
   type ReplyOf,
-  type Script,
   ScriptCommand,
   type ScriptContext,
-  type ScriptReply,
   SCRIPTS,
 } from '../scripts/script-command.js';
 
@@ -22,7 +20,9 @@ const MAX_AT_ONCE = 50;
 type Replies = readonly RenewalReply[];
 
 /** Base class of the commands that restart one lease or several. */
-abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, Replies> {
+abstract class RenewingCommand<
+  R extends ReplyOf<typeof SCRIPTS.renew | typeof SCRIPTS.renewAll>,
+> extends ScriptCommand<R, Replies> {
   readonly priority = 'renew';
   /** For how many ms an earlier request without a reply may still be executed, and shorten one of the leases. */
   unsureForMs = 0;
@@ -31,7 +31,6 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
   private closesBefore = 0;
 
   constructor(
-    script: Script<R>,
     context: ScriptContext,
     protected readonly renewals: readonly Renewal[],
   ) {
@@ -40,7 +39,7 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
     const keys = isOne
       ? context.keysOf(key, claim.kind)
       : new WireKeys(renewals.flatMap((renewal) => context.namesOf(renewal.key, 'lock')));
-    super(script, context, { key, kind: claim.kind, keys });
+    super(context, { key, kind: claim.kind, keys });
   }
 
   /**
@@ -98,13 +97,10 @@ abstract class RenewingCommand<R extends ScriptReply> extends ScriptCommand<R, R
 }
 
 class RenewCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renew>> {
+  protected readonly script = SCRIPTS.renew;
   /** A renewal may confirm a grant by notification, whose caller is about to start and may block the event loop. */
   override readonly flush = 'now';
   override readonly isRepeatable = true;
-
-  constructor(renewal: Renewal, context: ScriptContext) {
-    super(SCRIPTS.renew, context, [renewal]);
-  }
 
   protected args(): Arguments {
     const notAfter = this.onWrite();
@@ -124,9 +120,7 @@ class RenewCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renew>> {
 }
 
 class RenewAllCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renewAll>> {
-  constructor(renewals: readonly Renewal[], context: ScriptContext) {
-    super(SCRIPTS.renewAll, context, renewals);
-  }
+  protected readonly script = SCRIPTS.renewAll;
 
   protected args(): Arguments {
     const notAfter = this.onWrite();
@@ -183,7 +177,7 @@ export class Renewals {
     try {
       const replies = await (first && !another
         ? this.renewForSure(first)
-        : context.connection.run(new RenewAllCommand(batch, context)));
+        : context.connection.run(new RenewAllCommand(context, batch)));
       for (const { owner } of batch) owners.endRequest(owner);
       return replies;
     } catch (error) {
@@ -203,12 +197,12 @@ export class Renewals {
    */
   private async renewForSure(renewal: Renewal): Promise<Replies> {
     const { context } = this;
-    const command = new RenewCommand(renewal, context);
+    const command = new RenewCommand(context, [renewal]);
     const replies = await context.connection.run(command);
     if (command.unsureForMs === 0) return replies;
     await this.delays.wait(command.unsureForMs);
     if (!context.owners.isLatest(renewal)) return replies;
-    return context.connection.run(new RenewCommand(renewal, context));
+    return context.connection.run(new RenewCommand(context, [renewal]));
   }
 
   private unanswered({ owner }: Renewal, error: unknown): Replies {
@@ -221,6 +215,7 @@ type Reply = ReplyOf<typeof SCRIPTS.release>;
 
 /** One copy of a release. `ReliableRelease` repeats it. */
 export class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
+  protected readonly script = SCRIPTS.release;
   readonly priority = 'release';
   override readonly flush: ReleaseRequest['flush'];
 
@@ -229,7 +224,7 @@ export class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
     context: ScriptContext,
     private readonly requests: OwnerRequests,
   ) {
-    super(SCRIPTS.release, context, { key: request.key, kind: request.claim.kind });
+    super(context, { key: request.key, kind: request.claim.kind });
     this.flush = request.flush;
   }
 
@@ -265,6 +260,7 @@ const REPLIES: readonly ForceReply[] = ['not held', 'released', 'held by another
 const OWNER_NAME = /^[\x20-\x7e]+$/;
 
 export class ForceCommand extends ScriptCommand<ForceScriptReply, ForceReply> {
+  protected readonly script = SCRIPTS.force;
   readonly priority = 'release';
 
   constructor(
@@ -272,7 +268,7 @@ export class ForceCommand extends ScriptCommand<ForceScriptReply, ForceReply> {
     private readonly force: Force,
     context: ScriptContext,
   ) {
-    super(SCRIPTS.force, context, { key, kind: 'lock' });
+    super(context, { key, kind: 'lock' });
   }
 
   protected args(): Arguments {

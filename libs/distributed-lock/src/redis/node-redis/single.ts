@@ -14,7 +14,7 @@ export function offlineError(): Error {
   return new Error('The client is offline');
 }
 
-/** What a client knows of its server before it is connected. */
+/** The properties of a client that are known before it is connected. */
 type Identity = Pick<RedisClient, 'address' | 'user' | 'database'>;
 
 /** A client of node-redis with one connection at a time, to the server that `find` returns. */

@@ -22,9 +22,10 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
   protected readonly kind: Claim['kind'];
   private readonly keys: WireKeys;
 
+  protected abstract readonly script: Script<R>;
+
   /** @throws LockKeyError for a key that a cluster cannot take */
   constructor(
-    private readonly script: Script<R>,
     protected readonly context: ScriptContext,
     { key, kind, keys = context.keysOf(key, kind) }: ScriptTarget,
   ) {
@@ -80,7 +81,7 @@ interface ScriptTarget {
   readonly keys?: WireKeys;
 }
 
-export type ScriptReply = readonly [kind: unknown, now: number, ...unknown[]];
+type ScriptReply = readonly [kind: unknown, now: number, ...unknown[]];
 
 /** The error texts of our own scripts, as holders.lua has them. */
 const NO_LOCK = 'data of the application';
@@ -218,12 +219,12 @@ function keyMap(): Map<string, WireKeys> {
  * A Lua script and the shape of its reply. The second part of a reply is the server's time in ms, or 0. `pttl` is the remaining lease in ms,
  * negative for a key without an expiry. The heads of `lua/*.lua` say what the arguments mean.
  */
-export interface Script<Reply> {
+type Script<Reply> = {
   readonly lua: string;
   readonly sha: string;
   /** Expands a reply that is a single number, which most replies are, to the full reply. */
   readonly inFull?: (reply: number) => Reply;
-}
+};
 
 export type ReplyOf<S> = S extends Script<infer Reply> ? Reply : never;
 
