@@ -10,7 +10,7 @@ import { KeyTemplate } from '../locked/key-template.js';
 import type { LockedSite } from '../locked/locked.options.js';
 import { type AnyClass, type AnyFunction, refuseStandard, wrapMethod } from '../nest/metadata.js';
 import { declaringClass, signatureOf } from '../nest/parameter-names.js';
-import { LockConfigurationError, LockWaitTimeoutError } from '../port/lock.errors.js';
+import { LockConfigurationError, LockShutdownError, LockWaitTimeoutError } from '../port/lock.errors.js';
 import { checkOptions, describeMs, type OptionRules, RULE } from '../port/option-checks.js';
 import { JobLine, type JobWorker } from './job-line.js';
 
@@ -202,8 +202,9 @@ class JobRun {
       const waiting = locks.withLock(key, { waitMs: maxDelayMs, site: 'a job that waits' }, () => undefined);
       inBackground(
         waiting.then(() => this.wake(this.id)),
-        // Unless it was only busy for too long: then the job comes again by itself.
-        (error) => error instanceof LockWaitTimeoutError || this.report(error),
+        // If the wait was too long or the application closes, the job comes again by itself.
+        (error) =>
+          error instanceof LockWaitTimeoutError || error instanceof LockShutdownError || this.report(error),
       );
     }
     throw new DelayedError(`"${key}" is busy: the job waits for its turn.`);
