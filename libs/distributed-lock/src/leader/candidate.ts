@@ -112,7 +112,7 @@ export class Candidate implements Leader {
       if (!signal.aborted) return await this.lead(locks, lock, handlers);
       await lock.release();
     } catch (error) {
-      if (isLockError(error) && error.code === 'LOCK_SHUTDOWN') this.standing.abort(error);
+      if (isLockError(error, 'LOCK_SHUTDOWN')) this.standing.abort(error);
       if (signal.aborted) return true;
       this.report('election', error);
       return false;

@@ -120,9 +120,9 @@ export function busyAnswer(
   error: unknown,
   fallBack: LockedCall['fallBack'],
 ): MaybePromise<unknown> {
-  const isBusy = isLockError(error) && error.code === 'LOCK_WAIT_TIMEOUT';
+  const isBusy = isLockError(error, 'LOCK_WAIT_TIMEOUT');
   if (onBusy === 'throw' || onBusy === 'takeover' || !isBusy) throw error;
-  return onBusy === 'skip' ? undefined : fallBack(onBusy, error as LockWaitTimeoutError);
+  return onBusy === 'skip' ? undefined : fallBack(onBusy, error);
 }
 
 /**

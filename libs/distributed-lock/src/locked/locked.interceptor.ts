@@ -179,7 +179,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
 
   /** Makes the error for the client from an error of the lock. Errors of the handler do not come here. */
   private errorFor(error: unknown, { plan, context }: HandlerRequest): unknown {
-    if (isLockError(error) && error.code === 'LOCK_KEY') this.logKeyError(error, plan, context);
+    if (isLockError(error, 'LOCK_KEY')) this.logKeyError(error, plan, context);
     const type = context.getType<string>();
     if (type !== 'http') return toTransportError(error, type, context.getArgs());
     const { httpAdapter } = this.adapterHost;

@@ -274,7 +274,7 @@ function keysOf(events: readonly Gathered[], except?: string): string {
 
 /** Checks the code and not the class, because an application may load both builds of this package. */
 function isStoreError(error: unknown): error is LockStoreError {
-  return isLockError(error) && error.code === 'LOCK_STORE';
+  return isLockError(error, 'LOCK_STORE');
 }
 
 function textOf(error: unknown): string {

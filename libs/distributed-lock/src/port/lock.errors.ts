@@ -172,9 +172,44 @@ export class LockConfigurationError extends LockError {
   }
 }
 
-/** True for errors of this package, including those of another copy or build of it. */
-export function isLockError(error: unknown): error is LockError {
-  return (
-    error instanceof Error && 'code' in error && String(error.code).startsWith('LOCK_') && 'key' in error
-  );
+/** The other errors with the code of a loss, `StaleTokenError` and `CommitRefusedError` of `nestjs-distributed-lock/guard`. */
+interface RefusedToken extends LockError {
+  readonly code: 'LOCK_LOST';
+  readonly tokenOffered: number;
+  readonly tokenSeen?: number;
+  readonly heldMs?: undefined;
+  readonly reason?: undefined;
+}
+
+/** The errors that have this code. */
+type LockErrorWith<Code extends LockErrorCode> = Extract<
+  | RefusedToken
+  | LockWaitTimeoutError
+  | LockLostError
+  | LockNotHeldError
+  | LockStoreError
+  | LockKeyError
+  | LockDeadlockError
+  | LockShutdownError
+  | LockConfigurationError,
+  { readonly code: Code }
+>;
+
+/**
+ * True for errors of this package, including those of another copy or build of it; with a code, only for those that have it.
+ *
+ * @example
+ * ```ts
+ * const holderOf = (error: unknown) => (isLockError(error, 'LOCK_WAIT_TIMEOUT') ? error.holder : undefined);
+ * ```
+ */
+export function isLockError<Code extends LockErrorCode>(
+  error: unknown,
+  code: Code,
+): error is LockErrorWith<Code>;
+export function isLockError(error: unknown): error is LockError;
+export function isLockError(error: unknown, code?: unknown): boolean {
+  if (!(error instanceof Error && 'code' in error && 'key' in error)) return false;
+  // Not only `undefined` stands for no code: `errors.filter(isLockError)` gives an index.
+  return typeof code === 'string' ? error.code === code : String(error.code).startsWith('LOCK_');
 }

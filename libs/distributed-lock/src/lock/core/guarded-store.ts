@@ -177,7 +177,7 @@ function checkMethods(store: LockStore): void {
 function asLockError(store: string, error: unknown, key: string | undefined): LockError {
   if (error instanceof LockError) return error;
   const { message = String(error), reason = 'unknown' } = (error ?? {}) as Partial<LockStoreError>;
-  const isOwn = isLockError(error) && error.code === 'LOCK_STORE';
+  const isOwn = isLockError(error, 'LOCK_STORE');
   const text = isOwn ? message : `The store ${store} failed: ${message}`;
   return new LockStoreError(text, key, isOwn ? reason : 'unknown', { cause: error });
 }

@@ -195,6 +195,5 @@ function holderIn({ holder, heldBy }: Partial<LockWaitTimeoutError>): Attributes
 
 /** Checks the code and not the class, because an application may load both builds of this package. */
 function timeoutOf(error: unknown): Partial<LockWaitTimeoutError> {
-  const isTimeout = isLockError(error) && error.code === 'LOCK_WAIT_TIMEOUT';
-  return isTimeout ? (error as LockWaitTimeoutError) : {};
+  return isLockError(error, 'LOCK_WAIT_TIMEOUT') ? error : {};
 }
