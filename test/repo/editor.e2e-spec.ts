@@ -184,7 +184,7 @@ describe('an editor', () => {
     expect(names?.toSorted()).toEqual(
       [
         ['acquire', 'assertHeld', 'client', 'close', 'current', 'drain', 'events$', 'forceRelease', 'held'],
-        ['inspect', 'list', 'name', 'open', 'options', 'tryAcquire', 'withLock'],
+        ['inspect', 'isHeld', 'list', 'name', 'open', 'options', 'tryAcquire', 'withLock'],
       ].flat(),
     );
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { locks, world } from '../../../../test/support/world-per-test.js';
+import { locks, other, world } from '../../../../test/support/world-per-test.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 
 describe('what a service holds', () => {
@@ -84,4 +84,35 @@ describe('the client of a service', () => {
   it('has the name of the nearest package without an option', () => {
     expect(world.service().client.application).toBe('distributed-lock-workspace');
   });
+});
+
+describe('isHeld', () => {
+  it('is true while anybody holds the key, in whatever way, and false once nobody does', async () => {
+    expect(await locks.isHeld('k')).toBe(false);
+    const lock = await world.take(other, 'k', { leaseMs: 1000 });
+    const reader = await world.take(locks, 'r', { mode: 'shared' });
+    expect(await Promise.all(['k', 'r', 'free'].map((key) => locks.isHeld(key)))).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    await lock.release();
+    await reader.release();
+    expect(await Promise.all(['k', 'r'].map((key) => locks.isHeld(key)))).toEqual([false, false]);
+  });
+
+  it('is false after a lease without a release,', async () => {
+    await world.take(other, 'k', { leaseMs: 1000 });
+    await world.clock.advance(2000);
+    expect(await locks.isHeld('k')).toBe(false);
+  });
+});
+
+it('lock.owner is the id of the holder in the store, for several keys that of the first', async () => {
+  const lock = await world.take(locks, 'k');
+  expect([lock.owner]).toEqual((await world.eye.inspect('k'))?.holders);
+  await lock.release();
+  const both = await world.take(locks, ['b', 'a']);
+  expect([both.owner]).toEqual((await world.eye.inspect('b'))?.holders);
+  await both.release();
 });

@@ -234,6 +234,18 @@ export class LockService {
   }
 
   /**
+   * Asks the store whether anybody holds `key`, in this process or in another. The answer may be outdated when it arrives, so do not decide
+   * by it whether to work: `tryAcquire` asks and acquires in one step.
+   *
+   * @throws LockStoreError when the store cannot be reached, does not answer or refuses
+   * @throws LockShutdownError when the application closes
+   */
+  async isHeld(key: string): Promise<boolean> {
+    const snapshot = await this.send(key, (store) => store.inspect(key));
+    return snapshot !== null && snapshot.holders.length > 0;
+  }
+
+  /**
    * Asks the store which keys are held or waited for, a page at a time. It helps an operator to find a lock that is not released. A key
    * that is acquired or released meanwhile may or may not be listed. On Redis and in a quorum a key may be on several pages. A key that
    * cannot be read is in `unreadable`, and does not fail the page.

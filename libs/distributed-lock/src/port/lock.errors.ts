@@ -200,6 +200,8 @@ type LockErrorWith<Code extends LockErrorCode> = Extract<
  *
  * @example
  * ```ts
+ * import { isLockError } from 'nestjs-distributed-lock';
+ *
  * const holderOf = (error: unknown) => (isLockError(error, 'LOCK_WAIT_TIMEOUT') ? error.holder : undefined);
  * ```
  */
