@@ -127,6 +127,49 @@ describe('an object with locked methods that a test has made by new', () => {
   });
 });
 
+describe('an event that a test waits for', () => {
+  it('is the next one of its type that it wants', async () => {
+    await using locks = new TestLocks();
+    await locks.withLock('k', () => undefined);
+    const second = locks.waitFor('acquired', ({ key }) => key === 'l');
+    const first = locks.waitFor('acquired');
+    const token = await locks.withLock('k', (lock) => lock.fencingToken);
+    await locks.withLock('l', () => undefined);
+    expect(await first).toMatchObject({ type: 'acquired', key: 'k', fencingToken: token });
+    expect(await second).toMatchObject({ type: 'acquired', key: 'l' });
+  });
+
+  it('lets a test go on at the moment at which a call waits', async () => {
+    await using locks = new TestLocks();
+    const held = await locks.acquire('k');
+    const asked = locks.waitFor('asked');
+    const waiting = locks.withLock('k', () => 'done');
+    expect((await asked).key).toBe('k');
+    await held.release();
+    expect(await waiting).toBe('done');
+  });
+
+  it('is rejected when the locks are closed, and hurts nobody if no test waits any more', async () => {
+    const locks = new TestLocks();
+    const awaited = locks.waitFor('lost');
+    void locks.waitFor('lost');
+    await locks.close();
+    await expect(awaited).rejects.toMatchObject({ code: 'LOCK_SHUTDOWN' });
+    await expect(locks.waitFor('lost')).rejects.toThrow(
+      'No "lost" event came before these locks were closed.',
+    );
+  });
+
+  it('is rejected with what its filter throws', async () => {
+    await using locks = new TestLocks();
+    const found = locks.waitFor('asked', () => {
+      throw new Error('the filter');
+    });
+    await locks.withLock('k', () => undefined);
+    await expect(found).rejects.toThrow('the filter');
+  });
+});
+
 describe('locks for the objects of a class', () => {
   it('serve objects that the code under test makes, and static methods', async () => {
     await using locks = new TestLocks();

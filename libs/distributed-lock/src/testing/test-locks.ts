@@ -1,8 +1,11 @@
+import { EmptyError, filter, firstValueFrom } from 'rxjs';
+import { inBackground } from '../common/promises.js';
 import { injectedProperty } from '../distributed-lock.tokens.js';
 import { LockService } from '../lock/lock.service.js';
+import type { LockEvent } from '../lock/events/lock.events.js';
 import { ServiceInternals } from '../lock/events/service-internals.js';
 import { MAX_LEASE_MS, type LockServiceOptions } from '../lock/request/lock-options.js';
-import { LockConfigurationError } from '../port/lock.errors.js';
+import { LockConfigurationError, LockShutdownError } from '../port/lock.errors.js';
 import { conceal } from '../common/redaction.js';
 import { memoryStore } from '../memory/store.js';
 import { RunnerClock } from './manual-clock.js';
@@ -50,6 +53,37 @@ export class TestLocks extends LockService implements AsyncDisposable {
   }
 
   /**
+   * Resolves with the next event of this type, so that a test can go on when a call waits (`asked`), holds (`acquired`) or was refused
+   * (`abandoned`), without a pause of some length. Call it before the step that causes the event.
+   *
+   * @param isWanted skips the events for which it returns `false`
+   * @throws LockShutdownError when these locks are closed before
+   * @example
+   * ```ts
+   * import { TestLocks } from 'nestjs-distributed-lock/testing';
+   *
+   * await using locks = new TestLocks();
+   * const held = locks.waitFor('acquired', ({ key }) => key === 'goods:42');
+   * const work = locks.withLock('goods:42', () => 'done');
+   * console.log((await held).by, await work); // store done
+   * ```
+   */
+  waitFor<Type extends LockEvent['type']>(
+    type: Type,
+    isWanted: (event: EventOf<Type>) => boolean = () => true,
+  ): Promise<EventOf<Type>> {
+    const isMatch = (event: LockEvent): event is EventOf<Type> =>
+      event.type === type && isWanted(event as EventOf<Type>);
+    const found = firstValueFrom(this.events$.pipe(filter(isMatch))).catch((error: unknown) => {
+      if (!(error instanceof EmptyError)) throw error;
+      throw new LockShutdownError(`No "${type}" event came before these locks were closed.`, undefined);
+    });
+    // A test that has failed before it awaits this must not end the process, too.
+    inBackground(found);
+    return found;
+  }
+
+  /**
    * Makes the `@Locked` methods of `target` run under these locks until `close()`.
    *
    * @param target an object; a class for its static methods; the `prototype` of a class for all its objects that have no service of
@@ -87,6 +121,8 @@ export class TestLocks extends LockService implements AsyncDisposable {
     await this.close();
   }
 }
+
+type EventOf<Type extends LockEvent['type']> = Extract<LockEvent, { readonly type: Type }>;
 
 /** Options of `TestLocks`. */
 export interface TestLocksOptions extends Partial<Omit<LockServiceOptions, 'watchdogTimeoutMs'>> {
