@@ -65,7 +65,8 @@ export class RedisConnection {
     this.deadline = new ReplyDeadline({
       clock,
       commandTimeoutMs,
-      timeoutOf: (command) => this.timeoutOf(command),
+      timeoutOf: (command) =>
+        this.inFlight.has(command) ? this.idleProbe.timeoutOf(command, commandTimeoutMs) : commandTimeoutMs,
       unanswered: () => [...this.waiting, ...this.inFlight],
       onDue: (isDue) => this.onDue(isDue),
     });
@@ -149,7 +150,14 @@ export class RedisConnection {
   }
 
   private prepareConnection(): void {
-    inBackground(this.onReady(), (error) => this.onUnready(error));
+    inBackground(this.onReady(), (error) => {
+      // A connection is prepared only when it is new, so end one that could not be prepared. `this.drop()` leaves the client of a cluster
+      // alone.
+      if (this.client.isCluster && this.client.isReady) this.client.drop();
+      else this.drop();
+      // Record the error after the drop. The drop may emit an error of its own, and only this one says what went wrong.
+      this.onFailure(error);
+    });
   }
 
   private async onReady(): Promise<void> {
@@ -185,15 +193,6 @@ export class RedisConnection {
     // In upper case: ioredis would remember a `select` in lower case and repeat it on the next connection, by a promise whose error
     // nobody handles.
     await this.client.call('SELECT', [database]);
-  }
-
-  private onUnready(error: unknown): void {
-    // The connection could not be prepared, and is prepared only when it is new. A cluster client would keep it (`this.drop()` leaves
-    // that client alone), so end it here.
-    if (this.client.isCluster && this.client.isReady) this.client.drop();
-    else this.drop();
-    // Record the error after the drop. The drop may emit an error of its own, and only this one says what went wrong.
-    this.onFailure(error);
   }
 
   private onFailure(error: unknown): void {
@@ -326,23 +325,15 @@ export class RedisConnection {
     this.writeWaiting();
   }
 
-  private timeoutOf(command: RedisCommand): number {
-    const ms = this.commandTimeoutMs;
-    return this.inFlight.has(command) ? this.idleProbe.timeoutOf(command, ms) : ms;
-  }
-
   private onNoReply(command: RedisCommand): void {
-    const ms = this.commandTimeoutMs;
-    if (this.idleProbe.timeoutOf(command, ms) < ms) return this.askBeside();
+    const { client, commandTimeoutMs: ms } = this;
+    if (this.idleProbe.timeoutOf(command, ms) < ms) {
+      const open = client.masters().filter(({ isReady }) => isReady);
+      return this.idleProbe.ask(open, (node) => (client.isCluster ? node.drop() : this.drop()));
+    }
     this.inFlight.remove(command);
     command.fail(unknown(`nothing came back within ${ms} ms`, command.key));
     this.drop();
-  }
-
-  private askBeside(): void {
-    const { client } = this;
-    const open = client.masters().filter(({ isReady }) => isReady);
-    this.idleProbe.ask(open, (node) => (client.isCluster ? node.drop() : this.drop()));
   }
 }
 

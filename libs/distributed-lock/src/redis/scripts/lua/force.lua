@@ -20,7 +20,7 @@ local min_token, cluster, publish, by = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[
 
 local kind, found = 'lock', type_of_lock()
 if found == 'hash' then kind = MODES[redis.call('HGET', KEYS[1], 'mode')] or 'lock'
-elseif found == 'string' or found == 'none' and type_of_permits() == 'zset' and not has_twin() then kind = 'permits' end
+elseif found == 'string' or found == 'none' and type_of_permits() == 'zset' and not other_name_has_permits() then kind = 'permits' end
 local refused = refusal(kind)
 -- If key 1 is a number and nobody holds permits, the number may be data of the application. Do not delete it.
 if not refused and found == 'string' and type_of_permits() == 'none' then refused = NO_LOCK end

@@ -16,8 +16,8 @@
 local braced = string.find(KEYS[1], '{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local permits_key = braced .. ':timeout'
 local holders_key = 'nest_lock_holders' .. string.sub(KEYS[3], #'nest_lock_meta' + 1)
--- Redisson keeps the permits of x and the permits of {x} in one sorted set. For each of the two names `twin` is the other one.
-local twin = string.match(KEYS[1], '^{([^{]+)}$') or braced ~= KEYS[1] and braced
+-- Redisson keeps the permits of x and the permits of {x} in one sorted set. For each of the two names `other_name` is the other one.
+local other_name = string.match(KEYS[1], '^{([^{]+)}$') or braced ~= KEYS[1] and braced
 
 local MAX_FIELDS = 10000 -- of a hash that is read as a whole, and leases of readers that one script looks at
 local MANY_FIELDS = 30 -- of a hash whose fields are counted instead, if that will do
@@ -27,7 +27,7 @@ local NUMBER = '^%-?%d+$'
 local MAX_NUMBER = 20 -- characters; a longer string is data, which may be too long to be read
 local MODES = { read = 'shared', write = 'exclusive' }
 local NO_LOCK = 'WRONGTYPE this key holds data of the application'
-local TWINS = 'WRONGTYPE permits of two names in one sorted set'
+local SHARED_PERMITS = 'WRONGTYPE permits of two names in one sorted set'
 
 -- Our client ids are UUIDs of version 8; Redisson's are of version 4.
 local function is_ours(owner)
@@ -104,8 +104,8 @@ local function is_number(key)
   return string.find(redis.call('GET', key), NUMBER) ~= nil
 end
 
-local function has_twin()
-  return twin and is_number(twin)
+local function other_name_has_permits()
+  return other_name and is_number(other_name)
 end
 
 local function type_of_permits()
@@ -122,7 +122,7 @@ local function refusal(kind)
   local permits = type_of_permits()
   if permits == 'none' then return nil end
   if permits ~= 'zset' then return NO_LOCK end
-  return has_twin() and TWINS or nil
+  return other_name_has_permits() and SHARED_PERMITS or nil
 end
 
 local function holds(owner, kind)
