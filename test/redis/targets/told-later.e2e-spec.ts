@@ -22,7 +22,10 @@ async function connected(library: Library, url: string): Promise<Told> {
   if (library === 'ioredis') {
     const client = new Redis(url);
     await client.ping();
-    return { target: client, select: (db) => client.select(db), close: () => client.disconnect() };
+    // On a new connection ioredis repeats the SELECT, and nobody handles its error. Wait for the reply, because a client that is closed
+    // before it would reject that promise.
+    const close = () => client.ping().finally(() => client.disconnect());
+    return { target: client, select: (db) => client.select(db), close };
   }
   const client = createClient({ url });
   client.on('error', () => undefined);

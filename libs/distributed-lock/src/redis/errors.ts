@@ -90,6 +90,7 @@ export function describe(error: unknown): string {
   const [, advice] = ADVICE.find(([pattern]) => pattern.test(text)) ?? [];
   return advice === undefined ? text : `${text.replace(/\.$/, '')}. ${advice}`;
 }
+
 /** Whether the server or one of our scripts refused because a key holds something that is no lock. */
 export function isWrongType(error: unknown): boolean {
   return /\bWRONGTYPE\b/.test(textOf(error));

@@ -160,6 +160,7 @@ export function redisStore(target: RedisTarget, options: RedisStoreOptions = {})
     },
   };
 }
+
 const OPTION_NAMES: OptionRules<RedisStoreOptions> = {
   commandTimeoutMs: true,
   minReplicaAcks: true,
@@ -191,6 +192,7 @@ function resolveRedisOptions(given: RedisStoreOptions): Required<RedisStoreOptio
   }
   return options;
 }
+
 /** @throws LockConfigurationError for options that contradict those of the service */
 function checkTimings(
   { commandTimeoutMs, restartGuardMs }: Required<RedisStoreOptions>,

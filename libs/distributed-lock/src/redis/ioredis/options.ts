@@ -267,6 +267,7 @@ const HARMLESS: Readonly<Record<string, readonly unknown[]>> = {
   monitor: [false],
   role: ['master'],
 };
+
 /** Options for commands that are sent while the client is disconnected. The store sends no command then, so they do nothing. */
 const UNUSED = [
   'lazyConnect',

@@ -193,17 +193,20 @@ function databaseOf(client: NodeRedis, { clock, commandTimeoutMs }: ClientSettin
   };
   return new ClientDatabase(() => database, refresh);
 }
-// Not by instanceof, which would load the library.
 
+// Not by instanceof, which would load the library.
 export function isNodeRedis(target: object): target is NodeRedisTarget {
   return isOfOneServer(target) || isNodeRedisSentinel(target) || isNodeRedisCluster(target);
 }
+
 function isNodeRedisSentinel(target: object): target is NodeRedisSentinel {
   return typeof (target as Given)['getMasterNode'] === 'function';
 }
+
 function isNodeRedisCluster(target: object): target is NodeRedisCluster {
   return typeof (target as Given)['getRandomNode'] === 'function';
 }
+
 function isOfOneServer(target: object): target is NodeRedisClient {
   return 'isPubSubActive' in target && typeof (target as Given)['destroy'] === 'function';
 }
