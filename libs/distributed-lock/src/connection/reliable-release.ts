@@ -102,7 +102,7 @@ export class OwnerRequests {
   /** How many requests of the owner are running. */
   count = 0;
   isReleasing = false;
-  /** The owner's latest renewal. Earlier ones must not be sent again: the store could execute them last, and so shorten the lease. */
+  /** The owner's latest renewal. Earlier ones must not be repeated: the store could execute one of them last, and so shorten the lease. */
   latestRenewal: Renewal | undefined;
   /** Until when, in server time, the store may still execute an acquire that got no reply. -1 if every acquire was answered. */
   lateDeadline = -1;
@@ -117,7 +117,7 @@ export class OwnerRequests {
     return this.lateDeadline >= 0;
   }
 
-  /** Whether this record must outlive the owner's running requests. A release itself waits for the unanswered ones. */
+  /** Whether to keep this record after the owner's last request, because the store may execute one late. After a release it cannot. */
   get isNeeded(): boolean {
     const mayRenewLate = this.lateRenewal !== undefined || Boolean(this.renewalsInFlight?.length);
     return (this.hasUnanswered || mayRenewLate) && !this.isReleasing;

@@ -179,7 +179,7 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
     this.cancel = undefined;
   }
 
-  /** @param overAt when the timer was due. If it fires late, requests that were added meanwhile had no time to get a reply, and stay */
+  /** @param overAt when the timer was due. If it fires late, requests that were due only after that stay: they had no time to get a reply */
   private onOver(overAt: number): void {
     const { unanswered, onDue, clock } = this.options;
     this.cancel = undefined;
@@ -198,7 +198,7 @@ export class ReplyDeadline<Request extends { readonly since: number }> {
 interface DeadlineOptions<Request> {
   readonly clock: Clock;
   readonly commandTimeoutMs: number;
-  /** In ms, where it differs from `commandTimeoutMs`. */
+  /** How long a request may wait for its reply, in ms; default `commandTimeoutMs`. */
   readonly timeoutOf?: (request: Request) => number;
   /** All requests without a reply: those not sent yet, and those in flight. */
   readonly unanswered: () => Iterable<Request>;

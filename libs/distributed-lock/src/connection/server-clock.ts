@@ -42,8 +42,8 @@ export class ServerClock {
 
   /**
    * The earliest that our clock may have shown at the server's time `serverMs`. A holder that counts its lease from there stops
-   * believing in it before the server ends it. Takes off the drift that the two clocks may have built up since the last reply with
-   * the server's time, which may be long ago.
+   * believing in the lease before the server ends it. The last reply with the server's time may be old, so the result allows for
+   * the drift of both clocks since then.
    */
   private toLocal(serverMs: number, now: number): number {
     return this.sent.now + (serverMs - this.serverMs) - driftWithin(now - this.sent.now);

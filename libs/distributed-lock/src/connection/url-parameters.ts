@@ -23,7 +23,7 @@ export const urlParameter = {
   oneOf,
 };
 
-/** Accepts these texts only. @param values what each text means, by the text */
+/** @param values maps each text that the parameter accepts to its value */
 function oneOf(values: Readonly<Record<string, unknown>>): UrlParameter {
   const read = (text: string): unknown => (Object.hasOwn(values, text) ? values[text] : undefined);
   return { takes: Object.keys(values).join(', '), read };
@@ -110,7 +110,7 @@ function unknownAdvice(name: string, parameters: UrlParameters): string {
   return `${list}: leave this one out.`;
 }
 
-/** Copies all properties of an options object, also hidden ones, as the password in a pool of pg, and getters of a class. */
+/** Copies all properties of an options object: also those that are not enumerable, as the password in a pool of pg, and class getters. */
 export function readOptions(source: object): Readonly<Record<string, unknown>> {
   const values: Record<string, unknown> = {};
   for (const name of optionNames(source)) values[name] = (source as Record<string, unknown>)[name];
@@ -132,7 +132,7 @@ function parentOf(object: object): object | null {
 
 interface LiveSource {
   readonly read: () => object | undefined;
-  /** The values when the store made its own options from them. */
+  /** The application's values at the time when the store made its own options from them. */
   readonly first: Readonly<Record<string, unknown>>;
   /** Options that the store sets itself. */
   readonly except: object;

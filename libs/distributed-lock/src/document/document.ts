@@ -45,7 +45,7 @@ export interface StoredWaiter {
   /** The largest fencing token that the waiter's client has seen. The tokens of its grant must be larger. */
   readonly minToken: number;
   readonly ticket: number;
-  /** A secret of the waiter's client. A grant counts only if it repeats the nonce, so only a reader of documents can forge one. */
+  /** A secret of the waiter's client. A grant counts only if it repeats the nonce, so only somebody who can read documents can forge a grant. */
   readonly nonce: string;
   /** When the owner stops waiting, or has not rechecked in time: other clients then drop it from the queue. */
   readonly until: Moment;
@@ -66,12 +66,12 @@ export interface Note extends Omit<StoredWaiter, 'until' | 'session'> {
 export interface StoredNote extends Note {
   /** Grows from note to note of a key: the store's time in microseconds, or the revision that stored the note. */
   readonly at: number;
-  /** Set only in back ends where a swap deletes the notes that it merged one by one, by their ids. */
+  /** Set only in back ends where a swap deletes the merged notes by their ids. */
   readonly id?: string;
   readonly session?: string;
 }
 
-/** A document and the notes beside it, as a client read them from the back end at the store's time `now`. */
+/** A document and the notes beside it, as a client read them from the back end. */
 export interface Reading {
   /** `swap` writes only if the document still has this version. `undefined`: no document exists, so an acquire must use `take`. */
   readonly version: number | undefined;

@@ -13,7 +13,7 @@ import {
   type StoredWaiter,
 } from './document.js';
 
-/** The first element of each stored document. A release of this library refuses documents with any other format. */
+/** The first element of each stored document. This version of the library refuses documents of any other format. */
 const FORMAT = 1;
 
 type ClaimJson = 'l' | 'x' | 's' | readonly [permits: number, weight: number];
@@ -61,7 +61,7 @@ export function serializeDocument(document: LockDocument): string | null {
   return JSON.stringify([FORMAT, ...serializeEntries(document)]);
 }
 
-/** The `state` after the first grant of a free lock. Its tokens are those that end with the row's `lastToken`. */
+/** The `state` after the first grant of a free lock. Its `token` is 0, because the tokens end with the row's `lastToken`. */
 export function serializeFirstGrant(request: AcquireRequest): string {
   return JSON.stringify([FORMAT, ...serializeEntries(firstGrantOf(request))]);
 }
@@ -105,7 +105,7 @@ export function parseEntries(
   return { holders: holders.map((holder) => parseHolder(holder, firstOf)), queue: queue.map(parseWaiter) };
 }
 
-/** @throws LockStoreError for a format that this release cannot read */
+/** @throws LockStoreError for a format that this version of the library cannot read */
 export function checkFormat(format: unknown, own: number, key: string): void {
   if (format === own) return;
   throw new LockStoreError(
@@ -205,7 +205,7 @@ function parseClaim(text: ClaimJson): Claim {
   return text === 'l' ? { kind: 'lock' } : text === 'x' ? { kind: 'exclusive' } : { kind: 'shared' };
 }
 
-/** @throws LockStoreError in place of the error of `read`, which parses data that another program may have written */
+/** @throws LockStoreError if `read` throws, because another program may have written the data that it parses */
 export function parseStored<Content>(key: string, read: () => Content): Content {
   try {
     return read();

@@ -85,7 +85,7 @@ export class KeyState {
   }
 
   /**
-   * Whether the write must fail if a note lies beside the document that this reading does not contain:
+   * Whether the write must fail if a note was stored beside the document since this reading, in any of these cases:
    *
    * - The write lets its own owner in. That owner would overtake the one that stored the note.
    * - The write leaves an empty queue and no exclusive holder. The owner of the note would wait although it could enter.
@@ -368,7 +368,7 @@ export class KeyState {
     return minOf(this.holders.map((holder) => remainingOf(holder, this.now)));
   }
 
-  /** A claim that says whether the key is in use as a lock or as permits. */
+  /** Any claim on the key, because all of them are for a lock, or all for permits. `undefined` if nobody holds or waits. */
   private get usedAs(): Claim | undefined {
     return this.holders[0]?.claim ?? this.queue[0]?.claim;
   }

@@ -298,7 +298,7 @@ export class Lane {
         this.context.notify(notification);
       this.watch(owners.pollPriorityIn(queue));
     } catch {
-      // This release cannot read the document's format. The next request reads it again, and throws the error to its caller.
+      // Another version of the library wrote a format that we cannot parse. The next request reads it again and throws to its caller.
       this.newest = undefined;
     }
   }

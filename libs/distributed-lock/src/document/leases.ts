@@ -12,7 +12,7 @@ export const LAST_LEASES_MS = 1000;
  */
 export class SessionLeases {
   private readonly leases = new Map<string, Lease>();
-  /** By key, the one orphan of it that is to expire. */
+  /** By key, the orphan (see `onHolders`) whose lease is running. */
   private readonly orphans = new Map<string, string>();
   /** How long an orphan stays, in ms. Within this time a late reply may still show that its owner does hold the lock. */
   private orphanMs = SILENT_WAITER_MS;
@@ -82,7 +82,7 @@ export class SessionLeases {
   /**
    * Called with the holders in the newest document of the key. Starts a lease for an orphan: a holder that belongs to this client,
    * but of which the client has no lease. Either the reply to its acquire was lost, or the owner was released after the document
-   * was written. No other client can end its lease as long as the session lives. So this client removes it when the lease has run
+   * was written. As long as the session lives, no other client can remove an orphan. So this client does when the lease has run
    * out, unless a reply has shown meanwhile that the owner does hold the lock.
    */
   onHolders(key: string, holders: readonly Holder[]): void {
@@ -106,7 +106,7 @@ export class SessionLeases {
     return this.leases.size > 0;
   }
 
-  /** Handles one orphan of each key at a time, because most of them were released when the document was already written. */
+  /** Handles one orphan of each key at a time: most were released after this document was written, and the next one no longer names them. */
   private expireOrphan(key: string, owner: string): void {
     if (this.leases.has(owner) || this.orphans.has(key)) return;
     this.orphans.set(key, owner);

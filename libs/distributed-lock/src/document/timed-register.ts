@@ -55,7 +55,7 @@ export class TimedRegister {
     return { reading, sentAt: -Infinity, receivedAt: this.context.clock.now() };
   }
 
-  /** Sends a write. Until its reply, or else until its deadline, `owners` knows that the back end may execute its acquires. */
+  /** Sends a write, and records in `owners` until when the back end may execute the acquires in it: its reply, or else its deadline. */
   private async write(
     requests: readonly AcquireRequest[],
     send: (deadline: () => number) => Promise<WriteReply>,
@@ -165,7 +165,7 @@ export interface Register {
   readonly sessionUntil?: () => number;
   /** Whether this client is certainly gone. Absent where the back end cannot know. */
   isGone?(clientId: string): boolean;
-  /** @param hasEntries documents still name owners of this client, which must stay until their time runs out */
+  /** @param hasEntries documents still name owners of this client. These entries must stay until their time runs out */
   close(hasEntries: boolean): Promise<void>;
 }
 

@@ -12,8 +12,8 @@ export interface SessionBackend {
   readonly address?: string;
   readonly commandTimeoutMs: number;
   /**
-   * For how long after a reading, in ms, its version cannot belong to a newer document of the same name; default: for ever. On
-   * ZooKeeper a document that is created anew counts its versions from the start.
+   * How long, in ms, this client may rely on a version that it has read; default: for ever. ZooKeeper counts the versions of a
+   * document that was deleted and created anew from the start, so after this time another document may have the same version.
    */
   readonly believedMs?: number;
 
@@ -116,8 +116,8 @@ export interface Messages {
   readonly name: string;
   readonly clients: readonly string[];
   /**
-   * Makes the text of the message, without line breaks, from the version and the revision of the write; 0 if one equals the `order`
-   * that the receiver gets with the message.
+   * Makes the text of the message, without line breaks, from the version and the revision of the write. A back end passes 0 for
+   * a number that the receiver gets as the `order` of the message.
    */
   readonly text: (version: number, writtenAt: number) => string;
 }

@@ -10,7 +10,7 @@ import {
 } from '../document/json.js';
 import type { StoredDocument } from './backend.js';
 
-/** The first element of each stored document. A release of this library refuses documents with any other format. */
+/** The first element of each stored document. This version of the library refuses documents of any other format. */
 const FORMAT = 1;
 
 type SessionDocumentJson = readonly [format: number, lastToken: number, ...EntriesJson];
@@ -89,8 +89,8 @@ function checked<Entry extends { readonly owner: string; readonly session?: stri
 const MESSAGE_FORMAT = 1;
 
 /**
- * @param stored the document after a write, in which 0 as `version` or as `writtenAt` means the `order` of the message. Absent if
- * the message only says that the document has changed, so that each receiver reads it
+ * @param stored the document after a write; a `version` or `writtenAt` of 0 stands for the `order` of the message. Without it, the
+ * message only says that the document has changed, and each receiver reads the document
  */
 export function serializeMessage(name: string, stored?: Omit<StoredDocument, 'name' | 'revision'>): string {
   if (!stored) return JSON.stringify([MESSAGE_FORMAT, name]);
@@ -98,7 +98,7 @@ export function serializeMessage(name: string, stored?: Omit<StoredDocument, 'na
   return JSON.stringify([MESSAGE_FORMAT, name, { version, writtenAt, notesRead, text, notes, nextTicket }]);
 }
 
-/** @returns the document in the message, or only its name; `undefined` for a message that this release cannot read */
+/** @returns the document in the message, or only its name; `undefined` for a message in another format */
 export function parseMessage(message: string, order: number): StoredDocument | string | undefined {
   let content: unknown;
   try {

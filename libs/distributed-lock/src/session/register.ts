@@ -103,7 +103,7 @@ export class SessionRegister implements Register {
     const { name, expected, next, lastToken, failOnUnreadNotes, notified } = swap;
     const { sessionEnds } = this;
     const session = await this.sessionFor(name);
-    // If the last session has ended meanwhile, what its owners held is lost: do not write that under the new session.
+    // If the previous session has ended, its owners have lost what they held: `next` must not be written under the new session.
     if (sessionEnds !== this.sessionEnds) throw sessionEndedError(name, 'unready');
     if (this.remembered.isOld(name)) {
       const reading = await this.read(name);
@@ -184,7 +184,7 @@ export class SessionRegister implements Register {
     try {
       this.listener?.onReading(stored.name, this.readingOf(stored, this.session, true));
     } catch {
-      // Another release of this library has written the message. Waiters find their grants by rechecks.
+      // Another version of this library has written the message. Waiters find their grants by rechecks.
     }
   }
 

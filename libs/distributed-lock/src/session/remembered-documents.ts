@@ -9,8 +9,8 @@ import {
 import type { SessionTake, StoredDocument } from './backend.js';
 
 /**
- * Remembers the version of each free document, so that a take can overwrite the document without reading it first, and its last
- * token: somebody may delete the document by hand, and another client may create it anew. Tokens must grow even then.
+ * Remembers two things of each document. Its version: a take can then overwrite a free document without reading it first. And its
+ * last token: tokens must grow even if somebody deletes the document by hand and another client creates it anew.
  */
 export class RememberedDocuments {
   private readonly documents = new Map<string, RememberedDocument>();
@@ -73,7 +73,7 @@ export class RememberedDocuments {
       this.documents.set(name, { ...document, since: -Infinity });
   }
 
-  /** Our time. 0 where versions never repeat, because the age of a reading does not matter there. */
+  /** 0 where versions never repeat, because the age of a reading does not matter there. */
   private now(): number {
     return this.believedMs === Infinity ? 0 : this.clock.now();
   }
@@ -146,7 +146,7 @@ export class SessionKnowledge {
     return session !== undefined && this.ended.has(session);
   }
 
-  /** As long as an owner may still confirm its grant, its lease is the time that is left for that, so that waiters recheck then. */
+  /** While an owner has not confirmed its grant, sets its lease to the time left for confirming, so that waiters recheck then. */
   private judgeHolder(holder: Holder): Holder {
     if (this.hasEnded(holder)) return { ...holder, until: -Infinity };
     if (!holder.isUnconfirmed) {
@@ -157,7 +157,7 @@ export class SessionKnowledge {
     return leftMs > 0 ? { ...holder, leaseMs: Math.ceil(leftMs) } : { ...holder, until: -Infinity };
   }
 
-  /** When this client first saw the grant with this token. An owner whose grant has expired may be granted the lock again. */
+  /** When this client first saw this grant. An owner may be granted the lock several times, under different tokens. */
   private sinceOf({ owner, token }: Holder): number {
     const seen = this.unconfirmed.get(owner);
     if (seen?.token === token) return seen.since;

@@ -180,7 +180,6 @@ const PAUSE_MS = { least: 2, most: 100 };
 /** How many requests one statement may contain. Larger statements are no faster per request. */
 const MAX_TOGETHER = 128;
 
-/** The requests that wait for the connection. */
 class WaitingSqlRequests extends WaitingRequests<SqlRequest> {
   /** Takes the requests for the next statement: the one that has waited longest, and others of its kind. None while all pause. */
   takeNext(now: number): readonly SqlRequest[] {

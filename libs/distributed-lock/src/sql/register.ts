@@ -32,7 +32,7 @@ class SqlDocuments {
     return this.connection.run('swap', swap).then((reply) => writeReply(swap.name, reply));
   }
 
-  /** Overwrites a document that was just read, without a lane. The caller must not grant a lock by this. */
+  /** Overwrites a document that was just read, bypassing its lane. Must not be used to grant a lock. */
   replace(name: string, expected: Reading, next: LockDocument): Promise<WriteReply> {
     return this.swap({
       name,
@@ -51,7 +51,6 @@ class SqlDocuments {
     return readingOf(name, await this.connection.run('read', { name }));
   }
 
-  /** Reads the next rows after this name, in order of their names. */
   async scan(after: string, most: number) {
     const rows = await this.connection.runAlone((link) => link.scan(after, most));
     const namesOf = (flag: keyof ScannedRow) =>

@@ -19,16 +19,16 @@ const MAX_WAIT_PER_REQUEST_MS = 60_000;
  * How many fencing tokens an owner reserves with its grant. Each local hand-off uses one without a request to the store, and the release
  * gives the rest back. With a tenth of them, a busy owner would use them up in about a millisecond and have to ask the store again.
  *
- * Readers get fewer, because several owners hold at the same time: the store takes unused tokens back only if no later ones were given out,
- * so most of them would be wasted.
+ * Readers reserve fewer: the store takes unused tokens back only if it has given out no later ones. While several owners hold the lock, it
+ * usually has, so most would be wasted.
  *
- * Stores take tokens from their clock, in µs. If a process crashes before it gives its tokens back, the tokens of the key are ahead of that
- * clock by up to this many µs (docs/decisions/0004).
+ * A process that crashes gives no tokens back. Tokens are based on the store's clock in µs, so those of the key then run ahead of it by up
+ * to 10 ms. If the store loses its data in this time, tokens could repeat (docs/decisions/0004).
  */
 export const RESERVED_TOKENS = { handOffs: 10_000, readers: 100 };
-/** Delay before the next request if the last reply settles nothing for a caller, because it joined after the request was sent. */
+/** Delay before the next request if a caller joined after the last request was sent, so that the reply does not answer it. */
 const BUSY_RETRY_MS = 1;
-/** If a caller waits for longer than the last request said, the loop rechecks this many ms before the store would drop the owner. */
+/** If a caller waits for longer than the last request announced, the loop rechecks this long before the store would drop the owner. */
 const BEFORE_DROPPED_MS = 50;
 const RETRY_MS = { least: 50, spread: 50 };
 const NEVER: ClockReading = { now: -Infinity, wallClockOffset: 0 };
@@ -67,9 +67,9 @@ export class AcquireLoop implements Replies<AcquireReply> {
    * The loops of this process's fair callers for the same key and claim, this one included, by ticket. Set as soon as this owner has a
    * ticket, and only if it is fair.
    *
-   * Only the first loop of a queue rechecks, and its reply counts for the others, too. Meanwhile the store drops the others from its queue,
-   * because they are silent. They do not lose their turn: each keeps its ticket and sends it again as soon as its loop is the first, before
-   * the caller ahead of it can release.
+   * Only the first loop rechecks, and its reply counts for the others, too. The others send nothing, so the store drops their owners from
+   * its queue. These owners do not lose their turn: as soon as a loop becomes the first, it sends its ticket again, and it does so before
+   * the caller ahead can release.
    */
   private fairQueue: AcquireLoop[] | undefined;
   private cancelRecheck: (() => void) | undefined;

@@ -16,7 +16,7 @@ import type { LockRuntime } from './lock-runtime.js';
 export class Acquirer {
   /** The local queues for the most common calls, by key: those without a mode, renewed by the watchdog, neither fair nor a takeover. */
   private readonly common = new RebuiltMap<string, LocalQueue>();
-  /** All other local queues, by key and terms (`kindName`). A call that has a queue of its own is the name of that queue. */
+  /** All other local queues, by key and terms (`kindName`), or by its request for a call that does not share its queue. */
   private readonly others = new RebuiltMap<string | LockRequest, LocalQueue>();
   private readonly deadlocks = new DeadlockDetection();
   private isClosed = false;
@@ -189,7 +189,7 @@ function shutdownError(key: string): LockShutdownError {
  * A cycle across processes is not found. There `waitMs` ends the wait.
  */
 export class DeadlockDetection {
-  /** By each key that the flow holds. */
+  /** By key, the blocked flows that hold it. */
   private readonly blocked = new Map<string, Set<Blocked>>();
 
   /**
@@ -218,7 +218,7 @@ export class DeadlockDetection {
    * @returns the path of keys from `wanted` to one of `mine`, each held by a flow that waits for the next; `undefined` if there is no cycle
    */
   private pathToOneOf(mine: readonly Hold[], wanted: LockRequest): readonly string[] | undefined {
-    /** Each flow that was found, and the one that waits for it. The loop visits those that it adds, too. */
+    /** Maps each flow found so far to the flow that waits for it. The loop adds flows while it iterates, and visits these, too. */
     const found = new Map<Blocked, Blocked | undefined>([[{ request: wanted, holds: [] }, undefined]]);
     for (const flow of found.keys()) {
       for (const next of this.blocked.get(flow.request.key) ?? []) {
@@ -253,7 +253,7 @@ interface Blocked {
   readonly holds: readonly Hold[];
 }
 
-/** Another possible cause, which ends the messages of a `LockDeadlockError`. */
+/** The last sentence of a `LockDeadlockError`: a cause other than a deadlock. */
 const OR_A_QUEUE =
   'If the call that holds it did not make this one, a shared queue or pool has started this one in its async context: wrap the task, as in queue.add(AsyncResource.bind(task)).';
 

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { HeldLock, Hold } from './hold.js';
 
-/** The request to whose handling a flow belongs. */
+/** What a flow knows of the incoming request that it handles. */
 interface Handling {
   /**
    * Set in the flow of a `@Locked` handler of a request: the `LockedHandlerRun` while its interceptors run, then the `ExpectedNestCall`
@@ -16,8 +16,8 @@ interface Handling {
 }
 
 /**
- * An async flow: one entry of the stack that an async context carries. `runHolding` and `runFor` push an entry, with a lock of the flow, its
- * handler run, and the entry below (`outer`).
+ * An async flow, as a stack that its async context carries. An object of this class is one entry: a lock of the flow, the handler run, and
+ * the entry below (`outer`). `runHolding` and `runFor` push an entry.
  */
 export class Flow {
   readonly handlerRun: object | undefined;
@@ -95,7 +95,7 @@ export function runFor<T>(handlerRun: object | undefined, work: () => T): T {
  * from the first listener of an event that a server emits. If other code called it, its caller would lose its own locks for the rest of the
  * turn.
  *
- * @returns its origin
+ * @returns the origin of the new flow
  */
 export function enterNewFlow(): object {
   const origin = {};

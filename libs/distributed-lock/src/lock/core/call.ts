@@ -21,7 +21,7 @@ export class Call extends Linked {
 
   constructor(
     readonly callers: Pick<LocalQueue, 'onLate'>,
-    /** As in the events. */
+    /** Identifies the call in events. */
     readonly number: number,
     readonly request: LockRequest,
   ) {
@@ -48,7 +48,7 @@ function ignore(): void {
 
 /** While the timer runs, it fires at least this often. Most new deadlines are later than that, so they need not set the timer again. */
 const MAX_TIMER_MS = 250;
-/** The list of deadlines is rebuilt without the calls that have left as soon as it is longer than this plus twice the number of the others. */
+/** Calls that have left are removed as soon as the list of deadlines has this many entries more than twice the calls that still wait. */
 const MIN_REBUILD = 64;
 
 /**
@@ -56,7 +56,7 @@ const MIN_REBUILD = 64;
  * and cancelled for nothing (`npm run bench -- --only serial`).
  */
 export class WaitDeadlines {
-  /** By deadline. A call that has left stays here and is skipped when its turn comes. */
+  /** Earliest deadline first. A call that has left stays here and is skipped when its deadline comes. */
   private sorted: Call[] = [];
   /** How many calls in the list are still watched. */
   private watched = 0;
@@ -107,7 +107,7 @@ export class WaitDeadlines {
       this.unwatch(call);
       call.callers.onLate(call);
     }
-    // `onLate` may have set the timer for a nearer deadline. Then leave it.
+    // `onLate` may have set the timer for an earlier deadline. Keep that.
     const [first] = this.sorted;
     if (first && first.deadline < this.firesAt) this.set(first.deadline);
   }

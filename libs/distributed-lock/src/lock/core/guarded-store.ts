@@ -33,7 +33,7 @@ export class GuardedStore implements Omit<Full, 'acquire' | 'release'> {
   readonly notifications$: Observable<Notification>;
   /** How many releases are in flight or delayed. */
   private releasing = 0;
-  /** How many other requests are in flight, acquires left out. */
+  /** How many requests are in flight that are neither acquires nor releases. */
   private asking = 0;
   private onAllReleased: (() => void) | undefined;
   private readonly delays: Delays;

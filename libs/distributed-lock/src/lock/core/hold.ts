@@ -114,7 +114,7 @@ export class Hold {
     return this.controller.signal;
   }
 
-  /** Aborts `signal` if another call takes the lock over, which stays held until the grace is over. */
+  /** Aborts `signal` if another call is taking the lock over. The lock stays held until the grace of that takeover ends. */
   tellTakeover(): void {
     const { takeover } = this.owner;
     if (!takeover || this.isOver) return;
@@ -135,8 +135,8 @@ export class Hold {
   }
 
   /**
-   * Calls `listener`, which must not throw, when the lock is lost. It runs in the async context in which `onLoss` was called. An
-   * AbortSignal would do the same, but takes 5 µs to make and to listen to (`npm run bench -- --only http`).
+   * Calls `listener` when the lock is lost, in the async context in which `onLoss` was called. The listener must not throw. An AbortSignal
+   * would do the same, but takes 5 µs to make and to listen to (`npm run bench -- --only http`).
    *
    * @returns a function that stops listening
    */
@@ -208,7 +208,7 @@ export class Hold {
       const heldMs = at.now - acquiredAt;
       runtime.emit({ type: 'released', call, key, owner: id, fencingToken, heldMs });
     }
-    // A listener may have blocked the event loop, so the earlier reading of the clocks may be old.
+    // A listener may have blocked the event loop, so read the clocks again.
     return owner.release(this, isAwaited, isHeard ? owner.readClocks() : at);
   }
 
@@ -398,7 +398,7 @@ export class HeldLock implements Lock {
     return this.release().then(() => undefined);
   }
 
-  /** What a log shows of this lock: no service and no store. Does not check the lease. */
+  /** For logs: leaves out the service and the store. Does not check the lease. */
   toJSON(): object {
     const { key, keys, mode } = this;
     const fencingTokens = Object.fromEntries(this.holds.map((hold) => [hold.key, hold.fencingToken]));
@@ -421,7 +421,7 @@ export class HeldLock implements Lock {
       this.trace?.end();
       return this.released;
     }
-    // Outside of any async context: otherwise the promise would keep that of the caller in memory, as long as this lock is reachable.
+    // Outside of any async context: otherwise the promise would keep the caller's context in memory, as long as this lock is reachable.
     const reply = detached(() =>
       isSure ? this.releaseAll(isAwaited, at) : this.whenSure().then(() => this.releaseAll(isAwaited)),
     );
@@ -434,7 +434,7 @@ export class HeldLock implements Lock {
       (['not held', 'unknown'] as const).find((reply) => replies.includes(reply)) ?? 'released';
     const released = this.holds.map((hold) => hold.release(isAwaited, at).reply);
     this.trace?.end();
-    // If this was a nested call, the outer call may hold a key for long. Remove the listeners from its signal, or they would stay as long.
+    // An outer call may hold one of the keys for long. Remove our listeners from the signal of that hold, or they would stay as long.
     this.stopJoining?.();
     return Promise.all(released).then(worst);
   }
@@ -443,7 +443,7 @@ export class HeldLock implements Lock {
 type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
 
 function outcomeOf(reply: Promise<ReleaseReply>): Promise<ReleaseOutcome> {
-  // After a local hand-off, save a promise.
+  // A local hand-off needs no new promise.
   if (reply === RELEASED.reply) return RELEASED.reply;
   return reply.then((it) => (it === 'not held' ? 'lost' : it));
 }

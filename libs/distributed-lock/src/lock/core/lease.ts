@@ -52,8 +52,8 @@ export class Lease extends Linked {
   /** How many times a caller has changed the length of the lease (`extend`) or its claim (`downgrade`). */
   private resets = 0;
   /**
-   * The end of the lease if the store executes the last `extend` or `downgrade` as soon as the caller asked for it. A renewal that was sent
-   * earlier cannot prove a later end, because the store may execute the new length after it.
+   * The end of the lease if the store executed the last `extend` or `downgrade` the moment it was sent. The reply to a renewal that was sent
+   * before cannot prove a later end, because the store may have executed that renewal first.
    */
   private surelyUntil = Infinity;
   /**
@@ -236,8 +236,8 @@ export class Lease extends Linked {
   private prolong(validUntil: number, { wallClockOffset, resets, endsAt }: AskedRenewal): void {
     const isOfPresentLength = resets === this.resets;
     if (isOfPresentLength && resets > 0) this.surelyUntil = endsAt;
-    // Validity is `validUntil`, minus what the time of day has gained since `wallClockOffset` was read. A new offset forgets that gain,
-    // which would make the present validity longer. So subtract it from `validUntil` first.
+    // Validity is `validUntil` minus what the time of day has gained since `wallClockOffset` was read. A new offset forgets that gain, and
+    // so would make the validity longer. Subtract the gain from `validUntil` first.
     this.validUntil -= Math.max(0, wallClockOffset - this.wallClockOffset);
     this.wallClockOffset = wallClockOffset;
     this.believe(isOfPresentLength ? validUntil : Math.min(validUntil, this.surelyUntil));

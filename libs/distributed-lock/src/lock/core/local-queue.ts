@@ -316,7 +316,7 @@ export class LocalQueue {
     return this.lastAnswer !== undefined && waitingSince <= this.lastAnswer.coversUntil;
   }
 
-  /** A `LockStoreError` if the store has failed since its last reply, or if it has not replied and no owner of this process has the lock. */
+  /** A `LockStoreError` if the store has failed since its last reply, or has not replied and no owner of this queue has the lock. */
   private timeoutError(call: Call): Error {
     const { key, lastAnswer } = this;
     const cause = lastAnswer?.error;
@@ -373,8 +373,8 @@ interface LastAnswer {
   /** Set if the store has failed since then. */
   readonly error?: LockStoreError | undefined;
   /**
-   * A caller that began to wait at this time or earlier counts as answered. For a reply this is when its request was sent, for a failure
-   * when it happened.
+   * The answer counts for callers that began to wait at this time or earlier: when the request of the reply was sent, or when the store
+   * failed.
    */
   readonly coversUntil: number;
 }

@@ -80,10 +80,10 @@ export class LockRuntime {
   }
 
   /**
-   * Waits until no owner holds or waits. When the grace is over, takes the locks from those that still hold. Then waits for the
-   * releases, for two commands at most.
+   * Waits until no owner holds or waits. When the grace is over, marks the locks that are still held as lost. Then waits for the
+   * releases, for two `commandTimeoutMs` at most.
    *
-   * @param onLost called when the locks were taken, to reject the callers whose flow has lost its locks by then
+   * @param onLost called after that loss, to reject callers that were let wait only because their flow held a lock
    */
   async drain(graceMs: number, onLost: () => void): Promise<void> {
     const { clock, owners, store } = this;
@@ -216,7 +216,7 @@ class OwnerRegistry {
   }
 }
 
-/** While callers of this process wait for a lock of `acquire()`: after how many ms a warning names the line that acquired it. */
+/** How long a lock of `acquire()` may be held while callers of this process wait for it, before a warning names the line that acquired it. */
 const FORGOTTEN_AFTER_MS = 1000;
 
 /**

@@ -83,7 +83,7 @@ export class Owner {
   private isDowngraded = false;
   /** Set while another call takes this lock over. Every check of the lease looks at it, so a late timer does not make the grace longer. */
   takeover: Grace | undefined;
-  /** A `lost` notification came while this owner was still waiting. It may be about the next grant, so a renewal must confirm that one. */
+  /** A `lost` notification came while this owner still waited, perhaps ahead of the grant that it ends. A renewal must confirm the next one. */
   private isGrantInDoubt = false;
 
   constructor(
@@ -144,7 +144,7 @@ export class Owner {
         return this.onGrant(notification);
       case 'contended':
         // Anyone who may publish in the store can forge this notification. So it may start the budget, which only makes this owner
-        // release sooner, but only a reply of the store may clear it.
+        // release sooner. Only a reply of the store may end the budget.
         this.contention.onOthers(notification.waiting);
         return;
       case 'lost':
@@ -227,8 +227,8 @@ export class Owner {
     if (state.kind !== 'confirming') return;
     const { lease } = state;
     const at = this.readClocks();
-    // If a caller was admitted already, it ran under the unconfirmed grant and has released. Then the next one enters by a local hand-off,
-    // and the conditions of hand-offs apply.
+    // If an earlier caller ran under the unconfirmed grant and has released, the next one enters by a local hand-off, so the conditions of
+    // hand-offs apply.
     const isHandOff = !lease.hasAdmittedNobody;
     if (isHandOff && !this.mayHandOff(lease, at)) this.releaseInStore();
     else this.admit(lease, at);
@@ -296,7 +296,7 @@ export class Owner {
     this.admitNext(lease, at.now);
   }
 
-  /** Whether this owner admits all waiting readers at once. They share its lease, so that must not be fixed. */
+  /** Whether this owner admits all waiting readers at once. They share one lease, so the watchdog must renew it: a fixed one would end. */
   private get isForMany(): boolean {
     const { claim, watched, fair } = this.terms;
     return claim.kind === 'shared' && watched && !fair;
@@ -364,9 +364,9 @@ export class Owner {
     for (const hold of lost) hold.lose(reason, detail, lease.suspendedBy);
     for (const hold of lost) hold.tellLoss();
     const { holdUntil } = this;
-    // The release also cancels acquires that may still be under way, so it is sent after an expiry as well: but only when the lease has
-    // ended in the store, too (`marginMs`). If a minimum hold is not over, it is sent at once. The store can keep the key locked for the
-    // rest of that time only while it still has the lease.
+    // Send a release even after an expiry, because it also cancels acquires that may still be under way. Delay it until the lease has ended
+    // in the store, too (`marginMs`). During a minimum hold send it at once: the store can keep the key locked for the rest of that hold
+    // only while the lease has not ended there.
     const isOver = reason === 'expired' && holdUntil === undefined;
     this.sendRelease({ ...request, holdUntil }, isOver ? lease.marginMs : 0);
   }

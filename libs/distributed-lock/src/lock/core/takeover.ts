@@ -99,7 +99,7 @@ export class Takeover {
   }
 }
 
-/** The holder from which the takeover is taking the lock, and how far the takeover of it is. */
+/** The holder from which the takeover is taking the lock, and the progress so far. */
 interface Target {
   readonly holder: string;
   graceUntil: number;
@@ -110,8 +110,8 @@ interface Target {
 }
 
 /**
- * The grace on the side of the holder: how long the work under its lock may still go on after another call has announced a takeover. When
- * it ends, the owner loses the lock.
+ * The grace on the side of the holder: how long work under the lock may go on after another call has announced a takeover. When the grace
+ * ends, the owner loses the lock.
  */
 export class Grace {
   readonly graceMs: number;
@@ -141,9 +141,9 @@ export class Grace {
   /**
    * Whether this grace ends before that of `notice`, so that `notice` changes nothing.
    *
-   * A takeover repeats its notice with what is left of the grace. The repetition may arrive late, by as much as `forcedAfterMs` allows for,
-   * and must not shorten the grace that the first notice has promised. It is recognised by the name `by`, so two takeovers by one process
-   * count as one.
+   * A takeover repeats its notice with what is left of the grace. The repetition may arrive as late as `forcedAfterMs` allows for, and must
+   * not shorten the grace that the first notice promised. A notice with the same `by` counts as a repetition, even if another takeover of
+   * that process sent it.
    */
   isOverBefore({ graceMs, by }: Notice): boolean {
     const { commandTimeoutMs } = this.owner.runtime.store;

@@ -113,7 +113,7 @@ export class HoldTrace {
     this.stopListening = lock.onLoss((error) => this.end({ error }));
   }
 
-  /** Runs `work`. The first time, publishes the begin of the hold, and `work` gets the stores that subscribers have bound to it. */
+  /** Runs `work`. The first time, publishes that the hold begins, and `work` gets the stores that subscribers have bound to it. */
   run<T>(work: () => T): T {
     if (this.state !== 'granted') return work();
     this.state = 'held';
@@ -129,7 +129,7 @@ export class HoldTrace {
   }
 }
 
-/** Publishes the begin of an operation, and runs `work`, its part in this turn of the event loop. */
+/** Publishes that an operation begins, and runs `work`, the part of it in this turn of the event loop. */
 function begin<M extends object, T>(
   { start, end }: TracingChannel<unknown, M>,
   message: M,
@@ -142,7 +142,6 @@ function begin<M extends object, T>(
   }
 }
 
-/** Publishes the end of an operation. */
 function settle<M extends object>(
   { error, asyncStart, asyncEnd }: TracingChannel<unknown, M>,
   message: M,
