@@ -1,6 +1,6 @@
 import type { MaybePromise } from '../common/promises.js';
 
-/** The parts of a BullMQ worker that this room uses: version 5 has the client on the worker, later ones on its backend. */
+/** The parts of a BullMQ worker that `@LockedJob` uses. In version 5 the worker has the client, later its backend has it. */
 export interface JobWorker {
   toKey(type: string): string;
   readonly client?: MaybePromise<ScriptClient>;
@@ -62,8 +62,8 @@ const SCRIPTS = { nestLockJoin: JOIN, nestLockLeave: LEAVE, nestLockHead: `${HEA
 /**
  * The line of the jobs of one key, in the Redis and under the prefix of their queue. Its head is the job that works, or the next one.
  *
- * A sorted set by the number that BullMQ gives each job, so that jobs are in the order in which they were added, in whichever order workers
- * fetch them. Jobs with ids of their own are sorted by the time at which they were added.
+ * The line is a sorted set. BullMQ numbers jobs as they are added, and the set sorts by that number, in whichever order workers
+ * fetch the jobs. Jobs with ids of their own are sorted by the time at which they were added.
  */
 export class JobLine {
   private readonly keys: readonly string[];
@@ -79,7 +79,6 @@ export class JobLine {
     return (await this.run('nestLockJoin', id, /^\d+$/.test(id) ? id : timestamp)) as Turn;
   }
 
-  /** Removes a job, and returns the id of the next one, if there is one. */
   async leave(id: string): Promise<string | undefined> {
     return ((await this.run('nestLockLeave', id)) as string | null) ?? undefined;
   }
@@ -105,5 +104,5 @@ export class JobLine {
   }
 }
 
-/** Clients that have the commands. */
+/** Clients on which `SCRIPTS` are defined. */
 const defined = new WeakSet<object>();

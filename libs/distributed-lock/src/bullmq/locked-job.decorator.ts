@@ -17,8 +17,8 @@ import { JobLine, type JobWorker } from './job-line.js';
 /** Options of `@LockedJob`. */
 export interface LockedJobOptions extends Pick<CallOptions, 'leaseMs' | 'site'> {
   /**
-   * After how many ms a job that was put back comes again by itself, if nothing wakes it before; default 15 000. A job is woken as soon as
-   * its turn comes, so this matters only if the process that would wake it has died.
+   * After how many ms BullMQ gives a job that was put back to a worker again if nothing wakes it before; default 15 000. A job is
+   * woken as soon as its turn comes, so this matters only if the process that would wake it has died.
    */
   readonly maxDelayMs?: number;
   /** The registration of `DistributedLockModule` to use; default: the one without a name. */
@@ -33,13 +33,19 @@ const RULES: OptionRules<LockedJobOptions> = {
 };
 const MAX_DELAY_MS = 15_000;
 
-/** A job asks again this often, and this many times, while an older one that another worker has just fetched has not joined its line. */
+/**
+ * The pause before a job asks for its turn again, while an older job that another worker has just fetched has not joined its
+ * line.
+ */
 const ASK_AGAIN_MS = 5;
 const MAX_QUESTIONS = 20;
-/** How long a job whose turn it is waits for the lock with its worker: the release of the job before it may be on its way. */
+/**
+ * How long the job at the head of the line waits for the lock and keeps its worker: the release by the previous job may be on its
+ * way.
+ */
 const WAIT_MS = 100;
 
-/** The parts of a BullMQ job that this room uses. */
+/** The parts of a BullMQ job that `@LockedJob` uses. */
 interface Job {
   readonly id?: string;
   readonly timestamp: number;
@@ -171,7 +177,7 @@ class JobRun {
     } catch (error) {
       if (hasLock || !(error instanceof LockWaitTimeoutError)) throw error;
     } finally {
-      // After the release, so that the next job finds the lock free.
+      // Leave after the release, so that the next job finds the lock free.
       if (hasLock) await this.leave();
     }
     return this.putBack('busy');
@@ -185,7 +191,7 @@ class JobRun {
       if (turn !== 'ask again') return turn === 'go';
       await new Promise<void>((resolve) => clock.after(ASK_AGAIN_MS, resolve));
     }
-    // The worker of the older job has probably died, and the stall check takes longer than we wait.
+    // The worker of the older job has probably died. Begin, because BullMQ's stall check takes too long to wait for.
     return true;
   }
 
@@ -195,14 +201,14 @@ class JobRun {
     const { maxDelayMs = MAX_DELAY_MS } = options;
     await job.moveToDelayed(timeOfDay(locks.options.clock) + maxDelayMs, token);
     if (why === 'behind') {
-      // If the job before this one left between our question and the move, nobody could wake this one.
+      // If the previous job left the line before this one was delayed, it could not wake this one.
       if ((await this.line.head()) === this.id) await this.wake(this.id);
     } else {
-      // Somebody outside of the queue holds the lock, or its holder has died. Wait for it without a worker.
+      // The lock is held outside of this queue, or its holder has died. Wait for the lock in the background, without a worker.
       const waiting = locks.withLock(key, { waitMs: maxDelayMs, site: 'a job that waits' }, () => undefined);
       inBackground(
         waiting.then(() => this.wake(this.id)),
-        // If the wait was too long or the application closes, the job comes again by itself.
+        // After a timeout or a shutdown there is nothing to do: BullMQ gives the job to a worker again after `maxDelayMs`.
         (error) =>
           error instanceof LockWaitTimeoutError || error instanceof LockShutdownError || this.report(error),
       );

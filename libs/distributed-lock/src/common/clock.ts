@@ -74,8 +74,8 @@ interface TimeSources {
 }
 
 /**
- * A smaller lead of the uptime over the monotonic clock is not taken for a suspend. It comes from a clock that is being adjusted, or from
- * an uptime in steps of 10 ms, as on Linux.
+ * If the uptime runs ahead of the monotonic clock by less than this, that is not taken for a suspend: a clock is being adjusted,
+ * or the uptime has steps of 10 ms, as on Linux.
  */
 const MIN_SLEEP_MS = 100;
 /** The same limit if the uptime counts in whole seconds, as on Linux without `/proc`. */
@@ -175,7 +175,8 @@ export function guardedClock(clock: Clock, onError: (error: unknown) => void): C
 }
 
 /**
- * The same clock, but its timers run outside of every async context: a timer of one caller serves others, too, and must not have its locks.
+ * The same clock, but its timers run outside of every async context: a timer that one caller starts serves others, too, and must
+ * not run with the first caller's locks.
  */
 export function detachedClock(clock: Clock): Clock & { readonly [READ]: () => ClockReading } {
   return {

@@ -21,7 +21,7 @@ import { EtcdPipe } from './pipe.js';
 import { EtcdMailbox, type EtcdSession, EtcdSessions } from './sessions.js';
 import type { EtcdTarget } from './store.js';
 
-/** A swap that deletes at most this many notes deletes each by its key; with more it deletes their whole key range. */
+/** `swap` deletes up to this many notes one by one, and more than that as one key range. */
 const MAX_DELETIONS = 64;
 /**
  * `firstSession` reads this many presence keys, in order, to find the least session id. It reads more than one key because
@@ -207,8 +207,8 @@ export class EtcdBackend implements SessionBackend {
   }
 
   /**
-   * Turns etcd's reply to a take or a swap into a row. If the write was executed, the last response has the notes, and the
-   * document is what was written. If it was not, the last two responses have the document and the notes as they are now.
+   * Turns etcd's reply to `take` or `swap` into a row. If etcd executed the write, the last response has the notes, and the
+   * document is the text that was written. Otherwise the last two responses have the present document and notes.
    */
   private writeReply(name: string, text: string | null): EtcdRequest<SessionWriteReply>['toReply'] {
     return ({ succeeded, responses }, revision) => {
@@ -332,7 +332,6 @@ export class EtcdKeys {
     return this.below('s/');
   }
 
-  /** The id of the session whose presence has this key. */
   sessionId(key: Buffer): string {
     return key.toString('utf8', Buffer.byteLength(`${this.root}s/`));
   }
@@ -408,7 +407,7 @@ function rowIn(
 }
 
 /**
- * Splits the value of one note key into its notes. A take writes all notes of its waiters into one key, so they have one id and
+ * Splits the value of one note key into its notes. `take` writes all notes of its waiters into one key, so they have one id and
  * one revision.
  */
 function notesIn(

@@ -190,7 +190,7 @@ export class EtcdOutbox {
   ) {}
 
   /**
-   * Sends a message to each of its clients that is not in `told`.
+   * Sends the message to those of its `clients` that are not in `told`.
    *
    * @param told the clients into whose mailboxes the write itself has put the message
    * @param revision the revision of that write; 0 if the message belongs to no write

@@ -212,7 +212,6 @@ function descriptor(): object {
   return { nested: { etcdserverpb: { nested } } };
 }
 
-/** @param text the fields, as in `MESSAGES` */
 function messageOf(text: string): object {
   const fields: Record<string, object> = {};
   const alternatives: string[] = [];

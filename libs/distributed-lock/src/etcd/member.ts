@@ -166,7 +166,6 @@ export interface EtcdFailure extends StoreFailure {
 
 const ETCD = new ServerProtocol({ server: 'etcd', tls: 'the endpoint begins with https:' });
 
-/** Status codes of gRPC. */
 const CANCELLED = 1;
 const UNKNOWN = 2;
 const PERMISSION_DENIED = 7;

@@ -25,7 +25,8 @@ class LeadersModule {
 }
 
 /**
- * Elects one instance of the application as the leader of a name, and another one if that closes, dies or loses its lock.
+ * Elects one instance of the application as the leader of a name, and another one if that instance closes, dies or loses its
+ * lock.
  *
  * All instances wait in the queue of one lock, from the end of their boot. At shutdown an instance steps down before the hooks of other
  * modules run. Call `enableShutdownHooks()` or `app.close()`.

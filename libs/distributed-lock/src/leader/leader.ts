@@ -16,18 +16,18 @@ export interface Leader {
   /** The term of this instance; `undefined` while `isLeader` is false. */
   readonly term: Term | undefined;
   /**
-   * Emits the term of this instance when it is elected, and `undefined` when the term is over. A subscriber gets the present value at
-   * once. Completes when the application closes. If a listener throws, nobody else is harmed: the error becomes an `error` event of the
-   * `LockService`.
+   * Emits the term of this instance when it is elected, and `undefined` when the term is over. A subscriber gets the present
+   * value at once. Completes when the application closes. An error of a listener becomes an `error` event of the `LockService`,
+   * and other listeners still run.
    */
   readonly leader$: Observable<Term | undefined>;
   /**
    * Gives the lead to the next instance in the queue. `term.signal` aborts at once. This instance then waits in the queue again, and is
    * elected again if no other instance waits.
    *
-   * Waits for the work of the term, for at most `shutdownGraceMs` of the registration. Then releases the lock, and resolves as soon as
-   * the store has confirmed the release, or can no longer do so because the lease is over. If the work of the term itself calls this,
-   * it waits for neither. Never rejects. Does nothing while this instance does not lead.
+   * Waits for the work of the term, for at most `shutdownGraceMs` of the registration. Then releases the lock, and resolves when
+   * the store has confirmed the release, at the latest when the lease is over. A call by the work of the term itself waits for
+   * neither the work nor the release. Never rejects. Does nothing while this instance does not lead.
    */
   resign(): Promise<void>;
 }
@@ -42,16 +42,16 @@ export interface Term {
   /** The key of the lock: the option `keyPrefix` and the name. */
   readonly key: string;
   /**
-   * Larger than the token of each earlier term of this name, on any instance. Pass it to the resource that you write to,
-   * and let that refuse smaller ones.
+   * Larger than the token of each earlier term of this name, on any instance. Pass it to the resource that you write to, which
+   * must refuse smaller tokens.
    */
   readonly fencingToken: number;
   /** When this instance was elected, by the time of day of its machine. */
   readonly since: Date;
   /**
-   * Aborts when the term is over, no later than the lease of its lock ends. If the event loop is blocked then, it aborts at the first
-   * use. Its reason is a `LockLostError`, a `LockShutdownError`, or, after `resign()` and after an error of an `@OnElected` method, a
-   * `LockNotHeldError`. Each listener runs in the async context in which it was added.
+   * Aborts when the term is over, no later than the lease of its lock ends. If the event loop is blocked at that moment, the
+   * signal aborts when it is next used. Its reason is a `LockLostError`, a `LockShutdownError`, or, after `resign()` and after an
+   * error of an `@OnElected` method, a `LockNotHeldError`. Each listener runs in the async context in which it was added.
    */
   readonly signal: AbortSignal;
 }

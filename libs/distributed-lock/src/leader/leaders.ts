@@ -88,8 +88,8 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
   }
 
   /**
-   * Whether the application has already booted. If a lazy module adds a leader after that, Nest calls none of its hooks, so the leader
-   * would never stand for election.
+   * Whether the application has already booted. If a lazy module adds a leader after the boot, Nest calls no boot hook for that
+   * leader, so it would never stand for election.
    */
   private isBooted(service: string | undefined): boolean {
     const locks = findProvider<LockService>(this.moduleRef, getLockServiceToken(service));

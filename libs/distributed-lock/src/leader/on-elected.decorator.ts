@@ -169,7 +169,6 @@ function checkTerm(
   );
 }
 
-/** Records which parameters have `@CurrentTerm`. */
 const TERM_SLOTS = new ParameterSlots<Term>(Symbol.for('nestjs-distributed-lock/term-slots'));
 
 /**

@@ -42,7 +42,7 @@ export function answerTo(context: ExecutionContext): Answer | undefined {
   }
 }
 
-/** The GraphQL context, as applications usually provide it. With Fastify it has `reply`. */
+/** The GraphQL context, as applications usually provide it; `reply` is Fastify's. */
 interface GraphqlContext {
   readonly req?: { readonly res?: PlatformResponse };
   readonly res?: PlatformResponse;

@@ -24,7 +24,7 @@ interface MethodCall {
   readonly site: LockedSite;
   readonly self: unknown;
   readonly args: readonly unknown[];
-  /** Calls the method itself, as it was below `@Locked`. */
+  /** Calls the original method. */
   readonly run: (lock: Lock | undefined) => unknown;
 }
 
@@ -64,8 +64,8 @@ function plainCall({ site, self, args, run }: MethodCall, cls = classOf(self, si
     argsFor: () => args,
     fallBack: (onBusy, busy) => Reflect.apply(onBusy, self, [busy, ...args]) as unknown,
     keys: () => ({ keys: plan.keysOfCall(args) }),
-    // The caller may be a locked handler, whose run is stored in the async flow. Leave that run: if this method calls the
-    // handler, that call must not pass for Nest's own call, which has the lock already.
+    // The caller may be a locked handler, whose run is stored in the async flow. Call the method without that run. Otherwise a
+    // call of the handler by this method would be taken for Nest's own call, which has the lock already.
     run: (lock) => (currentFlow()?.handlerRun ? runFor(undefined, () => run(lock)) : run(lock)),
   };
 }

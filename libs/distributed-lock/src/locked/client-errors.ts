@@ -64,7 +64,7 @@ interface ClientAnswer {
   readonly grpc: number;
   /**
    * What the client may read. It names no key, holder or number, which could reveal tenants and machines. The message of
-   * `LOCK_KEY` also names the part of the request that is wrong, as its client knows it, without the value.
+   * `LOCK_KEY` also names the wrong part of the request as clients write it (`body.sku`), without its value.
    */
   readonly message: string;
 }
@@ -169,9 +169,9 @@ interface HttpAnswer extends Pick<HttpAdapterHost, 'httpAdapter'> {
 }
 
 /**
- * The seconds for the header `Retry-After`. `undefined` where a client must not retry automatically, because the work may have
- * been done, and where the store would refuse again. The holder's remaining lease counts only if it is fixed; a watchdog renews
- * the others.
+ * The seconds for the header `Retry-After`. `undefined` if the client must not retry automatically: the work may have been done,
+ * or the store would refuse the retry, too. A fixed lease tells when the key becomes free; a lease that a watchdog renews does
+ * not.
  */
 export function retryAfterSeconds(error: unknown, leaseMs?: number): number | undefined {
   if (!isLockError(error)) return undefined;
@@ -280,13 +280,13 @@ function payloadOf(error: LockError, args: readonly unknown[]): object {
   return { status: 'error', code: grpc, message, metadata };
 }
 
-/** Nest's own format of an error, with the code of the lock error. An error by a mistake in the program has no code. */
+/** Nest's own format of an error, with the code of the lock error. A mistake in the program gets no code. */
 function transportPayload(error: LockError) {
   const { code, message = INTERNAL } = answerOrLog(error) ?? {};
   return { status: 'error', message, ...(code && { code }) };
 }
 
-/** Returns the answer for the client. If the error is a mistake in the program, there is none, so logs it. */
+/** Returns the answer for the client, or logs the error if it is a mistake in the program, for which there is no answer. */
 function answerOrLog(error: LockError): ReturnType<typeof clientAnswer> {
   const answer = clientAnswer(error);
   if (!answer) logger.error(error);
@@ -294,8 +294,8 @@ function answerOrLog(error: LockError): ReturnType<typeof clientAnswer> {
 }
 
 /**
- * Ends a call of `@GrpcStreamCall()` with its lock error. Nest itself would leave the call open, and let a promise reject that
- * nobody handles, which ends the process.
+ * Ends a call of `@GrpcStreamCall()` with its lock error. Nest itself would leave the call open and cause an unhandled rejection,
+ * which ends the process.
  *
  * @param call the response, and the arguments of the handler
  * @throws any error that is not a lock error
@@ -310,8 +310,8 @@ export function breakOffWith(
 }
 
 /**
- * Sends lock errors to the clients of gateways. Bound to each gateway, because Nest's global filters do not apply to gateways.
- * And Nest 11 sends no exceptions at all to clients of `ws`.
+ * Sends lock errors to the clients of gateways. Bound to each gateway, because Nest's global filters do not apply to gateways and
+ * Nest 11 sends no exceptions to clients of `ws`.
  */
 @Catch(LockError, TranslatedLockError)
 export class LockErrorGatewayFilter implements ExceptionFilter<LockError | TranslatedLockError> {
@@ -329,7 +329,7 @@ function sendToSocket(error: LockError, host: ArgumentsHost): void {
   else client?.emit?.(event, data);
 }
 
-/** A socket of `ws`, whose `emit` stays in this process, or of socket.io. */
+/** A socket of socket.io, whose `emit` sends to the client, or of `ws`, whose `emit` only calls local listeners. */
 interface Socket {
   readonly readyState?: number;
   send?(message: string): void;

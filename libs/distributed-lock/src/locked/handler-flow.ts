@@ -37,15 +37,15 @@ export function beginFlows(server: RequestSource | undefined): void {
 }
 
 /**
- * For the arguments of each message: the async flow in which `MessageGuard` saw it, before its interceptors. The locks that this
- * flow held then do not belong to the message.
+ * Maps the arguments of a message to the async flow in which `MessageGuard` saw the message, before its interceptors. Locks that
+ * this flow already held belong to somebody else.
  */
 const entries = new WeakMap<object, Flow | undefined>();
 
 /**
  * Runs as the first global guard of the application. Records the async flow in which a message begins, because no event of a
  * server announces a message. A microservice that is connected without `inheritAppConfig` skips all global enhancers, this guard
- * included. One handler may serve messages of both kinds.
+ * included. One handler may serve microservices with and without it.
  */
 export class MessageGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
@@ -54,7 +54,7 @@ export class MessageGuard implements CanActivate {
   }
 }
 
-/** False for a message to which Nest applies no global pipes of the application. */
+/** False for a message that `MessageGuard` did not see: Nest applies no global pipes of the application to it. */
 export function hasAppConfig(context: ExecutionContext): boolean {
   return context.getType() !== 'rpc' || entries.has(context.getArgs());
 }

@@ -224,9 +224,8 @@ export class LockedHandlerRun {
   isOpen = true;
 
   /**
-   * Drop every reference to the request when the run is closed. Promises of this flow reference the run. If one of them has
-   * reached V8's old generation, it would keep the request, and all that comes after it, in memory until the next full garbage
-   * collection.
+   * `close` drops `underLock`, which references the request. Promises of this flow reference the run, and one that has reached
+   * V8's old generation would keep the request in memory until the next full garbage collection.
    */
   constructor(
     { plan, context, lock, parts }: HandlerRequest & Granted,
@@ -239,8 +238,8 @@ export class LockedHandlerRun {
   }
 
   /**
-   * The run of this context, if the present async flow is that of its interceptors: an outer binding of the interceptor has
-   * acquired already.
+   * The run of this context, if the present async flow is that of the run's interceptors: then an outer binding of
+   * `LockedInterceptor` has acquired the lock already.
    */
   static passing({ [SHARED]: run }: ContextOfRun, site: LockedSite): LockedHandlerRun | undefined {
     return run?.plan.site === site && run === currentFlow()?.handlerRun ? run : undefined;

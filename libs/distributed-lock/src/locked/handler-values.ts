@@ -93,8 +93,8 @@ export class HandlerValues {
   }
 
   /**
-   * The id under which Nest resolves request-scoped providers for this request. For a message Nest does not reveal its id, so
-   * this makes another one.
+   * The id under which Nest resolves request-scoped providers for this request. For a message Nest does not reveal that id, so
+   * this method makes a new one.
    */
   private contextIdOf(context: ExecutionContext): ContextId {
     const [first, second, third] = context.getArgs<[unknown, unknown, unknown]>();

@@ -186,7 +186,7 @@ export class KeyPlan {
 
   /**
    * Returns whether the error is about a value that no client sends, such as `<user.tenant>`, so that the server is at fault. A
-   * key function may use each argument that it gets, so this is only true if clients send none of them.
+   * key function may use any of its arguments, so its error is the server's mistake only if clients send none of them.
    */
   isServerMistake({ key: rendered, part }: LockError & { readonly part?: string }): boolean {
     const { key } = this.site;

@@ -125,7 +125,6 @@ export interface Placeholder {
   /** `body.items[].sku` → `['body', 'items', EACH, 'sku']`. */
   readonly path: readonly string[];
   readonly isList: boolean;
-  /** Names of `KEY_FILTERS`. */
   readonly filters: readonly string[];
   /** The constant text between this placeholder and the next one, or the end. */
   readonly textAfter: string;

@@ -32,7 +32,7 @@ type LockedKey = string | readonly string[] | KeyFunction;
  */
 type KeyFunction = { call(...args: unknown[]): Keys }['call'];
 
-/** Those of the `LockedOptions` that the compiler checks against the decorated method. */
+/** The options that the compiler checks against the decorated method. */
 interface CheckedOptions<B extends OnBusy, W extends LockPredicate> {
   readonly onBusy?: B;
   readonly when?: W;
@@ -263,8 +263,8 @@ export const LOCK_SLOTS = new ParameterSlots<Lock>(Symbol.for('nestjs-distribute
 /**
  * The lock that this call of a `@Locked` method holds. Pipes do not get it.
  *
- * Callers leave the argument out, so write `lock?: Lock` on methods that other code calls. It is `undefined` when `when`
- * has decided that no lock is needed. On a method without `@Locked` the application does not start.
+ * Callers leave the argument out, so write `lock?: Lock` on methods that other code calls. It is `undefined` when the option
+ * `when` has decided that no lock is needed. If the method has no `@Locked`, the boot fails.
  *
  * @example
  * ```ts

@@ -36,7 +36,7 @@ import { siteOf } from './locked.options.js';
 @Injectable()
 export class LockedInterceptor implements NestInterceptor, CanActivate {
   private readonly values: HandlerValues;
-  /** The service of each registration. Cached, because Nest walks over all modules to find a provider. */
+  /** Cached by registration name, because Nest walks over all modules to find a provider. */
   private readonly services = new Map<string | undefined, LockService>();
   /** Methods for which the log has warned already that a key lacked a value that the server must supply. One warning each. */
   private readonly warned = new Set<KeyPlan>();
@@ -166,7 +166,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
       lossFor: (error) => this.errorFor(error, request),
       streams: { where: plan.where, readBy: type === 'rpc' || type === 'ws' ? 'nobody' : 'nest' },
       answer: answerTo(context),
-      // A handler also sends the response itself if Nest does not know it: after `hijack()` or `response.write()`.
+      // After `hijack()` or `response.write()` the handler sends the response itself, too, without Nest knowing.
       sendsItself: (answer) =>
         plan.answersItself || (answer.isBegun() && type === 'http' && !isSse(context.getHandler())),
     });

@@ -145,7 +145,6 @@ export function putSite(fn: AnyFunction, site: LockedSite): void {
   Reflect.defineMetadata(SITE, site, fn);
 }
 
-/** The `@Locked` of a method, or `undefined`. */
 export function siteOf(fn: unknown): LockedSite | undefined {
   return typeof fn === 'function' ? (Reflect.getOwnMetadata(SITE, fn) as LockedSite | undefined) : undefined;
 }

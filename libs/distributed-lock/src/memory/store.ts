@@ -33,7 +33,10 @@ export class MemoryDocuments {
   readonly listeners = new Map<string, RegisterListener>();
   readonly holderEntries = new Map<string, { readonly text: string; readonly until: number }>();
   private readonly entries = new Map<string, Entry>();
-  /** The last fencing token of all keys together: the document of a free key is deleted, and with it that key's own last token. */
+  /**
+   * The last fencing token of all keys together. The last token of each key would be lost when the document of a free key is
+   * deleted.
+   */
   private lastToken: number;
   private lastVersion = 0;
   private lastNoteAt = 0;

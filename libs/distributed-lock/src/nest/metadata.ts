@@ -48,7 +48,7 @@ export interface HandlerParameter {
 interface Handler {
   /** The transport over which Nest calls this method; `undefined` for a method that only other code calls. */
   readonly kind: HandlerKind | undefined;
-  /** By index. */
+  /** The decorated parameters, in order of their index. */
   readonly parameters: readonly HandlerParameter[];
   /**
    * True if Nest lets the handler send the response itself: it injects the response or `next` without `passthrough`, or gets the gRPC call

@@ -62,9 +62,9 @@ const SITE = Symbol.for('nestjs-distributed-lock/once');
  * Runs a handler one time for each key. Repeated requests get the stored response: body, status, and the headers that the handler has set,
  * but no cookies, and the header `Idempotent-Replayed: true`.
  *
- * A request that comes while another one with its key is handled waits for that response. The response to it is 409 with `Retry-After` if
- * it has waited for `waitMs`, 422 if its fingerprint differs, 400 if a part of the key is missing. Guards run for each request, and other
- * interceptors of the handler inside.
+ * A request that comes while another one with its key is handled waits for that response. A request gets 409 with `Retry-After`
+ * after waiting for `waitMs`, 422 if its fingerprint differs, 400 if a part of the key is missing. Guards and interceptors of the
+ * class run for each request, and a `@UseInterceptors` above `@Once` only with the handler.
  *
  * For handlers only: HTTP, messages, GraphQL. Elsewhere call `once.run`.
  *
@@ -110,7 +110,6 @@ export function Once(key: string, options: OnceHandlerOptions): MethodDecorator 
   };
 }
 
-/** The `@Once` of a method, or `undefined`. */
 function siteOf(fn: unknown): OnceSite | undefined {
   return typeof fn === 'function' ? (Reflect.getMetadata(SITE, fn) as OnceSite | undefined) : undefined;
 }
@@ -136,7 +135,6 @@ export function checkOnce(cls: AnyClass, [method, fn]: readonly [name: string | 
   KeyPlan.of(cls, site);
 }
 
-/** An HTTP response as it is stored. */
 interface StoredResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, Header>>;
@@ -177,7 +175,8 @@ export class OnceInterceptor implements NestInterceptor {
     const site = siteOf(context.getHandler());
     if (!site) return next.handle();
     return new Observable((subscriber) => {
-      // A request whose client leaves while it waits is given up. One whose handler runs goes on, and its response is stored.
+      // If the client leaves while its request waits, stop waiting. If the handler runs already, it goes on, and its response is
+      // stored.
       const leaving = new AbortController();
       this.answer({ context, next, site, signal: leaving.signal }).then(
         (body) => {
@@ -242,7 +241,6 @@ function fingerprintOf(fingerprint: OnceHandlerOptions['fingerprint'], context: 
   return (request as { readonly body?: unknown }).body ?? null;
 }
 
-/** The headers that the handler has set. */
 function headersSince(
   before: ReturnType<Response['getHeaders']>,
   response: Response,

@@ -31,11 +31,11 @@ export interface OnceOptions {
   /** The lease of the lock under which the work runs, if nothing is to renew it; default: the watchdog renews it. */
   readonly leaseMs?: number;
   /**
-   * Whether an error of the work is remembered, and thrown again to later callers; default: no error is, and the next call works again.
-   * Later callers get a plain `Error` with its name and message, or the same `HttpException`.
+   * Whether to remember an error of the work and throw it to later callers, as a plain `Error` with its name and message or as
+   * the same `HttpException`. Default: no error is remembered, and the next call runs the work again.
    */
   readonly rememberFailure?: (error: unknown) => boolean;
-  /** When it aborts, a call that waits is given up, and rejects with `signal.reason`. */
+  /** If it aborts while the call waits, the call stops waiting and rejects with `signal.reason`. */
   readonly signal?: AbortSignal;
 }
 
@@ -64,8 +64,8 @@ export interface OnceAttempt {
    * one time: if the transaction commits, every later call gets this result, and otherwise none does. Only with `sqlResults`.
    *
    * @param query the query function of the transaction's own connection
-   * @throws OnceError `ONCE_DONE` if the work was done before: let it pass, so that the transaction is rolled back; the call then gets
-   * the stored result
+   * @throws OnceError `ONCE_DONE` if the work was done before. Do not catch it, so that the transaction is rolled back; the call
+   * then returns the stored result
    */
   readonly rememberIn: (query: SqlQuery, result: unknown) => Promise<void>;
 }
@@ -102,7 +102,6 @@ interface Remembered {
   readonly reason?: string;
 }
 
-/** An error as it is remembered. */
 interface RememberedFailure {
   readonly name: string;
   readonly message: string;
@@ -187,9 +186,9 @@ export class OnceService {
     const { clock, waitMs: moduleWaitMs } = this.locks.options;
     const deadline = clock.now() + (options.waitMs ?? moduleWaitMs);
     const restMs = () => Math.max(0, deadline - clock.now());
-    // 1. Usually the result is there, or nobody works on the key.
-    // 2. Otherwise wait as a reader: when the worker releases, the store notifies all readers of all processes at the same time.
-    // 3. No result then: the work has failed, or its process has died. Wait for the turn to work.
+    // 1. Usually the result is stored already, or nobody works on the key.
+    // 2. Otherwise wait in shared mode: when the worker releases, the store wakes such waiters of all processes at the same time.
+    // 3. If there still is no result, the work has failed or its process has died. Wait for the lock, to run the work here.
     const outcome =
       (await this.find(call)) ??
       (await this.tryToWork(call, 0)) ??
@@ -203,7 +202,7 @@ export class OnceService {
     );
   }
 
-  /** Removes the stored result of a key, so that the next call works. For operators and tests. */
+  /** Removes the stored result of a key, so that the next call runs the work. For operators and tests. */
   async forget(key: string): Promise<void> {
     await this.prepare();
     await this.results.remove(this.nameOf(key));
@@ -218,7 +217,10 @@ export class OnceService {
     return this.prepared;
   }
 
-  /** Works if the key is free within `waitMs`, unless its result is there by then. `undefined` if it is not free. */
+  /**
+   * Waits up to `waitMs` for the lock. Then returns the result if there is one by now, or runs the work. `undefined` without the
+   * lock.
+   */
   private tryToWork<T>(call: Call<T>, waitMs: number): Promise<OnceOutcome<T> | undefined> {
     return this.under(call, { mode: 'exclusive', waitMs }, async (lock) => {
       // A read that began before this lock was acquired may have missed the result, so read again.
@@ -237,7 +239,7 @@ export class OnceService {
     task: (lock: Lock) => Promise<R>,
   ): Promise<R | undefined> {
     let hasLock = false;
-    // A minimum hold, which the module may have as a default, would keep the callers that wait from the result.
+    // Without `holdAtLeastMs: 0` a default of the module could delay the callers that wait for the result.
     const fixed = { reentrant: false, holdAtLeastMs: 0, site: 'once.run', onLost: 'ignore' } as const;
     const options = { mode, waitMs, leaseMs, signal, ...fixed };
     try {
@@ -285,7 +287,7 @@ export class OnceService {
     return { value, isReplay: false };
   }
 
-  /** Stores a result. If the result store fails, its error becomes an event: the work was done, and its outcome is the caller's. */
+  /** Stores a result. If the result store fails, its error becomes an event, and the caller still gets the outcome of the work. */
   private async store(
     call: Call<unknown>,
     lock: Lock,
@@ -322,7 +324,7 @@ export class OnceService {
     return { token: lock.fencingToken, text: JSON.stringify(remembered) };
   }
 
-  /** The text of a result, or why it has none that can be stored. `undefined` for the result `undefined`. */
+  /** The text of a result, or an object that says why it cannot be stored. `undefined` for the result `undefined`. */
   private textOf(value: unknown): string | undefined | { readonly reason: string } {
     if (value === undefined) return undefined;
     try {
@@ -338,7 +340,7 @@ export class OnceService {
   /**
    * The stored outcome of a key; `undefined` if there is none.
    *
-   * @throws OnceError if it is of another fingerprint or is lost; the remembered failure
+   * @throws OnceError if the call has another fingerprint or the result could not be stored; the remembered error of the work
    */
   private async find<T>(
     { key, fingerprint }: Call<T>,

@@ -10,10 +10,10 @@ import { checkOptions, describeNumber, type OptionRule, type OptionRules } from 
 export interface ResultStore {
   /** Called before the first use: creates a table, for instance. */
   prepare?(): Promise<void>;
-  /** Returns the result of a key; `undefined` if there is none, or if it was to be kept until now or earlier. */
+  /** Returns the result of a key; `undefined` if there is none, or if its `keepForMs` is over. */
   read(key: string): Promise<StoredResult | undefined>;
   /**
-   * Stores a result, unless the key has one with a larger token. Comparing and storing is one atomic step, so a publisher that has
+   * Stores a result, unless the key has one with a larger token. Comparing and storing is one atomic step, so a caller that has
    * lost its lock cannot overwrite the result of its successor.
    *
    * @param keepForMs how long to keep it, in ms
@@ -79,7 +79,7 @@ export function memoryResults(options: MemoryResultsOptions = {}): ResultStore {
   };
 }
 
-/** @throws LockConfigurationError for an object that is no `ResultStore`, in JavaScript or because its `await` is missing */
+/** @throws LockConfigurationError for an object that is no `ResultStore`, such as a promise without `await` */
 export function checkResults(results: unknown): asserts results is ResultStore {
   const { read, write, remove } = Object(results) as Partial<ResultStore>;
   if ([read, write, remove].every((method) => typeof method === 'function')) return;

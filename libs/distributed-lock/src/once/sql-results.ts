@@ -17,7 +17,7 @@ const RULES: OptionRules<SqlResultsOptions> = {
   dialect: RULE.oneOf('postgres', 'mysql'),
   table: TABLE_OPTION,
 };
-/** One of this many writes also deletes results whose time is over, so that the table does not grow for ever. */
+/** One in this many writes also deletes expired results, so that the table does not grow for ever. */
 const WRITES_PER_SWEEP = 100;
 const MAX_SWEPT = 1000;
 

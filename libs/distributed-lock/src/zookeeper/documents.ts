@@ -57,9 +57,9 @@ export class Documents {
       this.checkLost(written);
       return notDone(await this.znodes.rowOf(name));
     }
-    // No notes were read behind a swap with `failOnUnreadNotes`, because there can be none: the swap merged all of them into the
-    // document, or it would have failed. If the notes had no parent znode, the swap has created one, so its version is
-    // `FIRST_VERSION` at least.
+    // After a swap with `failOnUnreadNotes` there are no notes to read: if the swap had not merged all of them into the document,
+    // it would have failed. If the notes had no parent znode, the swap has created that, so the parent's version is at least
+    // `FIRST_VERSION`.
     const none = {
       notes: [],
       notesRead: Math.max(swap.notesRead, FIRST_VERSION),
@@ -349,7 +349,6 @@ export async function writeRepeatedly<Result extends { readonly isDone: boolean 
   }
 }
 
-/** @throws the error with which the request was rejected */
 function valueOrThrow<Value>(settled: PromiseSettledResult<Value>): Value {
   if (settled.status === 'rejected') throw settled.reason;
   return settled.value;

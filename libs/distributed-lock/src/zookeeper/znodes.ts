@@ -96,20 +96,20 @@ export class LockPaths {
 }
 
 /**
- * The version of a row whose znode was just created. ZooKeeper starts at 0, so a row has its znode's version + 1: in `notesRead`
- * and in messages 0 means "none".
+ * The version of a row whose znode was just created. ZooKeeper counts versions from 0, and a row counts from 1, because 0 means
+ * "none" in `notesRead` and in messages.
  */
 export const FIRST_VERSION = 1;
-/** If another client may have written between the two reads of `rowOf`, it reads again, at most this many times in all. */
+/** `rowOf` makes two reads. It repeats both if another client may have written in between, up to this many times in all. */
 const MAX_READINGS = 10;
 /**
- * Above this number of locks, listing them is refused. ZooKeeper sends all names in one reply. A larger one would delay all other
- * replies of the connection, and might exceed the size of a message.
+ * `list` refuses more locks than this. ZooKeeper sends all names in one reply, and a larger reply would delay all others on the
+ * connection and might exceed the size of a message.
  */
 const MAX_NAMES = 200_000;
 /**
- * A presence is named after its session. If somebody has created a presence by hand, its name does not match this, and there is
- * no client behind it that could do the sweeping.
+ * A presence is named after its session. A name that does not match was created by hand, so no client stands behind it that could
+ * be chosen to sweep free documents.
  */
 const SESSION_ID = /^[0-9a-f]{16}$/;
 

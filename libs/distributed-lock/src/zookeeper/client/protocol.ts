@@ -402,7 +402,7 @@ const WORDS = new Map<number, string>([
   [CODE.throttled, 'it has too much to do'],
 ]);
 
-/** Codes of requests that ZooKeeper would refuse again. */
+/** Error codes after which ZooKeeper would refuse the same request again. */
 const REFUSED: readonly number[] = [
   CODE.marshalling,
   CODE.unimplemented,

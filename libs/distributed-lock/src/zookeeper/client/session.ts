@@ -45,7 +45,7 @@ interface SessionListener {
 }
 
 export const KEEP_ALIVES_PER_SESSION = 10;
-/** If no server resumes the session within twice its length, the client takes it for expired, even if no server could say so. */
+/** If no server resumes the session within twice its length, the client takes it for expired, even if it reached no server. */
 const RESUMED_WITHIN = 2;
 
 /**
