@@ -42,6 +42,13 @@ const SPARE_TOKENS = 10_000;
  */
 const SPLIT_MS = { least: 10, spread: 30 };
 
+/**
+ * A newcomer (a node lease that comes while the lock is held) counts only after a renewal, which follows after this many ms. Most locks
+ * are released before that, and so cost no renewal. Until the newcomer counts, the lock does not survive the failure of a node of its
+ * first majority.
+ */
+const CONFIRM_MS = 100;
+
 /** How soon to ask again after an attempt that no majority answered, in ms. */
 const FAILED_RECHECK_MS = 50;
 
@@ -97,9 +104,9 @@ async function inTurn<T>(owner: QuorumOwner, step: () => Promise<T>): Promise<T>
 }
 
 /**
- * Called after each attempt and each late reply of a node. Does nothing while another attempt runs or is due. If the owner holds the
- * lock, node leases that came later (newcomers) count from now on, or after a renewal. If it does not, it gives back the node leases that
- * it has, because they block other owners.
+ * Called after each attempt and each late reply of a node. Does nothing while another attempt runs or is due. An owner that holds the lock
+ * counts its newcomers from now on, or after a renewal. An owner that does not hold it gives back its node leases, because they block
+ * other owners.
  */
 function settleLeases(owner: QuorumOwner): void {
   const { attempts, leases, nodes } = owner;
@@ -275,15 +282,7 @@ function holdersIn(replies: readonly AcquireReply[]): string[] {
 }
 
 /**
- * A newcomer (a node lease that comes while the lock is held) counts only after a renewal, which follows after this many ms. Most locks
- * are released before that, and so cost no renewal. Until the newcomer counts, the lock does not survive the failure of a node of its
- * first majority.
- */
-const CONFIRM_MS = 100;
-
-/**
- * Renews all node leases. If a majority of those that count is renewed, the newcomers (node leases that came while the lock was held)
- * count from now on, too.
+ * Renews all node leases. If a majority of those that count is renewed, the newcomers count from now on, too.
  *
  * @returns one outcome for each node, `undefined` for those whose lease did not count
  */
@@ -306,9 +305,9 @@ async function renewNodes(owner: QuorumOwner, renewal: Renewal): Promise<Outcome
 }
 
 /**
- * Schedules a renewal in `CONFIRM_MS` if there are newcomers (node leases that came while the lock was held), so that they count. The
- * next renewal of the watchdog may be 10 s away. It renews the node leases to their usual length, because a shorter one could undo a
- * renewal that is in flight. If nobody renews them after that, they may block the key for `CONFIRM_MS` more.
+ * Schedules a renewal in `CONFIRM_MS` if there are newcomers, so that they count: the next renewal of the watchdog may be 10 s away. This
+ * one renews the node leases to their usual length, because a shorter length could undo a renewal that is in flight. If nobody renews
+ * them after that, they may block the key for `CONFIRM_MS` more.
  *
  * If another renewal is in flight, this one waits for its outcome. Otherwise the reply to the earlier renewal would no longer prolong the
  * node leases, and an `extend` would resolve without having extended the lock.

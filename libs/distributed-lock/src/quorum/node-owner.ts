@@ -248,17 +248,6 @@ class NodeLeases {
   }
 
   /**
-   * Counts each newcomer (a node lease that came while the lock was held) whose token proves that its node granted nobody else the lock
-   * since this grant: the token is one of those that a majority has reserved for this grant. A later grant to somebody else has a larger
-   * token. Its nodes have reserved that one, so every lease that they give afterwards has a still larger token.
-   */
-  join(): void {
-    for (const [node, token] of this.newcomers()) {
-      if (this.held && token <= this.held.reserved) this.held.nodes.set(node, token);
-    }
-  }
-
-  /**
    * Returns the newcomers: node leases that came while the lock was held and do not count yet. Before they came, a release by force may
    * have freed the other nodes, and another owner may have held the lock. If they counted at once, this owner would never learn of that
    * loss.
@@ -270,8 +259,19 @@ class NodeLeases {
   }
 
   /**
-   * Makes these newcomers (node leases that came while the lock was held) count. Call it only if a majority of the leases that counted
-   * before was renewed after they had come: that shows that the owner never lost the lock.
+   * Counts each newcomer whose token proves that its node granted nobody else the lock since this grant: the token is one of those that a
+   * majority has reserved for this grant. A later grant to somebody else has a larger token. Its nodes have reserved that one, so every
+   * lease that they give afterwards has a still larger token.
+   */
+  join(): void {
+    for (const [node, token] of this.newcomers()) {
+      if (this.held && token <= this.held.reserved) this.held.nodes.set(node, token);
+    }
+  }
+
+  /**
+   * Makes these newcomers count. Call it only if a majority of the leases that counted before was renewed after they had come: that shows
+   * that the owner never lost the lock.
    */
   confirm(newcomers: ReadonlyMap<NodeOwner, number>): void {
     for (const [node, token] of newcomers) this.held?.nodes.set(node, token);
