@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 // npx nestjs-distributed-lock: finds and frees locks from a terminal. For its commands and output see docs/recipes/stuck-lock.md
 import { systemClock } from '../../common/clock.js';
-import { INTERRUPTED, Interrupted, OutputFailed, processTerminal, run } from './run.js';
+import { INTERRUPTED, Interrupted, OutputFailed, ProcessTerminal, run } from './run.js';
 
 /** The process exits this many ms after the command has ended, even if the client of a store still keeps a connection open. */
 const PATIENCE_MS = 1000;
 const NOT_WRITTEN = 4;
 
 const stopping = new AbortController();
-const terminal = processTerminal(stopping.signal);
+const terminal = new ProcessTerminal(stopping.signal);
 
 process.on('SIGINT', () => {
   // The first Ctrl-C closes the store before the process exits. At the second one exit at once.

@@ -1,6 +1,6 @@
 import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { Interrupted, OutputFailed, processTerminal } from './run.js';
+import { Interrupted, OutputFailed, ProcessTerminal } from './run.js';
 
 /** A terminal whose output is taken, or fails, when the test says so. */
 function open() {
@@ -14,7 +14,7 @@ function open() {
   });
   const stopping = new AbortController();
   const streams = { stdin: new PassThrough(), stdout, stderr: new PassThrough() };
-  const terminal = processTerminal(
+  const terminal = new ProcessTerminal(
     stopping.signal,
     streams as unknown as Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr'>,
   );

@@ -83,69 +83,79 @@ export class Interrupted extends Error {}
 /** Writing the output failed, for instance because the disk is full. */
 export class OutputFailed extends Error {}
 
-/** What commands may do with the terminal. Only `run` itself waits for the output by `flush`. */
-export type Terminal = Omit<ReturnType<typeof processTerminal>, 'flush'>;
+/** What commands may do with the terminal. Only `main` waits for the output by `flush`. */
+export type Terminal = Omit<ProcessTerminal, 'flush'>;
 
-/**
- * The terminal of this process.
- *
- * @param signal aborts with `Interrupted` when the command has to end
- */
-export function processTerminal(
-  signal: AbortSignal,
-  { stdin, stdout, stderr }: Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr'> = process,
-) {
+/** The terminal of this process. */
+export class ProcessTerminal {
+  /** The width of the terminal; `Infinity` if the output goes elsewhere. */
+  readonly width: number;
+  /** True if somebody can answer a question. */
+  readonly canAsk: boolean;
+  private output: Promise<unknown> = Promise.resolve();
+
+  /** @param signal aborts with `Interrupted` when the command has to end */
+  constructor(
+    private readonly signal: AbortSignal,
+    private readonly streams: Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr'> = process,
+  ) {
+    const { stdin, stdout, stderr } = streams;
+    this.width = stdout.isTTY ? stdout.columns : Infinity;
+    this.canAsk = stdin.isTTY;
+    // Ignore the event here: the callback of each `write` gets the error as well.
+    for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
+  }
+
   /**
    * Waits for `work`, but no longer than until the command has to end.
    *
    * @throws Interrupted as soon as it has to
    */
-  const unlessInterrupted = <T>(work: Promise<T>): Promise<T> => unlessAborted(signal, work);
-  let output: Promise<unknown> = Promise.resolve();
-  // Ignore the event here: the callback of each `write` gets the error as well.
-  for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
+  unlessInterrupted<T>(work: Promise<T>): Promise<T> {
+    return unlessAborted(this.signal, work);
+  }
+
   /**
    * Waits until everything that was written has reached its reader, or the operating system.
    *
    * @throws Interrupted when the reader has left, as `head` does
    * @throws OutputFailed when writing failed
    */
-  const flush = async (): Promise<unknown> => unlessInterrupted(output);
-  return {
-    unlessInterrupted,
-    flush,
-    /** The width of the terminal; `Infinity` if the output goes elsewhere. */
-    width: stdout.isTTY ? stdout.columns : Infinity,
-    /** True if somebody can answer a question. */
-    canAsk: stdin.isTTY,
-    write(text: string): void {
-      output = Promise.all([output, written(stdout, text)]);
-      inBackground(output);
-    },
-    /** Writes a message to stderr. */
-    complain(message: string): void {
-      stderr.write(`${message}\n`);
-    },
-    /** Asks a yes-or-no question, and returns true for yes. */
-    async ask(question: string): Promise<boolean> {
-      const lines = createInterface({ input: stdin, output: stderr });
-      // readline catches Ctrl-C while it asks. Pass it on to the process.
-      lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
-      const answer = unlessInterrupted(lines.question(`${question} [y/N] `));
-      return /^y(es)?$/i.test((await answer.finally(() => lines.close())).trim());
-    },
-    /**
-     * Waits until everything was written, and then for `ms`.
-     *
-     * @throws as `flush` does
-     */
-    async pause(ms: number): Promise<void> {
-      await flush();
-      let cancel = (): void => undefined;
-      const over = new Promise<void>((resolve) => (cancel = systemClock.after(ms, resolve)));
-      await unlessInterrupted(over).finally(() => cancel());
-    },
-  };
+  async flush(): Promise<void> {
+    await this.unlessInterrupted(this.output);
+  }
+
+  write(text: string): void {
+    this.output = Promise.all([this.output, written(this.streams.stdout, text)]);
+    inBackground(this.output);
+  }
+
+  /** Writes a message to stderr. */
+  complain(message: string): void {
+    this.streams.stderr.write(`${message}\n`);
+  }
+
+  /** Asks a yes-or-no question, and returns true for yes. */
+  async ask(question: string): Promise<boolean> {
+    const { stdin: input, stderr: output } = this.streams;
+    const lines = createInterface({ input, output });
+    // readline catches Ctrl-C while it asks. Pass it on to the process.
+    lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
+    const answer = this.unlessInterrupted(lines.question(`${question} [y/N] `));
+    return /^y(es)?$/i.test((await answer.finally(() => lines.close())).trim());
+  }
+
+  /**
+   * Waits until everything was written, and then for `ms`.
+   *
+   * @throws as `flush` does
+   */
+  async pause(ms: number): Promise<void> {
+    await this.flush();
+    let cancel = (): void => undefined;
+    const over = new Promise<void>((resolve) => (cancel = systemClock.after(ms, resolve)));
+    await this.unlessInterrupted(over).finally(() => cancel());
+  }
 }
 
 function written(stream: NodeJS.WriteStream, text: string): Promise<void> {
