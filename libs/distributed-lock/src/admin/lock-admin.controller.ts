@@ -18,8 +18,8 @@ import { promiseOf } from '../common/promises.js';
 import { findLockService } from '../distributed-lock.tokens.js';
 import type { ForceReleaseOptions, LockInspection } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
-import { isLockError, LockConfigurationError, type LockErrorCode } from '../port/lock.errors.js';
-import { RULE, checkOptions, describeGiven, type OptionRules } from '../port/option-checks.js';
+import { isLockError, type LockErrorCode } from '../port/lock.errors.js';
+import { describeGiven } from '../port/option-checks.js';
 import { snapshotsOf } from '../port/timing.js';
 import { EventStreams } from './event-stream.js';
 import { lockView } from './lock-view.js';
@@ -54,49 +54,6 @@ export interface LockAdminOptions {
  * same path.
  */
 export const ADMIN_OPTIONS = Symbol.for('nestjs-distributed-lock/admin-options');
-
-const RULES: OptionRules<LockAdminOptions> = {
-  guard: true,
-  imports: true,
-  path: [(value) => typeof value === 'string' && /[^/\s]/.test(value), "a text such as 'locks'"],
-  canRelease: RULE.boolean,
-  actor: [(value) => typeof value === 'function', 'a function of the request that names the operator'],
-  name: RULE.registration,
-};
-
-/**
- * Checks the options.
- *
- * @throws LockConfigurationError without a guard, and for options that are unknown or of the wrong type
- */
-export function checkAdmin(options: LockAdminOptions): void {
-  checkOptions('LockAdminModule.forRoot', options, RULES);
-  if (!mayBeGuard(options.guard)) throw guardError(options.guard);
-}
-
-/**
- * Finds the service of the registration to show.
- *
- * @throws LockConfigurationError when there is no such registration
- */
-export function adminLocks(moduleRef: ModuleRef, { name }: LockAdminOptions): LockService {
-  return findLockService(moduleRef, name, { where: 'LockAdminModule.forRoot' });
-}
-
-/** Returns true for any class: it may assign `canActivate` in its constructor, so its instance is checked at boot. */
-function mayBeGuard(guard: unknown): boolean {
-  return typeof guard === 'function' ? guard.prototype !== undefined : isGuard(guard);
-}
-
-export function isGuard(guard: unknown): boolean {
-  return typeof (guard as CanActivate | null | undefined)?.canActivate === 'function';
-}
-
-export function guardError(guard: unknown): LockConfigurationError {
-  return new LockConfigurationError(
-    `LockAdminModule.forRoot needs a guard, because its page names keys, hosts and processes; it was given ${describeGiven(guard)}. Pass a class or an object with canActivate(): guard: OpsGuard.`,
-  );
-}
 
 const HEADERS = {
   'Cache-Control': 'no-store',
@@ -219,7 +176,7 @@ class AdminRoutes {
    * no hooks of it.
    */
   private get locks(): LockService {
-    return adminLocks(this.moduleRef, this.options);
+    return findLockService(this.moduleRef, this.options.name, { where: 'LockAdminModule.forRoot' });
   }
 
   private viewOf(lock: LockInspection): object {

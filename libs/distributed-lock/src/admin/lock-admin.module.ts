@@ -1,16 +1,10 @@
-import { type DynamicModule, Inject, Module, type OnModuleInit } from '@nestjs/common';
+import { type CanActivate, type DynamicModule, Inject, Module, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef, ModulesContainer } from '@nestjs/core';
+import { findLockService } from '../distributed-lock.tokens.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
+import { checkOptions, describeGiven, type OptionRules, RULE } from '../port/option-checks.js';
 import { EventStreams } from './event-stream.js';
-import {
-  ADMIN_OPTIONS,
-  adminController,
-  adminLocks,
-  checkAdmin,
-  guardError,
-  isGuard,
-  type LockAdminOptions,
-} from './lock-admin.controller.js';
+import { ADMIN_OPTIONS, adminController, type LockAdminOptions } from './lock-admin.controller.js';
 
 /**
  * Serves a page and a JSON API for operators who investigate a lock that does not become free. Works with Express and Fastify.
@@ -49,7 +43,7 @@ export class LockAdminModule implements OnModuleInit {
 
   onModuleInit(): void {
     this.checkGuard();
-    adminLocks(this.moduleRef, this.options);
+    findLockService(this.moduleRef, this.options.name, { where: 'LockAdminModule.forRoot' });
     const twins = [...this.modules.values()].filter((module) => module.providers.has(ADMIN_OPTIONS));
     const paths = twins.map((it) => pathOf(it.getProviderByKey<LockAdminOptions>(ADMIN_OPTIONS).instance));
     const path = pathOf(this.options);
@@ -78,4 +72,38 @@ export class LockAdminModule implements OnModuleInit {
 
 function pathOf({ path = 'locks' }: LockAdminOptions): string {
   return path.replace(/^\/+|\/+$/g, '');
+}
+
+const RULES: OptionRules<LockAdminOptions> = {
+  guard: true,
+  imports: true,
+  path: [(value) => typeof value === 'string' && /[^/\s]/.test(value), "a text such as 'locks'"],
+  canRelease: RULE.boolean,
+  actor: [(value) => typeof value === 'function', 'a function of the request that names the operator'],
+  name: RULE.registration,
+};
+
+/**
+ * Checks the options.
+ *
+ * @throws LockConfigurationError without a guard, and for options that are unknown or of the wrong type
+ */
+function checkAdmin(options: LockAdminOptions): void {
+  checkOptions('LockAdminModule.forRoot', options, RULES);
+  if (!mayBeGuard(options.guard)) throw guardError(options.guard);
+}
+
+/** Returns true for any class: it may assign `canActivate` in its constructor, so its instance is checked at boot. */
+function mayBeGuard(guard: unknown): boolean {
+  return typeof guard === 'function' ? guard.prototype !== undefined : isGuard(guard);
+}
+
+function isGuard(guard: unknown): boolean {
+  return typeof (guard as CanActivate | null | undefined)?.canActivate === 'function';
+}
+
+function guardError(guard: unknown): LockConfigurationError {
+  return new LockConfigurationError(
+    `LockAdminModule.forRoot needs a guard, because its page names keys, hosts and processes; it was given ${describeGiven(guard)}. Pass a class or an object with canActivate(): guard: OpsGuard.`,
+  );
 }
