@@ -243,7 +243,7 @@ export class ServerProtocol {
 interface ExpectedServer {
   /** The name of the server for messages: `PostgreSQL`. */
   readonly server: string;
-  /** How its first reply begins, decoded as latin1. */
+  /** How the server's first reply begins, decoded as latin1. */
   readonly reply?: RegExp;
   /** For messages: what the user must write in the URL or the options to connect with TLS. */
   readonly tls: string;
@@ -288,7 +288,6 @@ export class Openings<Opened> {
 }
 
 interface Wait {
-  /** The key to name in errors. */
   readonly key: string | undefined;
   readonly withinMs: number;
   readonly lateError: () => Error;

@@ -92,7 +92,6 @@ export class RequestPipe<Request extends PipedRequest> {
 }
 
 export interface PipedRequest {
-  /** The key for errors. */
   readonly key: string | undefined;
   /** When the request was added, by our clock, in ms. */
   readonly since: number;

@@ -12,7 +12,6 @@ type UrlParameter =
 /** The parameters that a store knows. It refuses all others, because a user would believe that an ignored parameter works. */
 export type UrlParameters = Readonly<Record<string, UrlParameter>>;
 
-/** The kinds of parameters that a store follows. */
 export const urlParameter = {
   text: { takes: 'a text', read: (text: string) => (text === '' ? undefined : text) },
   wholeNumber: {

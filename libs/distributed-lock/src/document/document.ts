@@ -40,12 +40,12 @@ export interface StoredWaiter {
   readonly owner: string;
   readonly claim: Claim;
   readonly leaseMs: number;
-  /** How many fencing tokens its grant reserves. */
+  /** How many fencing tokens the waiter's grant reserves. */
   readonly tokens: number;
   /** The largest fencing token that the waiter's client has seen. The tokens of its grant must be larger. */
   readonly minToken: number;
   readonly ticket: number;
-  /** A secret of the waiter's client. A grant counts only if it repeats the nonce, so only somebody who can read documents can forge a grant. */
+  /** A secret of the waiter's client. Only a grant that repeats it counts, so to forge one you must be able to read documents. */
   readonly nonce: string;
   /** When the owner stops waiting, or has not rechecked in time: other clients then drop it from the queue. */
   readonly until: Moment;

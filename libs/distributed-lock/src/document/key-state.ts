@@ -30,7 +30,7 @@ import {
   type StoredWaiter,
 } from './document.js';
 
-/** A client that reads a document with more notes than this merges them into the queue and writes it, whatever its task is. */
+/** If a client reads more notes than this beside a document, it writes the merged queue even if its tasks change nothing. */
 const MAX_NOTES = 32;
 
 /**

@@ -367,7 +367,7 @@ interface Batch {
   left: readonly Task[];
   tries: number;
   lostSwaps: number;
-  /** When the first reply came, by our clock. The first request may have waited long for a connection, so its time does not count. */
+  /** When the first reply came, by our clock. Time before it does not count: the request may have waited long for a connection. */
   firstReplyAt: number;
   /** The document in the last reply to this batch. */
   fresh?: TimedReading;

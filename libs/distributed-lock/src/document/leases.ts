@@ -3,7 +3,7 @@ import type { Grant, Notification } from '../port/lock-store.js';
 import { leaseValidity, SILENT_WAITER_MS } from '../port/timing.js';
 import { clientOf, type Holder, type TimedReading, UNCONFIRMED_MS } from './document.js';
 
-/** How long `close` waits, in ms, so that its owners' leases run out and are ended. Longer leases end with the session. */
+/** How long `close` waits, in ms, for leases that run out soon, to end them in the back end. Longer ones end with the session. */
 export const LAST_LEASES_MS = 1000;
 
 /**
@@ -92,7 +92,7 @@ export class SessionLeases {
   }
 
   /**
-   * Waits until the leases that end soon have been ended in the back end.
+   * Ends in the back end the leases that run out within `LAST_LEASES_MS`.
    *
    * @returns whether documents still name owners of this client whose time has not run out, so that their entries must stay
    */

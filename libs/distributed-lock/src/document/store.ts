@@ -192,7 +192,7 @@ export class DocumentStore implements LockStore {
     return { ...found, ...(after !== undefined && { cursor: after }) };
   }
 
-  /** Removes all waiting owners from their queues first: another client could grant one of them the lock, which nobody would release. */
+  /** First removes all waiting owners from their queues: another client could grant one of them the lock, and nobody would release it. */
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
@@ -223,7 +223,7 @@ export class DocumentStore implements LockStore {
       (state) => {
         const holdMs = holdUntil > 0 ? holdUntil - clock.now() : 0;
         const wasHolder = state.release(request, { holdMs, mayHaveNote });
-        // Start the placeholder's lease before the reply: if that is lost, the repeated release no longer finds the owner.
+        // Start the placeholder's lease now: if the reply is lost, the repeated release no longer finds the owner, and would not start it.
         if (wasHolder && holdMs > 0) this.leases?.start(key, placeholderOf(request.owner), holdMs);
         return ({ executedAt }) => {
           this.onReleased(lane, request);
@@ -248,8 +248,8 @@ export class DocumentStore implements LockStore {
         lane.owners.onRenewed(owner, leaseMs);
         const { lastToken } = outcome;
         this.leases?.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
-        // The renewal is written, but the session may end at any moment. `renewed` with an end in the past would make the core renew
-        // again at once, and so on.
+        // The renewal is written, but the session may end at any moment. If we replied `renewed` with an end in the past, the
+        // core would renew again at once, over and over.
         if (validUntil <= this.context.clock.now())
           return { kind: 'unknown', error: sessionInDoubtError(key) };
         return { kind: 'renewed', validUntil: Math.min(leaseValidity(sentAt, leaseMs), validUntil), waiting };

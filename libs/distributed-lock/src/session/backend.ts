@@ -5,8 +5,8 @@ import type { NamePage, NameRequest } from '../document/timed-register.js';
  * (docs/document-stores.md#sessions-etcd-and-zookeeper).
  *
  * A rejected promise carries a `LockStoreError` with the name as its key: `unready` for a write that is certainly not executed,
- * `unknown` for one that may have been. After an `unknown` write, the service executes nothing that this client sends later before
- * that write. Each request to the service settles within `commandTimeoutMs`. A call may need several requests.
+ * `unknown` for one that may have been, or may still be: but then the service executes it before anything that this client sends
+ * later. Each request to the service settles within `commandTimeoutMs`. A call may need several requests.
  */
 export interface SessionBackend {
   readonly address?: string;

@@ -37,8 +37,8 @@ export function serializeSessionNote(note: Note, session: string): string {
 }
 
 /**
- * Each `until` is infinite, because the JSON does not say which sessions have ended. A first token that is written as 0 becomes the
- * revision of the write, or `lastToken + 1` if that is larger.
+ * The JSON does not say which sessions have ended, so every `until` in the result is infinite. A first token that is written as 0
+ * becomes the revision of the write, or `lastToken + 1` if that is larger.
  *
  * @param writtenAt the revision of the write
  * @throws LockStoreError for a document of another format

@@ -201,7 +201,7 @@ export class SessionRegister implements Register {
   /** As `readingOf`, but first asks the back end which sessions in the document have ended. */
   private async checkedReadingOf(stored: StoredDocument, session: Session): Promise<Reading> {
     const { document, notes } = this.readingOf(stored, session);
-    // Our own session is not among them: the back end reports its end by `onSessionEnd`.
+    // Leave out our own session, whose end the back end reports by `onSessionEnd`.
     const unknown = this.knowledge.unknownIn(document, notes).filter((id) => id !== session.id);
     if (unknown.length > 0) {
       // If the back end does not answer, treat these sessions as alive. The next recheck asks again.

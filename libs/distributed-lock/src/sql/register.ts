@@ -141,7 +141,7 @@ export class SqlRegister extends SqlDocuments implements Register {
 
   /**
    * Writes the holder entry as a row of the lock table. That row looks like a lock that the client holds, with the entry's text in
-   * place of a nonce. So an older release of this library takes it for a lock, and removes it when the lease is over.
+   * place of a nonce. An older version of this library takes it for a lock, and removes it when the lease is over.
    */
   async publishHolderEntry({ clientId, text, leaseMs }: HolderEntry): Promise<void> {
     const name = holderEntryRow(clientId);

@@ -63,8 +63,8 @@ export class Acquirer {
   }
 
   /**
-   * Emits `asked` and then joins the local queue. A listener may release, abort or close, so the reasons to refuse are checked after
-   * it, and the queue is looked up after it.
+   * Emits `asked` and then joins the local queue. A listener of that event may release, abort or close, so only then does this check the
+   * reasons to refuse, and look up the queue.
    */
   private join(request: LockRequest, own: readonly Hold[]): Promise<HeldLock> {
     const { emit, hears, events } = this.open();

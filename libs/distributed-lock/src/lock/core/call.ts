@@ -15,7 +15,7 @@ export class Call extends Linked {
   waitingSince = 0;
   /** The holds of the caller's async flow at the time of the call. */
   holdsOfFlow = NO_HOLDS;
-  /** Whether its deadline is still watched. Only `WaitDeadlines` changes this. */
+  /** Whether `WaitDeadlines` still watches the deadline of this call. Only that class changes this field. */
   isWatched = false;
   stopListening: (() => void) | undefined;
 

@@ -18,9 +18,9 @@ type Full = StoreThatCan<StoreCapability>;
 type OnError = (during: string, error: unknown, key?: string) => void;
 
 /**
- * Wraps a store for the core. Its commands run outside of every async context, because the store may repeat them later and may open
- * connections. Whatever it throws becomes a `LockError`. Replies are passed on unchecked, because the contract suite checks a store
- * before it is used. The methods of a capability that the store lacks reject.
+ * Wraps a store for the core. Calls the store outside of every async context: the timers and connections that it opens serve other
+ * callers, too, and must not have this caller's locks. Turns whatever the store throws into a `LockError`. Passes replies on unchecked,
+ * because the contract suite checks a store before it is used. Rejects calls for a capability that the store lacks.
  *
  * `acquire` and `release` do not return a promise: every lock needs both requests, and a promise for each takes time
  * (docs/decisions/0012).
@@ -117,7 +117,7 @@ export class GuardedStore implements Omit<Full, 'acquire' | 'release'> {
 
   close: Full['close'] = () => this.ask(undefined, () => this.store.close());
 
-  /** Whether no request but acquires is in flight or delayed. */
+  /** Whether nothing is in flight or delayed, except acquires. */
   get isAtRest(): boolean {
     return this.releasing === 0 && this.asking === 0;
   }
@@ -153,7 +153,7 @@ export class GuardedStore implements Omit<Full, 'acquire' | 'release'> {
   }
 }
 
-/** Receives the reply to a request, by exactly one call of one of these methods. */
+/** Receives the outcome of a request: exactly one of these methods is called, one time. */
 export interface Replies<T> {
   onReply(reply: T): void;
   onFailure(error: LockError): void;

@@ -26,17 +26,17 @@ const NOT_HELD: Release = { reply: Promise.resolve('not held') };
  * Nested calls share the hold. When the last of them ends, the hold goes back to the owner and is never live again.
  */
 export class Hold {
-  /** The number of the call that has acquired it, as in the events. */
+  /** The number, as in events, of the call that acquired this hold. */
   readonly call: number;
   readonly site: string | CallSite | undefined;
-  /** Whether nested calls may share it. If not, they are refused. */
+  /** Whether nested calls may share this hold. If not, they are refused. */
   readonly isReentrant: boolean;
   readonly fencingToken: number;
   /** The end of the minimum hold: no other owner gets the key before this, even if the hold is released sooner. */
   holdUntil = 0;
-  /** How many calls share it: the one that has acquired it, and nested ones that have not ended. */
+  /** How many calls share this hold: the one that acquired it, and nested calls that have not ended. */
   calls = 1;
-  /** The site of the last nested call, for a warning. */
+  /** The site of the last nested call, for the warning of `onFirstCallEnds`. */
   private lastSharedBy: string | CallSite | undefined;
   private isReleased = false;
   private loss: LockLostError | undefined;
@@ -160,7 +160,7 @@ export class Hold {
     return { key, mode: modeOf(claim), owner, fencingToken, site, since, heldMs, validForMs, leaseMs, calls };
   }
 
-  /** Adds a nested call to those that share this hold. */
+  /** Gives a nested call a share of this hold. */
   share({ terms, site }: LockRequest): this {
     this.calls += 1;
     this.lastSharedBy = site;
@@ -180,7 +180,7 @@ export class Hold {
         `"${this.key}" stays locked although ${outer}, which acquired it, has ended: ${nested} shares the lock and still runs. Await it there. If it was not called there, a shared queue or pool has started it in the async context of the other: wrap the task, as in queue.add(AsyncResource.bind(task)), and use reentrant: false.`,
       );
     };
-    // In the next turn of the event loop: if several calls return the same stream, its end ends all of them in one turn, in any order.
+    // Wait for the next turn of the event loop: several calls that return the same stream end in one turn, in any order.
     detached(() => nextTurn(clock, warnIfOpen));
   }
 

@@ -9,7 +9,7 @@ import type { LockRuntime } from './lock-runtime.js';
 
 /** The time between two checks whether to publish an entry. A client whose owners are all younger than this writes none. */
 export const FIRST_HOLDER_ENTRY_MS = 1000;
-/** A call that has timed out looks up who holds the lock, to name it in the error. It rejects without the name after this time. */
+/** A call that has timed out looks up who holds the lock, to name it in the error. After this time it rejects without the name. */
 export const NAME_WITHIN_MS = 100;
 /** `describe` looks up the names of this many waiters at the head of the queue. Those behind are listed by owner id alone. */
 const MAX_NAMED_WAITERS = 20;

@@ -388,9 +388,9 @@ export class Lease extends Linked {
 interface AskedRenewal {
   readonly sentAt: number;
   readonly wallClockOffset: number;
-  /** `Lease.resets` when it was sent. If that has grown, the reply is for an earlier length or claim. */
+  /** `Lease.resets` when the renewal was sent. If it has grown since, the reply is for an earlier length or claim. */
   readonly resets: number;
-  /** The end of the lease if the store executes the renewal as soon as it is sent. */
+  /** The end of the lease if the store executes the renewal the moment it is sent. */
   readonly endsAt: number;
 }
 

@@ -114,7 +114,7 @@ export class LocalQueue {
     this.tellLastCallerLeft();
   }
 
-  /** Called when the `waitMs` of a caller has run out. If the store has not answered it yet, it still waits for one answer. */
+  /** Called when the `waitMs` of a caller has run out. If the store has not answered this caller yet, the caller waits for one answer. */
   onLate(waiter: Call): void {
     const isAnswered = this.isAnswered(waiter) || this.isInStoreQueue;
     if (!this.waitingOwner || isAnswered) return this.leaveLate(waiter, this.timeoutError(waiter));

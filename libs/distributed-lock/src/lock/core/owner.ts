@@ -83,7 +83,7 @@ export class Owner {
   private isDowngraded = false;
   /** Set while another call takes this lock over. Every check of the lease looks at it, so a late timer does not make the grace longer. */
   takeover: Grace | undefined;
-  /** A `lost` notification came while this owner still waited, perhaps ahead of the grant that it ends. A renewal must confirm the next one. */
+  /** A `lost` notification came while this owner waited, perhaps ahead of the grant that it ends. A renewal must confirm the next grant. */
   private isGrantInDoubt = false;
 
   constructor(
@@ -330,7 +330,7 @@ export class Owner {
     if (this.state.kind === 'ended' || takeover?.isOverBefore(notice)) return;
     takeover?.stop();
     this.takeover = new Grace(this, notice);
-    // The notice may overtake the reply that grants the lock, for example one that waits for replicas. Then `onGrant` reports it.
+    // The notice may arrive before the reply with the grant, for example one that waits for replicas. Then `onGrant` reports the takeover.
     if (this.lease) this.takeover.report();
   }
 
@@ -352,8 +352,8 @@ export class Owner {
   onLost(reason: LockLostError['reason'], detail: string): void {
     const { lease } = this;
     if (!lease) return;
-    // After a takeover this owner must end and release, even if it has admitted nobody: in the store it is still the holder, and after the
-    // grace the call that takes over sends it no further notice.
+    // After a takeover this owner must end and release, even if it has admitted nobody: in the store it is still the holder, and when the
+    // grace is over, nobody notifies it again.
     if (lease.hasAdmittedNobody && reason !== 'takeover') return this.backToQueue(lease);
     const request = this.releaseRequest(lease);
     this.end();

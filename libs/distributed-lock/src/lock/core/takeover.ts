@@ -20,7 +20,7 @@ export function forcedAfterMs(graceMs: number, commandTimeoutMs: number): number
  * 1. The store replies that somebody holds the lock. The takeover asks the store to announce the takeover to that holder.
  * 2. The holder's process gives the lock up when the grace is over, at the latest. The store then grants it to the head of the queue.
  * 3. If the same holder still has the lock after the longest time that the notice and the grace can take (`forcedAfterMs`), the
- *    takeover releases the lock by force. If no process works under that hold, it does so as soon as the grace is over.
+ *    takeover releases the lock by force. If the store knows of no process to notify, it does so as soon as the grace is over.
  *
  * The notification to the holder may be lost. So each further reply that names the same holder repeats the announcement, with what is
  * left of the grace.

@@ -1,4 +1,4 @@
-// Tells tracing tools about locks by the tracing channels of node:diagnostics_channel, which they subscribe to without an import of ours.
+// Publishes locks on tracing channels of node:diagnostics_channel. Tracing tools subscribe to these without importing this library.
 //
 //   acquire   start, end                  a call asks for its keys
 //             asyncStart, asyncEnd        it has its lock, or `error` came before: it ended without one
@@ -8,7 +8,7 @@ import { type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { Lock } from '../lock.js';
 import type { HeldLock } from './hold.js';
 
-/** What both messages say of a call. One object belongs to one operation, so that a subscriber may keep its own data in it. */
+/** Describes the call, in both messages. One object belongs to one operation, so a subscriber may keep its own data in it. */
 interface TracedCall {
   /** The name of the registration; `default` for the one without a name. */
   readonly registration: string;
@@ -54,7 +54,7 @@ export interface LockHoldMessage extends TracedCall {
 const ACQUIRE = tracingChannel<unknown, LockAcquireMessage>('nestjs-distributed-lock:acquire');
 const HOLD = tracingChannel<unknown, LockHoldMessage>('nestjs-distributed-lock:hold');
 
-/** Whether anybody subscribes. Each call asks this once. Otherwise it creates nothing for the channels. */
+/** Whether anybody subscribes. If not, a call creates nothing for the channels. */
 export function isTraced(): boolean {
   return isHeard(ACQUIRE) || isHeard(HOLD);
 }
