@@ -63,8 +63,8 @@ interface Host {
 }
 
 /**
- * BullMQ recognises this error by its name: the job was moved to the delayed jobs. That is no failure and no attempt, and the worker takes
- * the next job.
+ * Tells BullMQ, which recognises it by its name, that the job was moved to the delayed jobs. That counts as no failure and no
+ * attempt, and the worker takes the next job.
  */
 class DelayedError extends Error {
   override readonly name = 'DelayedError';
@@ -74,12 +74,12 @@ class DelayedError extends Error {
  * For `process` of a `WorkerHost` of `@nestjs/bullmq`: one job at a time for each key, in the order in which the jobs were added, without
  * holding a worker for those that wait.
  *
- * A job whose key is busy goes back to the queue, and its worker takes a job of another key. That is no failure and no attempt. When the
- * job before it has ended, it comes again at once. If a worker dies, BullMQ's stall check starts its job again, and the other jobs of
- * the key wait for that.
+ * A job whose key is busy goes back to the queue, and its worker takes a job of another key. That is no failure and no attempt.
+ * As soon as the previous job of the key has ended, a worker gets this one again. If a worker dies, BullMQ's stall check starts
+ * its job again, and the other jobs of the key wait for that job.
  *
- * The order is that of adding. A job with a delay, a priority or a retry takes its place when a worker first gets it; while it waits for its
- * retry, others go on. The key is a template of `job`, as `@Locked` takes it on other methods.
+ * The order is that of adding. A job with a delay, a priority or a retry takes its place when a worker first gets it; while a job
+ * waits for its retry, the others of its key go on. The key is a template of `job`, as `@Locked` takes it on other methods.
  *
  * @throws LockConfigurationError for wrong options, when the class is loaded
  * @example

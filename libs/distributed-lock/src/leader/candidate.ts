@@ -19,12 +19,14 @@ export const MAX_PAUSE_MS = 30_000;
 export class Candidate implements Leader {
   readonly leader$: Observable<LeaderTerm | undefined>;
   private readonly terms = new BehaviorSubject<LeaderTerm | undefined>(undefined);
-  /** Aborted when this instance stops to take part in the election: at its shutdown, or when the lock service closes. */
+  /** Aborted when this instance leaves the election: at its shutdown, or when the lock service closes. */
   private readonly standing = new AbortController();
   private locks: LockService | undefined;
   private delays: Delays | undefined;
   private failures = 0;
-  /** Resolves when the release of the present term's lock has begun: its work has ended, or the grace for that is over. */
+  /**
+   * Resolves when this instance begins to release the lock: the work of the present term has ended, or the grace for it is over.
+   */
   private stepDown: Promise<void> | undefined;
   /** Resolves when the lock of the last term is released. Set before `stepDown` resolves. */
   private release: Promise<unknown> | undefined;
@@ -75,8 +77,8 @@ export class Candidate implements Leader {
   }
 
   /**
-   * Steps down and no longer stands for election. Waits for the work of the term, for at most `shutdownGraceMs`. Does not wait for the
-   * release: the service does so when it closes, for at most two commands.
+   * Steps down and no longer stands for election. Waits for the work of the term, for at most `shutdownGraceMs`. Does not wait
+   * for the release, because the lock service does so when it closes, for at most the time of two commands.
    */
   async close(): Promise<void> {
     const { key, name } = this;
@@ -192,7 +194,6 @@ export class Candidate implements Leader {
   }
 }
 
-/** The `@OnElected` and `@OnDemoted` methods of one name. */
 export interface TermHandlers {
   readonly elected: TermHandler[];
   readonly demoted: TermHandler[];

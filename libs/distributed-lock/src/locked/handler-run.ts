@@ -196,7 +196,6 @@ interface UnderLockOptions {
   readonly sendsItself?: (answer: Answer) => boolean;
 }
 
-/** One call of a locked handler by Nest. */
 export interface HandlerRequest {
   readonly plan: KeyPlan;
   readonly context: ExecutionContext;

@@ -29,9 +29,9 @@ import { siteOf } from './locked.options.js';
  * Acquires the lock of a `@Locked` handler before the interceptors inside it and the handler run, and holds it until
  * all of them have ended.
  *
- * `@Locked` binds it. Bind it globally as well to lock around global interceptors that come after it: it locks once.
- * If a timeout of an outer interceptor fires while the call waits, the call leaves the queue. A timeout that fires later
- * does not free the lock under the running handler. On `@Sse` handlers it is bound as a guard as well.
+ * `@Locked` binds it. Bind it globally as well to lock around global interceptors that come after it; a request still locks once.
+ * If a timeout of an outer interceptor fires while the call waits, the call leaves the queue. A timeout that fires later does not
+ * free the lock under the running handler. On `@Sse` handlers it is bound as a guard as well.
  */
 @Injectable()
 export class LockedInterceptor implements NestInterceptor, CanActivate {

@@ -16,8 +16,8 @@ export interface LockedOptions extends Omit<WithLockOptions, 'onBusy'> {
    * What a call does when the key is not free within `waitMs`.
    *
    * - `'throw'` (default): the call rejects with `LockWaitTimeoutError`, on HTTP with the status 423.
-   * - `'skip'`: the call asks once, unless `waitMs` is given, and returns `undefined` without running the method. HTTP handlers
-   *   refuse this option at boot.
+   * - `'skip'`: the call returns `undefined` without running the method. It tries one time, and waits only if `waitMs` is given.
+   *   HTTP handlers refuse this option at boot.
    * - A function: the call returns what the function returns. In place of an async generator this is an iterable, and in place of
    *   server-sent events an Observable or one event.
    * - `'takeover'`: the call does not wait for its turn. It takes the lock from its holder after `graceMs`, as in `CallOptions`.

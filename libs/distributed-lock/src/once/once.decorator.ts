@@ -32,8 +32,8 @@ import { isReplayedFailure, ONCE_RULES, type OnceOptions, OnceService } from './
 /** Options of `@Once`. */
 export interface OnceHandlerOptions extends Omit<OnceOptions, 'fingerprint' | 'signal'> {
   /**
-   * What two requests with the same key must have in common: `'body'`, the body of an HTTP request, or a function that gets the request
-   * (the data of a message, the arguments of a resolver) and returns it. Default: nothing but the key.
+   * What two requests with the same key must have in common: `'body'`, the body of an HTTP request, or what a function returns
+   * for the request (the data of a message, the arguments of a resolver). Default: nothing but the key.
    */
   readonly fingerprint?: 'body' | ((request: any) => unknown);
 }
