@@ -93,7 +93,7 @@ interface ReleaseOptions {
 
 export interface ExecutedRelease {
   readonly wasHolder: boolean;
-  /** When the store executed the copy, by the store's clock. 0 if the reply does not say, because every acquire was answered. */
+  /** When the store executed the copy, by the store's clock. May be 0 if every acquire was answered: then any time is late enough. */
   readonly executedAt: number;
 }
 
@@ -117,7 +117,7 @@ export class OwnerRequests {
     return this.lateDeadline >= 0;
   }
 
-  /** Whether to keep this record after the owner's last request, because the store may execute one late. After a release it cannot. */
+  /** Whether to keep this record after the owner's last request, because the store may still execute one late. A release rules that out. */
   get isNeeded(): boolean {
     const mayRenewLate = this.lateRenewal !== undefined || Boolean(this.renewalsInFlight?.length);
     return (this.hasUnanswered || mayRenewLate) && !this.isReleasing;

@@ -61,7 +61,7 @@ export function serializeDocument(document: LockDocument): string | null {
   return JSON.stringify([FORMAT, ...serializeEntries(document)]);
 }
 
-/** The `state` after the first grant of a free lock. Its `token` is 0, because the tokens end with the row's `lastToken`. */
+/** The `state` after the first grant of a free lock. Its `token` is 0: readers count it back from the row's `lastToken`. */
 export function serializeFirstGrant(request: AcquireRequest): string {
   return JSON.stringify([FORMAT, ...serializeEntries(firstGrantOf(request))]);
 }

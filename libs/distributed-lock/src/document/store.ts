@@ -37,7 +37,7 @@ import { Lane, type LaneContext } from './lane.js';
 import { SessionLeases } from './leases.js';
 import { type Register, TimedRegister } from './timed-register.js';
 
-/** After messages may have been lost, this many held keys are read at a time, so that callers' requests need not wait behind all. */
+/** After messages may have been lost, this many held keys are read at a time, so that callers' requests wait for few of these reads. */
 const READ_TOGETHER = 100;
 
 /** A lock store on top of a register. Has one lane for each key that this client uses. */

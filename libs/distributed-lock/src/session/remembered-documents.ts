@@ -73,7 +73,7 @@ export class RememberedDocuments {
       this.documents.set(name, { ...document, since: -Infinity });
   }
 
-  /** 0 where versions never repeat, because the age of a reading does not matter there. */
+  /** Our clock, or 0 where versions never repeat, because the age of a reading does not matter there. */
   private now(): number {
     return this.believedMs === Infinity ? 0 : this.clock.now();
   }

@@ -38,8 +38,8 @@ export class Contention {
   }
 
   /**
-   * Called with the number of waiting owners from a reply of the store. Starts the budget, or ends it if nobody waits. But it goes on if a
-   * notification has reported a waiting owner since the request was sent, because that may be newer than the reply.
+   * Called with the number of waiting owners from a reply of the store. Starts the budget, or ends it if nobody waits. But the budget goes on if
+   * a notification reported a waiting owner after the request was sent, because the notification may be newer than the reply.
    *
    * @param askedAt when the request was sent
    */

@@ -75,7 +75,7 @@ export class Owner {
   private state: State = WAITING;
   /** The holds of the callers that this owner has admitted, in the order in which it admitted them. */
   readonly holds = new SmallSet<Hold>();
-  /** The latest end of the minimum holds of ended holds; 0 if there is none, and after a takeover or a forced release. */
+  /** When the last minimum hold of this owner's released holds ends; 0 if there is none, and after a takeover or a forced release. */
   private minimumUntil = 0;
   readonly acquireLoop: AcquireLoop;
   readonly contention = new Contention(this);
@@ -186,7 +186,7 @@ export class Owner {
     if (this.lease) takeover?.report();
   }
 
-  /** Handles a grant that arrives while this owner already has one. The same token is the same grant. */
+  /** Handles a grant that arrives while this owner already has one. A different token means that the earlier grant was lost. */
   private onGrantAgain(lease: Lease, grant: Grant): void {
     if (grant.token !== lease.token) this.onLost('taken', 'it was lost and granted anew');
     else if (grant.confirmed) lease.onGrantedAgain(grant);
