@@ -8,6 +8,7 @@ import { openEmbeddedPostgres } from '#embedded-postgres';
 import { until } from '#until';
 import { startApp } from '../nest/integration/stage.js';
 import { Bank, BankApi } from './recipes/api-limit.js';
+import { Documents, Drive } from './recipes/folder-and-limits.js';
 import { Plans, TenantController, Work } from './recipes/tenant-limit.js';
 import { Database, Transfers } from './recipes/two-accounts.js';
 import { Exchange, LastRates, type Rate, RateController } from './recipes/last-value.js';
@@ -119,6 +120,60 @@ describe('a limit for each tenant', () => {
     while (imports.atWork > 0) imports.endOne();
     expect(await Promise.all([...exported, ...imported])).toEqual(Array(7).fill(201));
     await app.close();
+  });
+});
+
+describe('a folder and its files, and several limits', () => {
+  const two = async (calls: Calls): Promise<[Documents, Documents]> => {
+    const begin = (...parts: string[]) => calls.begin(parts.join(' '));
+    const drive = { provide: Drive, useValue: { write: begin, move: begin, export: begin } };
+    const apps = await Promise.all([
+      instance({ providers: [Documents, drive] }),
+      instance({ providers: [Documents, drive] }),
+    ]);
+    return [apps[0].get(Documents), apps[1].get(Documents)];
+  };
+
+  it('writers of different files run together, and one who moves the folder runs alone', async () => {
+    const calls = new Calls();
+    const [one, other] = await two(calls);
+    const writes = [one.write('f', '1', 'a'), other.write('f', '2', 'b')];
+    await until(() => calls.atWork === 2);
+    const moves = one.move('f', 'g');
+    await clock.settle();
+    calls.endOne();
+    await clock.settle();
+    expect(calls.sent).toEqual(['f/1 a', 'f/2 b']);
+    calls.endOne();
+    await clock.settle();
+    const later = other.write('f', '3', 'c');
+    await clock.settle();
+    expect(calls.sent.slice(2)).toEqual(['f g']);
+    calls.endOne();
+    await clock.settle();
+    expect(calls.sent.slice(3)).toEqual(['f/3 c']);
+    calls.endOne();
+    await Promise.all([...writes, moves, later]);
+  });
+
+  it('one export runs for each customer, and ten in all', async () => {
+    const calls = new Calls();
+    const [one, other] = await two(calls);
+    const exports_ = Array.from({ length: 24 }, (_, i) => (i % 2 ? one : other).export(`${i % 12}`));
+    await until(() => calls.atWork === 10);
+    await clock.settle();
+    expect(new Set(calls.sent).size).toBe(10);
+    expect(calls.atWork).toBe(10);
+    await expect(one.exportNow('99', 2)).rejects.toMatchObject({ code: 'LOCK_WAIT_TIMEOUT', key: 'exports' });
+    while (calls.sent.length < 24 || calls.atWork > 0) {
+      calls.endOne();
+      await clock.settle();
+    }
+    await Promise.all(exports_);
+    const now = other.exportNow('99', 2);
+    await until(() => calls.atWork === 1);
+    calls.endOne();
+    expect(await now).toBe('99');
   });
 });
 

@@ -11,7 +11,7 @@ const FOLDER = join(ROOT, `node_modules/.cache/doc-snippets-${process.pid}`);
 /** The names that a block marked "fragment" may use without an import. */
 const PRELUDE = [
   "import { Body, Controller, Get, Injectable, Module, Param, ParseIntPipe, Post } from '@nestjs/common';",
-  "import { CurrentLock, DistributedLockModule, InjectLockService, LockService, LockSignal, Locked, lockKey, memoryStore } from 'nestjs-distributed-lock';",
+  "import { CurrentLock, DistributedLockModule, InjectLockService, LockService, LockSignal, Locked, lockKey, memoryStore, exclusive, permits, shared } from 'nestjs-distributed-lock';",
   "import type { Lock } from 'nestjs-distributed-lock';",
   "import { redisStore } from 'nestjs-distributed-lock/redis';",
   "declare const app: import('@nestjs/common').INestApplication;",

@@ -9,7 +9,7 @@ import {
 import { startRedisServer, type RedisServer } from '#redis-server';
 import { describeBackEndCases } from '../support/back-end-cases.js';
 import type { ContractGroup } from '../../libs/distributed-lock/src/testing/contract/stage.js';
-import { permits } from '../../libs/distributed-lock/src/testing/contract/permits.js';
+import { permitCases } from '../../libs/distributed-lock/src/testing/contract/permits.js';
 import { memoryStore } from '../../libs/distributed-lock/src/memory/store.js';
 
 const deviations: ContractDeviations = {
@@ -17,7 +17,7 @@ const deviations: ContractDeviations = {
     'a quorum asks this of its nodes, and is no node of another one',
   'a snapshot tells the holder, its lease and token, and who waits, in order':
     'the nodes reserve tokens beyond the one that was given: only its holder knows it',
-  ...all(permits, 'a majority of nodes would let in more than there are permits'),
+  ...all(permitCases, 'a majority of nodes would let in more than there are permits'),
 };
 
 function all(group: ContractGroup, reason: string): ContractDeviations {

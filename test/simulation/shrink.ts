@@ -41,6 +41,8 @@ const options: Shorter = (plan) =>
       const { [name as 'waitMs']: _, ...rest } = call.options;
       return withCall(plan, c, { ...call, options: rest });
     });
+    const { claims, ...unclaimed } = call;
+    if (claims) plain.push(() => withCall(plan, c, unclaimed));
     if (call.how === 'withLock') return plain;
     const { locked: _locked, stream: _stream, ...asking } = call;
     return [...plain, () => withCall(plan, c, { ...asking, how: 'withLock' })];

@@ -6,7 +6,8 @@ import {
 } from '../../libs/distributed-lock/src/testing/index.js';
 import type { LockServiceOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { LockService } from '../../libs/distributed-lock/src/lock/lock.service.js';
-import type { CallOptions, Keys, Lock } from '../../libs/distributed-lock/src/lock/lock.js';
+import type { CallOptions, Lock } from '../../libs/distributed-lock/src/lock/lock.js';
+import type { Keys } from '../../libs/distributed-lock/src/lock/request/key-claim.js';
 import type { StoreCapability, StoreThatCan } from '../../libs/distributed-lock/src/port/timing.js';
 import { memoryStore } from '../../libs/distributed-lock/src/memory/store.js';
 

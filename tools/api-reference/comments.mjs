@@ -38,11 +38,14 @@ function sentence(tag, linkTo) {
 
 const inCode = (text) => text.replaceAll(/(?<!`)\b[A-Z]\w+Error\b(?!`)/g, '`$&`');
 
+/** Exports that are named as a mode or an option is. Only a call of one, such as `shared(…)`, is a link to it. */
+const ALSO_OPTIONS = /^`(shared|exclusive|permits)`$/;
+
 /** Links pages, and each name of an export that stands alone in backticks. */
 function linkNames(text, linkTo) {
   const withPages = text.replaceAll(/(?<![`(/])docs\/([\w/-]+\.md(#[\w-]+)?)/g, '[$1]($1)');
   return withPages.replaceAll(/(?<![`[])`@?(\w+)(?:\([^`()]*\))?`(?![`\]])/g, (code, name) => {
-    const target = linkTo(name);
+    const target = ALSO_OPTIONS.test(code) ? undefined : linkTo(name);
     return target ? `[${code}](${target})` : code;
   });
 }

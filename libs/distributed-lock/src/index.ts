@@ -11,11 +11,11 @@ export type { LockLogLevel, LockLoggerOption } from './observe/lock.logger.js';
 
 export { LockService } from './lock/lock.service.js';
 export type { Work } from './lock/run-under.js';
+export { exclusive, type KeyClaim, type Keys, permits, shared } from './lock/request/key-claim.js';
 export type {
   CallOptions,
   ForceReleaseOptions,
   HoldSnapshot,
-  Keys,
   ListOptions,
   Lock,
   LockInspection,

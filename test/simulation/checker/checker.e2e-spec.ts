@@ -518,7 +518,7 @@ describe('the checker of a history', () => {
       const using = call({ call: 'P1 at 1000', process: 'P1', ...user });
       return checkNeedlessFailure(historyOf({ calls: [asking, using], holds }), times).length;
     };
-    const permits = { asksForPermits: true } as const;
+    const permits = { ofPermits: ['k'] };
     const until = (endedAt: number) => [hold({ process: 'P1', claim: 'permits', endedAt })];
     expect(check(permits, until(21_000))).toBe(0);
     expect(check({}, until(21_000))).toBe(1);

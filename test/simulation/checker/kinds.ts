@@ -15,7 +15,8 @@ export function isRefusedForKind(history: History, call: CallRecord, longestMs: 
   const { error, keys, askedAt, settledAt = history.endedAt } = call;
   if (!(error instanceof LockStoreError) || error.reason !== 'refused') return false;
   return history.calls.some((it) => {
-    if (!isOtherKind(it, call) || !it.keys.some((key) => keys.includes(key))) return false;
+    if (!it.keys.some((key) => keys.includes(key) && isForPermits(it, key) !== isForPermits(call, key)))
+      return false;
     return it.askedAt <= settledAt && usesUntil(history, it, longestMs) >= askedAt;
   });
 }
@@ -31,7 +32,7 @@ export function checkKinds(history: History, { answerMs }: Times): readonly Viol
       .get(key)
       ?.find(
         (it) =>
-          (it.claim === 'permits') !== isForPermits(call) &&
+          (it.claim === 'permits') !== isForPermits(call, key) &&
           it.from <= askedAt &&
           Math.min(it.endedAt ?? history.endedAt, settledAt) > askedAt + answerMs,
       );
@@ -41,12 +42,8 @@ export function checkKinds(history: History, { answerMs }: Times): readonly Viol
   });
 }
 
-function isForPermits({ asksForPermits }: CallRecord): boolean {
-  return asksForPermits === true;
-}
-
-function isOtherKind(a: CallRecord, b: CallRecord): boolean {
-  return isForPermits(a) !== isForPermits(b);
+function isForPermits({ ofPermits = [] }: CallRecord, key: string): boolean {
+  return ofPermits.includes(key);
 }
 
 /** Servers may keep the lock of one that is gone, and its place in the queue. */

@@ -1,5 +1,6 @@
 import type { WithLockOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
 import type { Asking, CallOptionsPlan } from '../plan/plan.js';
+import { claimPlanOf } from './claims.js';
 import { serviceIn, serviceOf, type Caller } from './caller.js';
 import type { CallRecord } from './history.js';
 import { nameOf, prefixOf } from './names.js';
@@ -11,11 +12,15 @@ const DEFAULT_GRACE_MS = 1000;
 
 export function recordCall(
   { stage, actor, label }: Caller,
-  { keys, options, service }: Asking,
+  asking: Asking,
   outer: readonly Held[],
 ): CallRecord {
   const { history, backend, hasSessions } = stage.parts;
+  const { keys, options, service } = asking;
   const { waitMs = DEFAULT_WAIT_MS } = options;
+  const ofPermits = keys.filter((key) => claimPlanOf(asking, key).permits !== undefined);
+  const isForWriter =
+    ofPermits.length === 0 && keys.every((key) => claimPlanOf(asking, key).mode !== 'shared');
   const names = keys.map((key) => nameOf(actor, key));
   const prefix = prefixOf(actor);
   const holders = hasSessions && waitMs === 0 ? backend.holdersOf?.(names[0] ?? '') : undefined;
@@ -30,8 +35,8 @@ export function recordCall(
     under,
     waitMs: waitMs === 'Infinity' ? Infinity : waitMs,
     ...(options.fair && { isFair: true }),
-    ...(options.permits !== undefined && { asksForPermits: true as const }),
-    ...(options.permits === undefined && options.mode !== 'shared' && { isForWriter: true as const }),
+    ...(ofPermits.length > 0 && { ofPermits: ofPermits.map((key) => nameOf(actor, key)) }),
+    ...(isForWriter && { isForWriter }),
     ...(options.onBusy === 'takeover' && { graceMs: options.graceMs ?? DEFAULT_GRACE_MS }),
     ...(holders && { holdersThen: [...holders.keys()] }),
     askedAt: actor.process.trueNow,

@@ -21,7 +21,9 @@ export async function callInCalm(stage: Stage): Promise<void> {
  */
 export async function askForEachKey(stage: Stage, plan: Plan): Promise<void> {
   const asked = new Map(
-    plan.calls.flatMap(({ keys, options }) => keys.map((key) => [key, options] as const)),
+    plan.calls.flatMap(({ keys, options, claims }) =>
+      keys.map((key) => [key, claims?.[key] ? { ...claims[key], fair: options.fair } : options] as const),
+    ),
   );
   const claims = [...asked].map(([key, { mode, permits, fair }]) => ({
     key,

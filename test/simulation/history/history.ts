@@ -81,8 +81,8 @@ export interface CallRecord {
   readonly service?: number;
   readonly waitMs: number;
   readonly isFair?: boolean;
-  /** It asks for permits, and not for a lock. */
-  readonly asksForPermits?: true;
+  /** Those of its keys of which it asks for permits, and not for a lock. */
+  readonly ofPermits?: readonly string[];
   /** It asks for the whole key, as one that writes. */
   readonly isForWriter?: true;
   /** It takes its keys over, and leaves each holder so long. */

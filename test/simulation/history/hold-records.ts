@@ -1,8 +1,9 @@
 import type { Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
 import type { LockLostError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
-import type { Asking, CallOptionsPlan } from '../plan/plan.js';
+import type { Asking, ClaimPlan } from '../plan/plan.js';
 import { listenToLoss } from './abort-listener.js';
 import { settle } from './call-records.js';
+import { claimPlanOf } from './claims.js';
 import { noteService, serviceIn, serviceOf, type Caller } from './caller.js';
 import { leaseLeft } from './extensions.js';
 import type { CallRecord, HoldRecord } from './history.js';
@@ -41,9 +42,7 @@ export function recordHold(
       call: label,
       process: actor.process.name,
       key,
-      claim: claimOf(options),
-      weight: options.weight ?? 1,
-      permits: options.permits ?? 1,
+      ...claimOf(claimPlanOf(asking, keyOf(actor, key))),
       ...(leaseLeft(outer, key, lock.tokenOf(keyOf(actor, key))) ??
         (options.leaseMs !== undefined && {
           leaseMs: options.leaseMs,
@@ -128,9 +127,9 @@ export function becomeShared({ stage }: Caller, held: Held): void {
   held.records = records;
 }
 
-function claimOf({ mode, permits }: CallOptionsPlan): HoldRecord['claim'] {
-  if (permits !== undefined) return 'permits';
-  return mode === 'shared' ? 'shared' : 'exclusive';
+function claimOf({ mode, permits, weight = 1 }: ClaimPlan): Pick<HoldRecord, 'claim' | 'weight' | 'permits'> {
+  if (permits !== undefined) return { claim: 'permits', weight, permits };
+  return { claim: mode === 'shared' ? 'shared' : 'exclusive', weight, permits: 1 };
 }
 
 /** The reader of its stream has left, and nested calls go on under its lock. */

@@ -15,6 +15,7 @@ import { LockedInterceptor } from '../../../libs/distributed-lock/src/locked/loc
 import type { LockedOptions } from '../../../libs/distributed-lock/src/locked/locked.options.js';
 import type { LockWaitTimeoutError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { Asking, LockedPlan } from '../plan/plan.js';
+import { claimedKeys } from './claims.js';
 import { argumentsFor, templatesOf } from './key-templates.js';
 import type { SimProcess } from '../kernel/process.js';
 import { readStream } from './stream.js';
@@ -82,7 +83,11 @@ export async function callLocked(call: LockedCall, work: LockedWork): Promise<Ou
     ...(locked.onBusy === 'answer' && { onBusy: (busy: LockWaitTimeoutError) => work.onBusy(busy) }),
     ...(locked.isFree && { when: () => false }),
   };
-  Locked(templates ?? (() => keys), all as never)(Provider.prototype, 'handle', descriptor as never);
+  Locked(templates ? claimedKeys(asking, templates) : () => claimedKeys(asking), all as never)(
+    Provider.prototype,
+    'handle',
+    descriptor as never,
+  );
   Object.defineProperty(Provider.prototype, 'handle', descriptor);
   const provider = new Provider();
   Object.assign(provider, {

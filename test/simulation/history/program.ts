@@ -5,6 +5,7 @@ import type { Asking, CallOptionsPlan, Step } from '../plan/plan.js';
 import { useAfterRelease } from './after-release.js';
 import { askLocked } from './ask-locked.js';
 import { optionsOf, recordCall, settle } from './call-records.js';
+import { claimedKeys } from './claims.js';
 import { isShared, serviceIn, serviceOf, type Caller } from './caller.js';
 import { effectiveOptions } from './effective.js';
 import type { CallRecord } from './history.js';
@@ -59,7 +60,7 @@ export class Program implements Caller {
   ): Promise<void> {
     const service = this.actor.services[asking.service] as LockService;
     const options = optionsOf(this, asking, given, call);
-    const { keys } = asking;
+    const keys = claimedKeys(asking);
     switch (asking.how) {
       case 'withLock': {
         let held: Held | undefined;

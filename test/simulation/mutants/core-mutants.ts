@@ -242,13 +242,22 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'if (this.onOthers(waiting))',
     ],
   ]),
-  ...mutantsOf('documents', 'lock/request/lock-request.js', [
-    ['several keys are acquired in the order given', 'keys.toSorted()', 'keys.slice()'],
+  ...mutantsOf('documents', 'lock/request/key-claim.js', [
+    [
+      'a key with a claim of its own is held as the options say',
+      'return { ...options, mode, permits: count, weight };',
+      'return options;',
+    ],
   ]),
   ...mutantsOf('documents', 'lock/lock.service.js', [
     ['callers that wait are not dismissed by a drain', 'this.acquirer.rejectWaitersWithoutLock();', ''],
   ]),
   ...mutantsOf('documents', 'lock/core/acquirer.js', [
+    [
+      'several keys are acquired in the order given',
+      'requests.toSorted((a, b) => (a.key < b.key ? -1 : 1))',
+      'requests.slice()',
+    ],
     ['several keys are kept when one of them fails', 'held.reverse()', 'held.slice(0, 0)'],
     [
       'a drain refuses the calls of a flow that holds a lock',

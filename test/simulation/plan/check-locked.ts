@@ -13,7 +13,7 @@ const LOCKED = fields<LockedPlan>({
 /** Of a call whose own fields are checked elsewhere: what its `locked` says must go together with that. */
 export const checkLocked: Check = (call, at) => {
   if (!isObject(call) || call['locked'] === undefined) return;
-  const { locked, how } = call;
+  const { locked, how, claims } = call;
   LOCKED(locked, `${at}.locked`);
   const { gives, reader, onBusy } = locked as LockedPlan;
   const isStream = gives === 'observable' || gives === 'generator';
@@ -23,6 +23,8 @@ export const checkLocked: Check = (call, at) => {
     throw new InputError(`${at}.locked.reader is for an observable or a generator, and it gives: ${gives}`);
   if (onBusy !== undefined && isStream)
     throw new InputError(`${at}.locked.onBusy is for a promise or throws, and it gives: ${gives}`);
+  if (claims !== undefined && (locked as LockedPlan).keys === 'list')
+    throw new InputError(`${at}.locked.keys list has one template, and its claims are of single keys`);
   if (onBusy === 'skip' && how === 'handler')
     throw new InputError(`${at}.locked.onBusy skip is for a method, and this is a handler`);
 };

@@ -21,6 +21,7 @@ import type {
   Asking,
   CallOptionsPlan,
   CallPlan,
+  ClaimPlan,
   FaultPlan,
   Plan,
   ProcessPlan,
@@ -51,6 +52,15 @@ const OPTIONS = fields<CallOptionsPlan>({
   graceMs: optional(whole(10)),
   onLost: optional(oneOf('ignore')),
 });
+const CLAIM = fields<ClaimPlan>({
+  mode: optional(oneOf('exclusive', 'shared')),
+  permits: optional(whole(1)),
+  weight: optional(whole(1)),
+});
+const CLAIMS: Check = (value, at) => {
+  if (!isObject(value)) return refuse(at, 'an object', value);
+  for (const [key, claim] of Object.entries(value)) CLAIM(claim, `${at}.${key}`);
+};
 const STREAM = fields<StreamPlan>({
   kind: oneOf('generator', 'web stream', 'readable'),
   reader: oneOf('reads', 'leaves', 'drops'),
@@ -163,6 +173,7 @@ function askingOf(services: number): Readonly<Record<keyof Asking, Check>> {
     service: whole(0, services - 1),
     how: oneOf(...HOWS),
     keys: listOf(text, 1),
+    claims: optional(CLAIMS),
     options: OPTIONS,
     abortAfterMs: optional(number(0)),
     stream: optional(STREAM),

@@ -2,6 +2,7 @@ import type { Dice } from '../kernel/dice.js';
 import { drawLocked } from './draw-locked.js';
 import { drawClaim, type KeyPlan } from './keys.js';
 import { drawTakeovers } from './draw-takeovers.js';
+import { drawClaims } from './draw-claims.js';
 import { drawTangle } from './draw-tangle.js';
 import type { Asking, CallOptionsPlan, CallPlan, LockedPlan, ProcessPlan, Step, StreamPlan } from './plan.js';
 
@@ -28,6 +29,8 @@ export interface Frame {
   /** One way, in ms. */
   readonly latencyMs: number;
   readonly theme: Theme;
+  /** Its store has permits. */
+  readonly canCount: boolean;
   /** Calls begin within this time. */
   readonly lengthMs: number;
   readonly most: number;
@@ -48,11 +51,14 @@ export function drawCalls(frame: Frame): readonly CallPlan[] {
     const atMs = dice.happens(0.7) ? dice.pick(moments) + dice.scale(1, 300) : dice.int(0, lengthMs);
     calls.push({ process, atMs, ...drawAsking(frame, process, 0) });
   }
+  // A fork, so that the other calls of a seed are the same with them and without.
+  const claims = dice.fork('claims');
   const crossed = dice.happens(0.3) ? crossing(frame) : [];
   return [
     ...drawTakeovers({ ...frame, dice: dice.fork('takeovers') }, calls),
     ...crossed,
     ...(dice.happens(0.15) ? drawTangle(frame) : []),
+    ...(claims.happens(0.15) ? drawClaims({ ...frame, dice: claims }) : []),
   ];
 }
 

@@ -88,7 +88,11 @@ function minimumHoldOf(
   return mayHave ? {} : { holdAtLeastMs: 0 };
 }
 
-function optionsWith({ options, how }: Asking, defaults: DefaultsPlan, namesAll: boolean): CallOptionsPlan {
+function optionsWith(
+  { options, how, claims }: Asking,
+  defaults: DefaultsPlan,
+  namesAll: boolean,
+): CallOptionsPlan {
   const { mode, permits, weight, fair, ...others } = options;
   const isClaimed = namesAll || defaults.mode !== undefined || defaults.permits !== undefined;
   const isDefault =
@@ -101,6 +105,6 @@ function optionsWith({ options, how }: Asking, defaults: DefaultsPlan, namesAll:
   const claim = isClaimed ? named : { ...(mode && { mode }), ...ofPermits };
   const left = isOfDefaultPermits ? { ...(weight !== undefined && { weight }) } : isDefault ? {} : claim;
   const isFairHere =
-    defaults.fair === true && (options.onBusy === 'takeover' || permits !== undefined || mode);
+    defaults.fair === true && (options.onBusy === 'takeover' || permits !== undefined || mode || claims);
   return { ...others, ...left, ...(isFairHere ? { fair: false } : fair !== undefined && { fair }) };
 }

@@ -78,6 +78,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
   });
   const calls = drawCalls({
     theme,
+    canCount: !backend.cannot?.includes('permits'),
     dice: dice.fork('calls'),
     keys,
     processes,

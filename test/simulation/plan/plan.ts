@@ -56,6 +56,9 @@ export interface CallOptionsPlan {
   readonly onLost?: 'ignore';
 }
 
+/** How one key is asked for. */
+export type ClaimPlan = Pick<CallOptionsPlan, 'mode' | 'permits' | 'weight'>;
+
 export interface Asking {
   readonly service: number;
   /**
@@ -64,6 +67,8 @@ export interface Asking {
    */
   readonly how: 'withLock' | 'acquire' | 'tryAcquire' | 'unshared' | 'stream' | 'handler' | 'method';
   readonly keys: readonly string[];
+  /** Of keys with a claim of their own, by key; of the others the options say it. Not with `locked` over a `list`. */
+  readonly claims?: Readonly<Record<string, ClaimPlan>>;
   readonly options: CallOptionsPlan;
   /** Its signal aborts so long after the call. */
   readonly abortAfterMs?: number;

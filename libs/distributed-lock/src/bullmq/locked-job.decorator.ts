@@ -1,4 +1,5 @@
-import type { Keys, CallOptions } from '../lock/lock.js';
+import type { CallOptions } from '../lock/lock.js';
+import type { Keys } from '../lock/request/key-claim.js';
 import type { LockService } from '../lock/lock.service.js';
 import { CALL_RULES } from '../lock/request/lock-options.js';
 import { injectedProperty, injectLockService, noRegistrationError } from '../distributed-lock.tokens.js';
@@ -136,7 +137,7 @@ export function LockedJob(
 
 function oneKey(keys: Keys, where: string): string {
   const [key, another] = [keys].flat();
-  if (key !== undefined && another === undefined) return key;
+  if (typeof key === 'string' && another === undefined) return key;
   throw new LockConfigurationError(`${where}: it locks one key, and its template made several.`);
 }
 

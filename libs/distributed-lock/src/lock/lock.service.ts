@@ -39,7 +39,6 @@ import type {
   CallOptions,
   ForceReleaseOptions,
   HoldSnapshot,
-  Keys,
   ListOptions,
   Lock,
   LockInspection,
@@ -47,6 +46,7 @@ import type {
   WithLockOptions,
 } from './lock.js';
 import { CallSite, CallSiteBudget } from './request/call-site.js';
+import type { Keys } from './request/key-claim.js';
 import {
   CALL_RULES,
   isWaitOfMethod,
@@ -369,24 +369,27 @@ export class LockService {
       const list = checkKeys(keys);
       if (isTraced()) return this.traced(list, options, site);
       if (typeof list === 'string') return this.acquirer.acquire(this.requests.of(list, options, site));
-      return this.acquirer.acquireSeveral(list, this.requests.several(list, options, site));
+      return this.acquirer.acquireSeveral(this.requests.several(list, options, site));
     } catch (error) {
       return Promise.reject(error as Error);
     }
   }
 
   /** Acquires, and publishes the wait and the hold. A nested call, which only shares locks, publishes nothing. */
-  private async traced(given: Keys, options: CallOptions, site?: CallSite): Promise<HeldLock> {
+  private async traced(
+    given: ReturnType<typeof checkKeys>,
+    options: CallOptions,
+    site?: CallSite,
+  ): Promise<HeldLock> {
     const { acquirer, requests, scope } = this;
-    const keys = typeof given === 'string' ? [given] : given;
-    const several = requests.several(keys, options, site);
+    const several = requests.several(typeof given === 'string' ? [given] : given, options, site);
     const [request] = several as readonly [LockRequest];
-    const acquire = (): Promise<HeldLock> =>
-      keys.length === 1 ? acquirer.acquire(request) : acquirer.acquireSeveral(keys, several);
+    const keys = several.map(({ key }) => key);
+    const acquire = (): Promise<HeldLock> => acquirer.acquireSeveral(several);
     if (keys.every((key) => findHold(scope, key))) return acquire();
     const call = {
       registration: this.name,
-      key: keys[0] as string,
+      key: request.key,
       keys,
       mode: modeOf(request.terms.claim),
       site: CallSite.textOf(request.site),

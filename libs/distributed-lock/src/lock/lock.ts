@@ -11,7 +11,10 @@ export interface Lock extends AsyncDisposable {
   readonly key: string;
   /** All keys, in the order in which the call gave them. */
   readonly keys: readonly string[];
-  /** `'exclusive'`, `'shared'` or `'permits'`; `exclusive` also for a call without a mode. `downgrade()` makes it `shared`. */
+  /**
+   * `'exclusive'`, `'shared'` or `'permits'`; `exclusive` also for a call without a mode. `downgrade()` makes it `shared`. If the call gave
+   * keys with claims of their own, the mode of the first key.
+   */
   readonly mode: 'exclusive' | 'shared' | 'permits';
   /**
    * The id of the owner in the store, as in `locks.inspect(key)` and in events; if the call gave several keys, that of the first one. Calls
@@ -161,9 +164,6 @@ export interface HoldSnapshot {
   /** How many calls share it: the one that acquired it, and nested ones that have not ended. */
   readonly calls: number;
 }
-
-/** One key, or several that are held together. */
-export type Keys = string | readonly string[];
 
 /**
  * Options of one call. An option that is left out comes from `defaults` of the module, then from the module's other options. Times are

@@ -1,6 +1,7 @@
 import type { ExecutionContext } from '@nestjs/common';
 import { andThen, isPromiseLike, type MaybePromise } from '../common/promises.js';
-import type { CallOptions, Keys, Lock } from '../lock/lock.js';
+import type { CallOptions, Lock } from '../lock/lock.js';
+import { isKeyClaim, keyOf, type Keys, withClaimOf } from '../lock/request/key-claim.js';
 import {
   type AnyClass,
   type AnyFunction,
@@ -68,7 +69,7 @@ export class KeyPlan {
     this.options = optionsOf(cls, site.options);
     this.call = callOptions(this.options, this.where);
     // Check the merged options: those of the method may contradict those of its class.
-    checkLockedOptions(`@Locked on ${this.where}`, this.options);
+    checkLockedOptions(`@Locked on ${this.where}`, this.options, key);
     for (const template of typeof key === 'function' ? [] : key) {
       for (const p of template.placeholders) this.sources.set(p, sourceOf(p, template, this));
     }
@@ -89,15 +90,19 @@ export class KeyPlan {
    */
   get warning(): string | undefined {
     const { key } = this.site;
-    const { mode, permits } = this.call;
     if (this.kind !== 'http' || typeof key === 'function' || this.sources.size > 0) return undefined;
-    if (mode === 'shared' || permits !== undefined) return undefined;
+    const isExclusive = ({ claim }: KeyTemplate): boolean => {
+      const { mode, permits } = withClaimOf(this.call, claim);
+      return mode !== 'shared' && permits === undefined;
+    };
+    const texts = key.filter(isExclusive).map(({ text }) => text);
+    if (texts.length === 0) return undefined;
     const parameter = this.decorated.find(
       ({ type, data }) => type === ROUTE_PARAMETER && typeof data === 'string',
     );
     if (!parameter) return undefined;
-    const [name, text] = [String(parameter.data), key.map((template) => template.text).join('", "')];
-    return `@Locked on ${this.where}: the key "${text}" is the same for every "${name}" of the route, so all of its requests wait for each other. Write "${key[0]?.text}:<${name}>" for a lock of its own for each. If one lock is meant, give a function: () => '${key[0]?.text}'.`;
+    const [name, text] = [String(parameter.data), texts.join('", "')];
+    return `@Locked on ${this.where}: the key "${text}" is the same for every "${name}" of the route, so all of its requests wait for each other. Write "${texts[0]}:<${name}>" for a lock of its own for each. If one lock is meant, give a function: () => '${texts[0]}'.`;
   }
 
   /**
@@ -108,7 +113,8 @@ export class KeyPlan {
   keysOfCall(args: readonly unknown[]): Keys {
     const { key } = this.site;
     if (typeof key === 'function') return this.callKey(args);
-    return key.flatMap((template) => template.render({ valueOf: (p) => this.valueInArguments(p, args) }));
+    const valueOf = (p: Placeholder): unknown => this.valueInArguments(p, args);
+    return key.flatMap((template) => template.renderClaims({ valueOf }));
   }
 
   /**
@@ -132,7 +138,7 @@ export class KeyPlan {
         const valueOf = (p: Placeholder): unknown => read.get(p);
         const partOf = (p: Placeholder): string | undefined => this.sources.get(p)?.part;
         return {
-          keys: key.flatMap((template) => template.render({ valueOf, partOf })),
+          keys: key.flatMap((template) => template.renderClaims({ valueOf, partOf })),
           parts: new Map([...read].filter(([p]) => !this.sources.get(p)?.inArguments)),
         };
       },
@@ -212,7 +218,7 @@ export class KeyPlan {
     const ownArgs = args.slice(0, key.length);
     // Compare primitives only. The same object may have changed since the key function read it.
     const isSame = ownArgs.every((it, i) => Object(it) !== it && parts.has(i) && parts.get(i) === it);
-    return isSame ? [] : [this.callKey(ownArgs)].flat();
+    return isSame ? [] : [this.callKey(ownArgs)].flat().map(keyOf);
   }
 
   private valueInArguments(p: Placeholder, args: readonly unknown[]): unknown {
@@ -225,7 +231,7 @@ export class KeyPlan {
   /** Calls the key function, and checks that it returns a string or a list, because it may be plain JavaScript. */
   private callKey(args: readonly unknown[]): Keys {
     const keys: unknown = Reflect.apply(this.site.key as () => Keys, undefined, args);
-    if (typeof keys === 'string' || Array.isArray(keys)) return keys as Keys;
+    if (typeof keys === 'string' || Array.isArray(keys) || isKeyClaim(keys)) return keys as Keys;
     throw new LockKeyError(
       `The key function of @Locked on ${this.where} gave no string and no list.`,
       undefined,
@@ -404,9 +410,15 @@ function checkHandler(plan: KeyPlan): void {
 
 function bothKeys(site: LockedSite): string {
   const keys = [site.key, site.inner?.key].map((key) =>
-    typeof key === 'object' ? key.map(({ text }) => `'${text}'`).join(', ') : undefined,
+    typeof key === 'object' ? key.map(templateCode).join(', ') : undefined,
   );
   return keys.includes(undefined) ? 'a key function that returns a list' : `@Locked([${keys.join(', ')}])`;
+}
+
+/** A template as one writes it in `@Locked`. */
+function templateCode({ text, claim }: KeyTemplate): string {
+  if (claim?.permits === undefined) return claim?.mode ? `${claim.mode}('${text}')` : `'${text}'`;
+  return `permits('${text}', ${claim.permits}, ${claim.weight})`;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { claimFor, isKeyClaim, type KeyClaim, keyOf } from '../lock/request/key-claim.js';
 import { LockConfigurationError, LockKeyError } from '../port/lock.errors.js';
 import { describeGiven } from '../port/option-checks.js';
 
@@ -42,13 +43,16 @@ const PATH = /^[\w$-]+(\[\])?(\.[\w$-]+(\[\])?)*$/;
 export class KeyTemplate {
   private constructor(
     readonly text: string,
+    /** How the keys are held, if not as the options say. */
+    readonly claim: KeyClaim | undefined,
     /** The text before the first placeholder. */
     private readonly start: string,
     readonly placeholders: readonly Placeholder[],
   ) {}
 
   /** @throws LockConfigurationError that names the position of the mistake */
-  static compile(text: string): KeyTemplate {
+  static compile(source: string | KeyClaim): KeyTemplate {
+    const text = keyOf(source);
     if (text === '') throw templateError(text, 'is empty');
     const [start = '', ...parts] = text.split('<');
     let position = start.length;
@@ -75,7 +79,7 @@ export class KeyTemplate {
     if (placeholders.filter((p) => p.isList).length > 1) {
       throw templateError(text, 'has more than one list: use a key function');
     }
-    return new KeyTemplate(text, start, placeholders);
+    return new KeyTemplate(text, isKeyClaim(source) ? source : undefined, start, placeholders);
   }
 
   /**
@@ -93,6 +97,13 @@ export class KeyTemplate {
     return elements.map((element: unknown) =>
       this.renderOne({ ...values, valueOf: (p) => (p === list ? element : values.valueOf(p)) }),
     );
+  }
+
+  /** Renders the keys, each with the claim of the template. @throws LockKeyError as `render` does */
+  renderClaims(values: PlaceholderValues): readonly (string | KeyClaim)[] {
+    const { claim } = this;
+    const keys = this.render(values);
+    return claim ? keys.map((key) => claimFor(claim, key)) : keys;
   }
 
   private renderOne(values: PlaceholderValues): string {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Observable } from 'rxjs';
 import { Locked } from './locked.decorator.js';
+import { exclusive, permits, shared } from '../lock/request/key-claim.js';
 import { lockKey } from './key-template.js';
 
 interface Cart {
@@ -37,6 +38,9 @@ describe('the types of @Locked', () => {
       Locked(['a:<0|trim>', 'b:<1.meta.n>', 'c:<1.items[].sku>'])(shop, 'm', byCart);
       Locked('a:<0[]>')(shop, 'm', of<(ids: readonly string[]) => Promise<void>>());
       Locked('a:<id>:<params.x>')(shop, 'm', byId);
+      Locked(shared('a:<0>'))(shop, 'm', byId);
+      Locked([shared('a:<0>'), 'b:<1.meta.n>', permits('c', 3)])(shop, 'm', byCart);
+      Locked((id: string) => [exclusive(lockKey`a:${id}`), id])(shop, 'm', byIds);
       Locked('a:<0>')(shop, 'm', of<<T extends string>(id: T) => Promise<T>>());
       Locked((id: string) => lockKey`a:${id}`)(shop, 'm', byIds);
       Locked((id) => String(id))(shop, 'm', byId);
@@ -72,6 +76,10 @@ describe('the types of @Locked', () => {
       Locked('a:<1.meta.o>')(shop, 'm', byCart);
       // @ts-expect-error the elements may be without n
       Locked(['a', 'b:<1.items[].n>'])(shop, 'm', byCart);
+      // @ts-expect-error there is no third argument
+      Locked(shared('a:<2>'))(shop, 'm', byId);
+      // @ts-expect-error an object makes no key
+      Locked(['a', permits('b:<1.meta.o>', 3)])(shop, 'm', byCart);
       // @ts-expect-error the bracket is not closed
       Locked('a:<0')(shop, 'm', byId);
     }).toBeInstanceOf(Function);

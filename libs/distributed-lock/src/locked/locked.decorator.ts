@@ -1,6 +1,7 @@
 import type { Observable } from 'rxjs';
 import { injectLockService } from '../distributed-lock.tokens.js';
-import type { Keys, Lock } from '../lock/lock.js';
+import type { Lock } from '../lock/lock.js';
+import { isKeyClaim, type KeyClaim, type Keys } from '../lock/request/key-claim.js';
 import { type AnyFunction, enhancers, refuseStandard, wrapMethod } from '../nest/metadata.js';
 import { declaringClass, ParameterSlots, signatureOf } from '../nest/parameter-names.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
@@ -23,8 +24,11 @@ type LockableMethod = (
   ...args: never[]
 ) => Promise<unknown> | Observable<unknown> | AsyncGenerator<unknown, unknown, never>;
 
+/** A template, or one with a claim of its own. */
+type LockedTemplate = string | KeyClaim;
+
 /** The key of `@Locked`: a template, several of them, or a function of the arguments. */
-type LockedKey = string | readonly string[] | KeyFunction;
+type LockedKey = LockedTemplate | readonly LockedTemplate[] | KeyFunction;
 
 /**
  * Declared as a method, because the compiler compares parameters of methods less strictly, so any function fits.
@@ -68,23 +72,27 @@ type CheckArguments<
   What extends string,
 > = Parameters<M> extends readonly [...A, ...unknown[]] ? Fine : Mistake<Where, What>;
 
-type CheckKey<K extends LockedKey, M extends LockableMethod> = K extends string | readonly string[]
+type CheckKey<K extends LockedKey, M extends LockableMethod> = K extends
+  | LockedTemplate
+  | readonly LockedTemplate[]
   ? CheckTemplates<K, M>
   : K extends (...args: infer A extends unknown[]) => Keys
     ? CheckArguments<A, M, 'key function', 'takes other arguments than the method'>
     : Fine;
 
-type CheckTemplates<S extends string | readonly string[], M extends LockableMethod> = [
-  S extends string
-    ? WrongPart<S, M>
-    : S extends readonly string[]
-      ? { [I in keyof S]: WrongPart<S[I] & string, M> }[number]
+type CheckTemplates<S extends LockedTemplate | readonly LockedTemplate[], M extends LockableMethod> = [
+  S extends LockedTemplate
+    ? WrongPart<TextOf<S>, M>
+    : S extends readonly LockedTemplate[]
+      ? { [I in keyof S]: WrongPart<TextOf<S[I]>, M> }[number]
       : never,
 ] extends [infer Wrong extends string]
   ? [Wrong] extends [never]
     ? Fine
     : Mistake<'key template', Wrong>
   : Fine;
+
+type TextOf<T> = T extends KeyClaim<infer Text> ? Text : T & string;
 
 /** The first wrong part of a template, with the reason; `never` for a right template, or one that is not a literal. */
 type WrongPart<S extends string, M extends LockableMethod> = S extends `${string}<${infer Tail}`
@@ -170,7 +178,8 @@ type CheckWhen<W extends LockPredicate, M extends LockableMethod> = W extends (
 /**
  * Runs the method under a lock: acquires it before, renews it while the method runs, releases it when it has ended.
  *
- * The key is a template, several templates (all are held, acquired in one order everywhere), or a function of the arguments.
+ * The key is a template, several templates (all are held, acquired in one order everywhere), or a function of the arguments. A template
+ * in `shared(…)`, `exclusive(…)` or `permits(…)` makes keys that are held that way, whatever the options say.
  *
  * - On handlers `<id>` is the parameter that the handler reads by that name, through the same pipes. `<params.id>`,
  *   `<query.x>`, `<body.a.b>`, `<headers.x>`, `<user.id>`, `<data.x>` name a source. The pipes of a named parameter run twice
@@ -213,7 +222,7 @@ export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecor
         `@Locked on ${where}: this is ${what}. Put it on the methods that are to be locked.`,
       );
     }
-    checkLockedOptions(`@Locked on ${declaredIn.name}.${String(method)}`, options);
+    checkLockedOptions(`@Locked on ${declaredIn.name}.${String(method)}`, options, source);
     const isStatic = typeof target === 'function';
     const site: LockedSite = {
       key: source,
@@ -244,15 +253,21 @@ export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecor
 
 function keySource(key: LockedKey): LockedSite['key'] {
   if (typeof key === 'function') return key;
-  const texts: unknown = typeof key === 'string' ? [key] : key;
-  if (!Array.isArray(texts) || texts.some((text) => typeof text !== 'string')) {
-    const description = Array.isArray(texts) ? 'a list with something else in it' : describeGiven(texts);
+  const templates: unknown = isTemplate(key) ? [key] : key;
+  if (!Array.isArray(templates) || !templates.every(isTemplate)) {
+    const description = Array.isArray(templates)
+      ? 'a list with something else in it'
+      : describeGiven(templates);
     throw new LockConfigurationError(
       `@Locked takes a key template, a list of them or a function of the arguments; it was given ${description}. Write @Locked('order:<id>').`,
     );
   }
-  if (texts.length === 0) throw new LockConfigurationError('@Locked needs at least one key.');
-  return texts.map((text: string) => KeyTemplate.compile(text));
+  if (templates.length === 0) throw new LockConfigurationError('@Locked needs at least one key.');
+  return templates.map((template) => KeyTemplate.compile(template));
+}
+
+function isTemplate(value: unknown): value is LockedTemplate {
+  return typeof value === 'string' || (isKeyClaim(value) && typeof value.key === 'string');
 }
 
 /**

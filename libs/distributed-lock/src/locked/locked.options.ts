@@ -1,5 +1,6 @@
 import { injectLockService } from '../distributed-lock.tokens.js';
-import type { CallOptions, Keys, WithLockOptions } from '../lock/lock.js';
+import type { CallOptions, WithLockOptions } from '../lock/lock.js';
+import { type Keys, withClaimOf } from '../lock/request/key-claim.js';
 import { CALL_RULES, checkCallOptions, MAX_TEXT } from '../lock/request/lock-options.js';
 import { type AnyClass, type AnyFunction, refuseStandard } from '../nest/metadata.js';
 import type { Signature } from '../nest/parameter-names.js';
@@ -86,12 +87,15 @@ export function optionsOf(cls: object, own: LockedOptions): LockedOptions {
  * Checks the options of a `@Locked`.
  *
  * @param where the decorator and what it stands on: `@Locked on Orders.pay`
+ * @param key what it locks; a template may have a claim that contradicts an option
  * @throws LockConfigurationError whose message begins with `where`
  */
-export function checkLockedOptions(where: string, options: LockedOptions): void {
+export function checkLockedOptions(where: string, options: LockedOptions, key?: LockedSite['key']): void {
   checkOptions(where, options, LOCKED_RULES);
+  const call = { ...options, onBusy: busyOfCall(options.onBusy) };
   try {
-    checkCallOptions({ ...options, onBusy: busyOfCall(options.onBusy) });
+    checkCallOptions(call);
+    if (typeof key === 'object') for (const { claim } of key) checkCallOptions(withClaimOf(call, claim));
     resolveLockHttp(options.http);
   } catch (error) {
     if (!(error instanceof LockConfigurationError)) throw error;

@@ -14,6 +14,7 @@ import { streamKindOf } from '../lock/streams/held-stream.js';
 import { ClientLeftError } from '../locked/client-errors.js';
 import { HandlerValues } from '../locked/handler-values.js';
 import { KeyPlan } from '../locked/key-plan.js';
+import { keyOf } from '../lock/request/key-claim.js';
 import { KeyTemplate } from '../locked/key-template.js';
 import type { LockedSite } from '../locked/locked.options.js';
 import {
@@ -198,7 +199,7 @@ export class OnceInterceptor implements NestInterceptor {
     const { context, next, site, signal } = request;
     const { fingerprint, ...options } = site.once;
     const { keys } = await KeyPlan.of(context.getClass(), site).keysOfRequest(context, this.values);
-    const [key = ''] = [keys].flat();
+    const [key = ''] = [keys].flat().map(keyOf);
     const call = { ...options, signal, fingerprint: fingerprintOf(fingerprint, context) };
     const handle = () => lastValueFrom(next.handle(), { defaultValue: undefined });
     const once = this.moduleRef.get(OnceService, { strict: false });

@@ -6,7 +6,7 @@ import { fencing } from './contract/fencing.js';
 import { inspection } from './contract/inspection.js';
 import { keys } from './contract/keys.js';
 import { notifications } from './contract/notifications.js';
-import { permits } from './contract/permits.js';
+import { permitCases } from './contract/permits.js';
 import { release } from './contract/release.js';
 import { renewal } from './contract/renewal.js';
 import { sharing } from './contract/sharing.js';
@@ -25,7 +25,7 @@ const groups = {
   'inspection and force': inspection,
   takeover,
   'shared mode': sharing,
-  permits,
+  permits: permitCases,
   keys,
   closing,
 } satisfies Readonly<Record<string, ContractGroup>>;

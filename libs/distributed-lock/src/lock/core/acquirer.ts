@@ -1,9 +1,9 @@
 import type { Clock } from '../../common/clock.js';
 import { maxOf, RebuiltMap } from '../../common/collections.js';
-import { type Claim, modeOf, covers } from '../../port/lock-store.js';
+import { type Claim, covers } from '../../port/lock-store.js';
 import { LockDeadlockError, LockShutdownError } from '../../port/lock.errors.js';
 import { CallSite } from '../request/call-site.js';
-import { kindName, type LockRequest, type Terms } from '../request/lock-request.js';
+import { claimText, kindName, type LockRequest, type Terms } from '../request/lock-request.js';
 import { currentFlow, findHold, holdsOfFlow } from './async-context.js';
 import { HeldLock, type Hold } from './hold.js';
 import { LocalQueue } from './local-queue.js';
@@ -78,22 +78,24 @@ export class Acquirer {
   }
 
   /**
-   * Acquires the keys one after the other, all within one `waitMs`. If one of them fails, those acquired so far are given back.
+   * Acquires the keys one after the other, all within one `waitMs`, and sorted by key, so that no two callers wait for each other. If one
+   * of them fails, those acquired so far are given back.
    *
-   * @param keys in the order of the lock's `keys`
-   * @param requests for these keys, sorted by key, so that no two callers wait for each other
+   * @param requests one for each key, in the order of the lock's `keys`
    * @throws LockDeadlockError if the flow of the call holds one of the keys and may not share it
    */
-  async acquireSeveral(keys: readonly string[], requests: readonly LockRequest[]): Promise<HeldLock> {
+  async acquireSeveral(requests: readonly LockRequest[]): Promise<HeldLock> {
+    const [first, ...others] = requests;
+    if (first && others.length === 0) return this.acquire(first);
     // Check all keys before the call waits for any of them.
     for (const request of requests) {
       const hold = findHold(this.scope, request.key);
       if (hold && !mayShare(hold, request.terms)) throw notReentrantError(hold, request);
     }
-    const holds = await this.acquireInOrder(requests);
+    const holds = await this.acquireInOrder(requests.toSorted((a, b) => (a.key < b.key ? -1 : 1)));
     const byKey = new Map(holds.map((hold) => [hold.key, hold]));
     return new HeldLock(
-      keys.map((key) => byKey.get(key) as Hold),
+      requests.map(({ key }) => byKey.get(key) as Hold),
       maxOf(holds.map(depthOf)),
     );
   }
@@ -294,10 +296,4 @@ function deadlockError(path: readonly string[]): LockDeadlockError {
   const waits = [`its holder waits for "${next}"`, ...rest.map((key) => `whose holder waits for "${key}"`)];
   const message = `Acquiring "${wanted}" would wait for itself: ${waits.join(', ')}, which this flow holds. Take the keys in one call, or in the same order everywhere. ${OR_A_QUEUE}`;
   return new LockDeadlockError(message, wanted, [...path]);
-}
-
-/** The claim in the words of the call options, for messages: `shared`, `2 of 5 permits`. */
-function claimText(claim: Claim): string {
-  if (claim.kind !== 'permits') return modeOf(claim);
-  return `${claim.weight} of ${claim.permits} permits`;
 }

@@ -11,7 +11,8 @@ import { LockDeadlockError, LockWaitTimeoutError } from '../../port/lock.errors.
 import { memoryStore } from '../../memory/store.js';
 import { TestLocks } from '../../testing/test-locks.js';
 import { LockService } from '../lock.service.js';
-import type { CallOptions, Keys, Lock } from '../lock.js';
+import type { CallOptions, Lock } from '../lock.js';
+import type { Keys } from '../request/key-claim.js';
 
 const services: LockService[] = [];
 const open = (defaults: CallOptions = {}): LockService => {

@@ -377,6 +377,8 @@ export class HeldLock implements Lock {
 
   async downgrade(): Promise<void> {
     await this.assertSurelyHeld();
+    // Before any of the keys is downgraded.
+    for (const { owner } of this.holds) owner.assertNoPermits();
     await Promise.all(this.holds.map((hold) => hold.owner.downgrade()));
     this.assertHeld();
   }

@@ -308,12 +308,16 @@ export class Owner {
     else this.lease?.noticeExpiry(at);
   }
 
+  /** @throws LockConfigurationError for a lock of permits, which cannot be downgraded */
+  assertNoPermits(): void {
+    const { key, terms } = this;
+    if (terms.claim.kind !== 'permits') return;
+    throw new LockConfigurationError(`"${key}" is held by permits: downgrade() is for exclusive locks.`);
+  }
+
   /** Turns an exclusive lock into a shared one. Callers that still wait here want it exclusively, so the queue starts another owner. */
   async downgrade(): Promise<void> {
-    const { key, terms, lease } = this;
-    if (terms.claim.kind === 'permits') {
-      throw new LockConfigurationError(`"${key}" is held by permits: downgrade() is for exclusive locks.`);
-    }
+    const { terms, lease } = this;
     if (!lease || !isExclusive(terms.claim) || this.isDowngraded) return;
     this.claim = SHARED;
     const isAnswered = lease.stepDown();

@@ -1,8 +1,9 @@
-import { type Claim, LOCK } from '../../port/lock-store.js';
+import { type Claim, LOCK, modeOf } from '../../port/lock-store.js';
 import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js';
 import { describeGiven, overlay } from '../../port/option-checks.js';
-import type { CallOptions, Keys } from '../lock.js';
+import type { CallOptions } from '../lock.js';
 import type { CallSite } from './call-site.js';
+import { type KeyClaim, keyOf, type Keys, withClaimOf } from './key-claim.js';
 import { checkCallOptions, GRACE_MS, NO_OPTIONS, type ResolvedLockOptions } from './lock-options.js';
 
 /** What one call asks for: a key, and on which terms. */
@@ -64,12 +65,22 @@ export class LockRequests {
   }
 
   /**
-   * The requests of a call for several keys, sorted by key, so that no two calls wait for each other.
+   * The requests of a call for a list of keys, one for each key, in the order of the list.
    *
-   * @throws LockConfigurationError also for a takeover whose `waitMs` could end after some holders have lost their locks
+   * @throws LockConfigurationError also for a key with two different claims, and for a takeover whose `waitMs` could end after some
+   * holders have lost their locks
    */
-  several(keys: readonly string[], call: CallOptions, site?: CallSite): readonly LockRequest[] {
-    const requests = keys.toSorted().map((key) => this.of(key, call, site));
+  several(keys: readonly (string | KeyClaim)[], call: CallOptions, site?: CallSite): readonly LockRequest[] {
+    const byKey = new Map<string, LockRequest>();
+    for (const item of keys) {
+      const key = keyOf(item);
+      const request = this.of(key, typeof item === 'string' ? call : withClaimOf(call, item), site);
+      const same = byKey.get(key);
+      if (!same) byKey.set(key, request);
+      else if (kindName(key, same.terms) !== kindName(key, request.terms))
+        throw twoClaimsError(same, request);
+    }
+    const requests = [...byKey.values()];
     const { graceMs, waitMs = 0 } = requests[0]?.terms ?? {};
     const count = requests.length;
     if (graceMs === undefined || waitMs > count * graceMs) return requests;
@@ -120,28 +131,49 @@ function claimOf({ mode, permits, weight = 1 }: CallOptions): Claim {
   return mode === undefined ? LOCK : { kind: mode };
 }
 
+/** The claim in the words of the call options, for messages: `shared`, `2 of 5 permits`. */
+export function claimText(claim: Claim): string {
+  if (claim.kind !== 'permits') return modeOf(claim);
+  return `${claim.weight} of ${claim.permits} permits`;
+}
+
+function twoClaimsError(...requests: readonly [LockRequest, LockRequest]): LockConfigurationError {
+  const [one, other] = requests.map(({ terms: { claim } }) =>
+    claim.kind === 'lock' ? 'without a mode' : `as ${claimText(claim)}`,
+  );
+  return new LockConfigurationError(
+    `"${requests[0].key}" was given twice, ${one} and ${other}: a call holds each key in one way. Leave one of the two out.`,
+  );
+}
+
 /**
- * Checks the keys and drops duplicates.
+ * Checks the keys and drops duplicates, but not those of keys with a claim.
  *
- * @returns a string if there is only one key
+ * @returns a string if there is only one key, and it has no claim
  * @throws LockKeyError for a wrong key
  * @throws LockConfigurationError if there is no key
  */
-export function checkKeys(keys: Keys): string | readonly string[] {
+export function checkKeys(keys: Keys): string | readonly (string | KeyClaim)[] {
   if (typeof keys === 'string') return checkKey(keys);
-  const list = Array.isArray(keys) ? [...new Set(keys as readonly string[])] : [keys as unknown as string];
+  const list: readonly (string | KeyClaim)[] = isList(keys) ? [...new Set(keys)] : [keys];
   if (list.length === 0) throw new LockConfigurationError('No key was given: an empty list locks nothing.');
-  if (list.length > MAX_KEYS) {
+  const texts = new Set(list.map(keyOf));
+  if (texts.size > MAX_KEYS) {
     throw new LockKeyError(
-      `${list.length} keys were given in one call; at most ${MAX_KEYS} are allowed.`,
+      `${texts.size} keys were given in one call; at most ${MAX_KEYS} are allowed.`,
       undefined,
     );
   }
-  list.forEach(checkKey);
-  return list.length === 1 ? (list[0] as string) : list;
+  texts.forEach(checkKey);
+  const [first] = list;
+  return list.length === 1 && typeof first === 'string' ? first : list;
 }
 
-function checkKey(key: string): string {
+function isList(keys: Keys): keys is readonly (string | KeyClaim)[] {
+  return Array.isArray(keys);
+}
+
+function checkKey(key: unknown): string {
   if (typeof key !== 'string' || key === '') {
     throw new LockKeyError(`A key must be a non-empty string; it is ${describeGiven(key)}.`, undefined);
   }

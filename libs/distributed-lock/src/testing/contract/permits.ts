@@ -8,7 +8,7 @@ function of(permits: number, weight = 1): { readonly claim: Claim } {
   return { claim: { kind: 'permits', permits, weight } };
 }
 
-export const permits = {
+export const permitCases = {
   'at most as many hold as there are permits': async (stage) => {
     const [one, two, three] = await stage.held(3, of(2));
     await two.acquire(of(2));
