@@ -51,14 +51,14 @@ export const MUTANTS = [
   {
     says: 'one node of three is a majority',
     file: 'quorum/store.js',
-    from: 'return Math.floor(nodes / 2) + 1',
-    to: 'return Math.floor(nodes / 2)',
+    from: 'majority: Math.floor(nodes.length / 2) + 1,',
+    to: 'majority: Math.floor(nodes.length / 2),',
     kind: 'quorum-views',
     rules: ['exclusion'],
   },
   {
     says: 'node leases that are no majority are kept',
-    file: 'quorum/release.js',
+    file: 'quorum/acquire.js',
     from: 'if (owner.cancelGivingBack || owner.hasLeft)',
     to: 'if (true)',
     kind: 'quorum-views',
