@@ -14,7 +14,7 @@ const HOLD = tracingChannel<unknown, LockHoldMessage>('nestjs-distributed-lock:h
 type Message = LockAcquireMessage | LockHoldMessage;
 
 const undo: (() => void)[] = [];
-afterEach(() => undo.splice(0).forEach((each) => each()));
+const stopListening = () => undo.splice(0).forEach((each) => each());
 
 /** All that both channels publish from now on, as `hold.asyncEnd k`. */
 function listen() {
@@ -43,6 +43,8 @@ const steps = (operation: string, key: string, names = WHOLE) =>
   names.map((step) => `${operation}.${step} ${key}`);
 
 describe('the tracing channels of locks', () => {
+  afterEach(stopListening);
+
   it('show the wait and the hold of withLock, each with its times', async () => {
     const held = await world.take(other, 'k');
     const { seen, message } = listen();
@@ -191,6 +193,8 @@ function tracer(): Tracer {
 }
 
 describe('a tracer on the channels', () => {
+  afterEach(stopListening);
+
   it('sees the wait and the hold under the span of the call, and the work inside the hold', async () => {
     const { active, spans, within } = bound(tracer());
     const service = new LockService({ store: memoryStore() });
