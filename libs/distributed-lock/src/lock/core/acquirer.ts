@@ -1,5 +1,6 @@
 import type { Clock } from '../../common/clock.js';
 import { maxOf, RebuiltMap } from '../../common/collections.js';
+import { unlessAborted } from '../../common/listeners.js';
 import { type Claim, covers } from '../../port/lock-store.js';
 import { LockDeadlockError, LockShutdownError } from '../../port/lock.errors.js';
 import { CallSite } from '../request/call-site.js';
@@ -115,7 +116,7 @@ export class Acquirer {
         const waitMs = Math.ceil(Math.max(0, terms.waitMs - (this.clock.now() - startedAt)));
         const lock = await this.acquire({ ...request, terms: { ...terms, waitMs } }, held);
         held.push(lock.holds[0] as Hold);
-        await throwIfLost(held);
+        await throwIfLost(held, request.signal);
       }
       return held;
     } catch (error) {
@@ -174,9 +175,17 @@ function depthOf(hold: Hold): number {
   return currentFlow()?.depthOf(hold) ?? 0;
 }
 
-/** @throws LockLostError if an earlier hold of a call for several keys was lost while the call waited for the next key */
-async function throwIfLost(holds: readonly Hold[]): Promise<void> {
-  for (const hold of holds) if (hold.isInDoubt()) await hold.lease.whenSure();
+/**
+ * @throws LockLostError if an earlier hold of a call for several keys was lost while the call waited for the next key
+ * @throws `signal.reason` if the signal aborts before that is known
+ */
+async function throwIfLost(holds: readonly Hold[], signal: AbortSignal | undefined): Promise<void> {
+  for (const hold of holds) {
+    if (!hold.isInDoubt()) continue;
+    const sure = hold.lease.whenSure();
+    // The store may take long to reply. A caller that aborts leaves at once.
+    await (signal ? unlessAborted(signal, sure) : sure);
+  }
   const loss = holds.map((hold) => hold.noticeLoss()).find(Boolean);
   if (loss) throw loss;
 }
