@@ -28,6 +28,7 @@ const common = {
   transform: { '^.+\\.ts$': ['@swc/jest', swc] },
   moduleNameMapper: {
     ...Object.fromEntries(ENTRY_POINTS.map((it) => [`^${it.specifier}$`, `<rootDir>/${it.source}`])),
+    '^fast-check$': '<rootDir>/test/support/fast-check.mjs',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   // The slash after "dist" matters: without it the pattern also swallows "distributed-lock".

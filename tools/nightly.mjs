@@ -19,9 +19,12 @@ const PARTS = {
     faults('redis', 'mixed', 'mixed-quorum'),
     ...['postgres', 'mysql', 'mariadb', 'etcd', 'zookeeper'].map((store) => faults(store, 'mixed')),
   ],
-  simulation: STORES.map((store) =>
-    npm('simulate', '--store', store, '--from', 'tree', '--minutes', '5', '--jobs', '2', '--all'),
-  ),
+  simulation: [
+    ...STORES.map((store) =>
+      npm('simulate', '--store', store, '--from', 'tree', '--minutes', '5', '--jobs', '2', '--all'),
+    ),
+    ['env', 'FAST_CHECK_SEED=random', ...npm('test:unit')],
+  ],
   package: [
     node('tools/build-once.mjs'),
     ['npx', '--no-install', 'publint', 'libs/distributed-lock', '--strict'],
