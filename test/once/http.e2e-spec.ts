@@ -207,6 +207,23 @@ describe.each(ADAPTERS)('a handler with @Once, on %s', (adapter) => {
     expect(OrdersController.runs).toBe(1);
   });
 
+  it('a client that disconnects while its request waits leaves the queue', async () => {
+    const first = post('/patient');
+    await until(() => server.stage.isAt('patient'));
+    const leaving = new AbortController();
+    const headers = { 'idempotency-key': `key-${tests}` };
+    const second = failureOf(
+      server.fetch('/orders/patient', { method: 'POST', headers, signal: leaving.signal }),
+    );
+    const waiting = async () => (await server.locks.inspect(`once:order:key-${tests}`))?.pending.length ?? 0;
+    await until(async () => (await waiting()) === 1);
+    leaving.abort();
+    await second;
+    await until(async () => (await waiting()) === 0);
+    server.stage.go('patient');
+    expect((await first).text).toBe('done');
+  });
+
   it('an error is not remembered, unless rememberFailure says so', async () => {
     for (const run of [1, 2]) expect((await post('/failing')).text).toContain(`run ${run}`);
     const texts = [await post('/gone', { headers: { 'idempotency-key': `gone-${tests}` } })];
@@ -256,7 +273,9 @@ describe('the boot of an application with @Once', () => {
       @Once('a:<sku>', { keepForMs: 1 })
       get(): void {}
     }
-    expect(await failureOf(boot(Wrong))).toMatchObject({ message: expect.stringContaining('unknown <sku>') });
+    expect(await failureOf(boot(Wrong))).toMatchObject({
+      message: expect.stringContaining('@Once on Wrong.get: unknown <sku>'),
+    });
   });
 
   it('fails for a method that no client calls, and for a handler that answers by itself', async () => {

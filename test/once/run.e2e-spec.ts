@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { Readable } from 'node:stream';
 import { HttpException } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type LockService, LockWaitTimeoutError, memoryStore } from 'nestjs-distributed-lock';
@@ -138,6 +139,38 @@ describe('once.run', () => {
     });
   });
 
+  it('the error of the work reaches the caller even if rememberFailure throws', async () => {
+    const events = eventsOf(locks);
+    const rememberFailure = () => {
+      throw new Error('of the predicate');
+    };
+    const failing = once.run('a', { ...KEEP, rememberFailure }, () =>
+      Promise.reject(new Error('of the work')),
+    );
+    expect(await failureOf(failing)).toMatchObject({ message: 'of the work' });
+    expect(events).toContainEqual(expect.objectContaining({ type: 'error', during: 'rememberFailure' }));
+  });
+
+  it('a failure under a lost lock is not remembered: the successor decides', async () => {
+    const options: OnceOptions = { ...KEEP, rememberFailure: () => true };
+    const failing = once.run('a', options, async () => {
+      await locks.forceRelease('once:a');
+      throw new Error('late');
+    });
+    expect(await failureOf(failing)).toMatchObject({ message: 'late' });
+    expect(await once.run('a', options, () => 'done')).toBe('done');
+  });
+
+  it('a stored result that cannot be read is an error with the key, and the work does not run again', async () => {
+    await results.write('a', { token: 1, text: 'not JSON' }, 60_000);
+    const error = await failureOf(once.run('a', KEEP, () => 'again'));
+    expect(error).toMatchObject({
+      code: 'ONCE_RESULT_LOST',
+      key: 'a',
+      message: expect.stringContaining('"a"'),
+    });
+  });
+
   it('another fingerprint under the same key is refused, and the order of properties does not matter', async () => {
     await once.run('a', { ...KEEP, fingerprint: { sku: 1, list: [{ x: 1, y: 2 }] } }, () => 'done');
     const same = { ...KEEP, fingerprint: { list: [{ y: 2, x: 1 }], sku: 1 } };
@@ -218,6 +251,7 @@ describe('once.run', () => {
     ['a function', () => () => 1, 'a function'],
     ['a cycle', () => Object.assign({}, { self: undefined as unknown }, {}), ''],
     ['a bigint', () => 1n, 'BigInt'],
+    ['a stream', () => Readable.from(['x']), 'a stream'],
   ])('the first caller gets a result that cannot be stored: %s', async (_, make, why) => {
     const result: unknown = make();
     if (why === '') (result as { self: unknown }).self = result;

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
-import { afterEach, beforeEach } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { SqlDialect } from 'nestjs-distributed-lock/guard';
+import { sqlResults } from 'nestjs-distributed-lock/once';
 import { startMariadbServer } from '#mariadb-server';
 import { startMysqlServer } from '#mysql-server';
 import { startPostgresServer } from '#postgres-server';
@@ -38,6 +39,24 @@ for (const [name, dialect, start] of ENGINES) {
     afterEach(async () => {
       await closeServices();
       for (const connection of opened.splice(0)) connection.cut();
+    });
+
+    it('processes that start at the same time make one table, and two tables have an index each', async () => {
+      const tables = await Promise.all(
+        Array.from({ length: 8 }, async (_, i) => {
+          const { query } = await open();
+          return sqlResults(query, { dialect, table: i % 2 === 0 ? 'once_a' : 'once_b' });
+        }),
+      );
+      await Promise.all(tables.map(async (results) => results.prepare?.()));
+      for (const results of tables) expect(await results.read('none')).toBeUndefined();
+      const indexes =
+        dialect === 'postgres'
+          ? await shared.run(
+              "SELECT indexname FROM pg_indexes WHERE indexname IN ('once_a_keep_until', 'once_b_keep_until')",
+            )
+          : [1, 2];
+      expect(indexes).toHaveLength(2);
     });
 
     describeSqlResults(name, { dialect, interleaves: true }, () => ({

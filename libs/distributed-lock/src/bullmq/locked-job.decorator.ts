@@ -2,15 +2,20 @@ import type { CallOptions } from '../lock/lock.js';
 import type { Keys } from '../lock/request/key-claim.js';
 import type { LockService } from '../lock/lock.service.js';
 import { CALL_RULES } from '../lock/request/lock-options.js';
-import { injectedProperty, injectLockService, noRegistrationError } from '../distributed-lock.tokens.js';
+import {
+  injectedProperty,
+  injectLockService,
+  mockError,
+  noRegistrationError,
+} from '../distributed-lock.tokens.js';
 import { timeOfDay } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
 import { ServiceInternals } from '../lock/events/service-internals.js';
 import { KeyPlan } from '../locked/key-plan.js';
 import { KeyTemplate } from '../locked/key-template.js';
-import type { LockedSite } from '../locked/locked.options.js';
+import { newSite } from '../locked/locked.options.js';
 import { type AnyClass, type AnyFunction, refuseStandard, wrapMethod } from '../nest/metadata.js';
-import { declaringClass, signatureOf } from '../nest/parameter-names.js';
+import { declaringClass } from '../nest/parameter-names.js';
 import { LockConfigurationError, LockShutdownError, LockWaitTimeoutError } from '../port/lock.errors.js';
 import { checkOptions, describeMs, type OptionRules, RULE } from '../port/option-checks.js';
 import { JobLine, type JobWorker } from './job-line.js';
@@ -110,16 +115,10 @@ export function LockedJob(
       throw new LockConfigurationError(`${where}: put it on the method process of a WorkerHost.`);
     }
     checkOptions(where, options, RULES);
-    const lockedSite: LockedSite = {
-      key: source,
-      options: {},
-      declaredIn,
-      method,
-      isStatic: false,
-      inner: undefined,
-      signature: signatureOf(original),
-      isGenerator: false,
-    };
+    const lockedSite = newSite(
+      { target, method, original },
+      { decorator: '@LockedJob', key: source, options: {} },
+    );
     injectLockService(target, options.name);
     descriptor.value = wrapMethod(original, (self, args) => {
       const host = self as Host;
@@ -127,6 +126,7 @@ export function LockedJob(
         injectedProperty(options.name)
       ];
       if (!locks) throw noRegistrationError(options.name, { where });
+      if (!ServiceInternals.areIn(locks)) throw mockError(options.name, where, 'is a mock');
       const plan = KeyPlan.of(host.constructor as AnyClass, lockedSite);
       const [job, token] = args as [Job, string | undefined];
       const run = new JobRun({ host, locks, job, token, key: oneKey(plan.keysOfCall(args), where), options });

@@ -85,7 +85,7 @@ export function textOf(error: unknown): string {
 export interface StoreFailure {
   /** `unreachable`: the request was not sent. `unready`, `refused`: it was not executed. `unknown`: it may have been, or may still be. */
   readonly reason: keyof typeof OUTCOME;
-  /** What happened and what to do about it, without secrets. */
+  /** Says what happened and what to do about it, without secrets. */
   readonly detail: string;
   /** The server did reply, so it will not execute the request later. */
   readonly isAnswered?: boolean;

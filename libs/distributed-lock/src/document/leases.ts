@@ -161,7 +161,7 @@ interface HeldLease extends Pick<Grant, 'token' | 'lastToken'> {
   readonly sentAt: number;
 }
 
-/** What the leases need from the store that they belong to. */
+/** The parts of a store that its leases call. */
 interface LeaseClient {
   readonly clientId: string;
   readonly clock: Clock;

@@ -69,7 +69,7 @@ export class KeyPlan {
     this.options = optionsOf(cls, site.options);
     this.call = callOptions(this.options, this.where);
     // Check the merged options: those of the method may contradict those of its class.
-    checkLockedOptions(`@Locked on ${this.where}`, this.options, key);
+    checkLockedOptions(`${site.decorator} on ${this.where}`, this.options, key);
     for (const template of typeof key === 'function' ? [] : key) {
       for (const p of template.placeholders) this.sources.set(p, sourceOf(p, template, this));
     }
@@ -233,7 +233,7 @@ export class KeyPlan {
     const keys: unknown = Reflect.apply(this.site.key as () => Keys, undefined, args);
     if (typeof keys === 'string' || Array.isArray(keys) || isKeyClaim(keys)) return keys as Keys;
     throw new LockKeyError(
-      `The key function of @Locked on ${this.where} gave no string and no list.`,
+      `The key function of ${this.site.decorator} on ${this.where} gave no string and no list.`,
       undefined,
     );
   }
@@ -383,8 +383,8 @@ function offerOf({ kind, decorated, site }: KeyPlan): string {
   return [known, gap].filter(Boolean).join('; ');
 }
 
-function planError({ where }: KeyPlan, text: string): LockConfigurationError {
-  return new LockConfigurationError(`@Locked on ${where}: ${text}`);
+function planError({ where, site }: KeyPlan, text: string): LockConfigurationError {
+  return new LockConfigurationError(`${site.decorator} on ${where}: ${text}`);
 }
 
 /** @throws LockConfigurationError for options that work on a plain method but not on a handler */

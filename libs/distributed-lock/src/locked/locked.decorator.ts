@@ -3,7 +3,7 @@ import { injectLockService } from '../distributed-lock.tokens.js';
 import type { Lock } from '../lock/lock.js';
 import { isKeyClaim, type KeyClaim, type Keys } from '../lock/request/key-claim.js';
 import { type AnyFunction, enhancers, refuseStandard, wrapMethod } from '../nest/metadata.js';
-import { declaringClass, ParameterSlots, signatureOf } from '../nest/parameter-names.js';
+import { declaringClass, ParameterSlots } from '../nest/parameter-names.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { describeGiven } from '../port/option-checks.js';
 import { callLocked } from './call.js';
@@ -16,7 +16,7 @@ import {
   type LockedSite,
   type LockPredicate,
   putSite,
-  siteOf,
+  newSite,
 } from './locked.options.js';
 
 /** A method that can wait for a lock before it runs: it returns a Promise or an Observable, or is an `async *`. */
@@ -223,17 +223,7 @@ export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecor
       );
     }
     checkLockedOptions(`@Locked on ${declaredIn.name}.${String(method)}`, options, source);
-    const isStatic = typeof target === 'function';
-    const site: LockedSite = {
-      key: source,
-      options,
-      declaredIn,
-      method,
-      isStatic,
-      inner: siteOf(original),
-      signature: signatureOf(original),
-      isGenerator: Object.prototype.toString.call(original) === '[object AsyncGeneratorFunction]',
-    };
+    const site = newSite({ target, method, original }, { decorator: '@Locked', key: source, options });
     const wrapped = wrapMethod(original, (self, args) => {
       const run = (lock: Lock | undefined): unknown =>
         Reflect.apply(original, self, lock ? LOCK_SLOTS.fill({ target, method }, args, lock) : args);
@@ -243,7 +233,7 @@ export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecor
     });
     putSite(wrapped, site);
     descriptor.value = wrapped;
-    if (isStatic) return;
+    if (site.isStatic) return;
     // Put the lock first, which is outermost. @UseInterceptors appends to this list, whether above or below @Locked, so its
     // interceptors run inside.
     enhancers.putFirst('interceptors', LockedInterceptor, wrapped);

@@ -3,7 +3,7 @@ import type { CallOptions, WithLockOptions } from '../lock/lock.js';
 import { type Keys, withClaimOf } from '../lock/request/key-claim.js';
 import { CALL_RULES, checkCallOptions, MAX_TEXT } from '../lock/request/lock-options.js';
 import { type AnyClass, type AnyFunction, refuseStandard } from '../nest/metadata.js';
-import type { Signature } from '../nest/parameter-names.js';
+import { declaringClass, type Signature, signatureOf } from '../nest/parameter-names.js';
 import { LockConfigurationError, type LockWaitTimeoutError } from '../port/lock.errors.js';
 import { RULE, checkOptions, type OptionRules, overlay } from '../port/option-checks.js';
 import type { KeyTemplate } from './key-template.js';
@@ -123,8 +123,10 @@ function busyOfCall(onBusy: LockedOptions['onBusy']): CallOptions['onBusy'] {
   return onBusy === undefined || onBusy === 'takeover' ? onBusy : 'throw';
 }
 
-/** One `@Locked` as written in the source. Compared by identity, because each decorated method has its own. */
+/** One decorator with a key, as written in the source. Compared by identity, because each decorated method has its own. */
 export interface LockedSite {
+  /** Its name, for messages: `@Locked`. */
+  readonly decorator: string;
   /** The compiled templates, or the function that makes the keys from the method's arguments. */
   readonly key: readonly KeyTemplate[] | ((...args: never[]) => Keys);
   /** The options of `@Locked` alone, without the defaults of the class. */
@@ -141,6 +143,22 @@ export interface LockedSite {
   readonly signature: Signature;
   /** True for an `async *` method. Its call returns an async generator at once. */
   readonly isGenerator: boolean;
+}
+
+/** Makes the site of a decorator on the method of a class, or on a static one. */
+export function newSite(
+  { target, method, original }: { target: object; method: string | symbol; original: AnyFunction },
+  written: Pick<LockedSite, 'decorator' | 'key' | 'options'>,
+): LockedSite {
+  return {
+    ...written,
+    declaredIn: declaringClass(target),
+    method,
+    isStatic: typeof target === 'function',
+    inner: siteOf(original),
+    signature: signatureOf(original),
+    isGenerator: Object.prototype.toString.call(original) === '[object AsyncGeneratorFunction]',
+  };
 }
 
 const SITE = Symbol.for('nestjs-distributed-lock/site');

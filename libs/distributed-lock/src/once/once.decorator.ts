@@ -10,13 +10,14 @@ import {
 } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { lastValueFrom, Observable } from 'rxjs';
-import { streamKindOf } from '../lock/streams/held-stream.js';
+import { discardStream, streamKindOf } from '../lock/streams/held-stream.js';
+import { answerTo } from '../locked/answers.js';
 import { ClientLeftError } from '../locked/client-errors.js';
 import { HandlerValues } from '../locked/handler-values.js';
 import { KeyPlan } from '../locked/key-plan.js';
 import { keyOf } from '../lock/request/key-claim.js';
 import { KeyTemplate } from '../locked/key-template.js';
-import type { LockedSite } from '../locked/locked.options.js';
+import { type LockedSite, newSite } from '../locked/locked.options.js';
 import {
   type AnyClass,
   type AnyFunction,
@@ -25,7 +26,7 @@ import {
   isSubscription,
   refuseStandard,
 } from '../nest/metadata.js';
-import { declaringClass, signatureOf } from '../nest/parameter-names.js';
+import { declaringClass } from '../nest/parameter-names.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { checkOptions, type OptionRule, type OptionRules } from '../port/option-checks.js';
 import { isReplayedFailure, ONCE_RULES, type OnceOptions, OnceService } from './once.service.js';
@@ -33,8 +34,8 @@ import { isReplayedFailure, ONCE_RULES, type OnceOptions, OnceService } from './
 /** Options of `@Once`. */
 export interface OnceHandlerOptions extends Omit<OnceOptions, 'fingerprint' | 'signal'> {
   /**
-   * What two requests with the same key must have in common: `'body'`, the body of an HTTP request, or what a function returns
-   * for the request (the data of a message, the arguments of a resolver). Default: nothing but the key.
+   * The payload by which requests with the same key are compared: `'body'` for the body of an HTTP request, or a function that gets the
+   * request (the data of a message) and returns the payload. Default: none, so that all requests with a key count as the same.
    */
   readonly fingerprint?: 'body' | ((request: any) => unknown);
 }
@@ -92,17 +93,8 @@ export function Once(key: string, options: OnceHandlerOptions): MethodDecorator 
     if (options.keepForMs === undefined) throw new LockConfigurationError(`${where}: keepForMs is missing.`);
     const original = descriptor?.value as AnyFunction | undefined;
     if (!original) throw new LockConfigurationError(`${where}: put it on a method.`);
-    const site: OnceSite = {
-      key: [template],
-      options: {},
-      declaredIn,
-      method,
-      isStatic: false,
-      inner: undefined,
-      signature: signatureOf(original),
-      isGenerator: false,
-      once: options,
-    };
+    const written = { decorator: '@Once', key: [template], options: {} };
+    const site: OnceSite = { ...newSite({ target, method, original }, written), once: options };
     applyDecorators(SetMetadata(SITE, site), UseInterceptors(OnceInterceptor))(
       target,
       method,
@@ -144,7 +136,7 @@ interface StoredResponse {
 
 type Header = number | string | readonly string[];
 
-/** What the responses of Express and Fastify have in common. */
+/** The members that responses of Express and Fastify share. */
 interface Response {
   readonly statusCode: number;
   getHeaders(): Readonly<Record<string, Header | undefined>>;
@@ -176,9 +168,12 @@ export class OnceInterceptor implements NestInterceptor {
     const site = siteOf(context.getHandler());
     if (!site) return next.handle();
     return new Observable((subscriber) => {
-      // If the client leaves while its request waits, stop waiting. If the handler runs already, it goes on, and its response is
-      // stored.
+      // If the client disconnects or an outer timeout fires while the request waits, stop waiting. A handler that runs already goes on,
+      // and its response is stored.
       const leaving = new AbortController();
+      const leave = (): void => leaving.abort(new ClientLeftError());
+      const answer = answerTo(context);
+      const stopWatching = answer?.whenOver(() => answer.wasLeft() && leave());
       this.answer({ context, next, site, signal: leaving.signal }).then(
         (body) => {
           subscriber.next(body);
@@ -186,7 +181,10 @@ export class OnceInterceptor implements NestInterceptor {
         },
         (error) => subscriber.error(error),
       );
-      return () => leaving.abort(new ClientLeftError());
+      return () => {
+        stopWatching?.();
+        leave();
+      };
     });
   }
 
@@ -209,7 +207,10 @@ export class OnceInterceptor implements NestInterceptor {
       const { value, isReplay } = await once.outcomeOf(key, call, async () => {
         const before = response.getHeaders();
         const body = await handle();
-        if (streamKindOf(body)) throw streamError(site, context);
+        if (streamKindOf(body)) {
+          discardStream(body);
+          throw streamError(site, context);
+        }
         return { status: response.statusCode, headers: headersSince(before, response), body };
       });
       if (isReplay) this.replay(response, value);

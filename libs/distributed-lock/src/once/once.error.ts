@@ -27,7 +27,7 @@ export class OnceError extends Error {
 
 interface Answer {
   readonly status: number;
-  /** What the client may read. It does not name the key. */
+  /** The text for the client. It does not name the key. */
   readonly message: string;
   readonly retryAfter?: number;
 }

@@ -3,6 +3,7 @@ import { HttpException } from '@nestjs/common';
 import { ServiceInternals } from '../lock/events/service-internals.js';
 import type { Lock } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
+import { streamKindOf } from '../lock/streams/held-stream.js';
 import { CALL_RULES } from '../lock/request/lock-options.js';
 import { LockConfigurationError, LockWaitTimeoutError } from '../port/lock.errors.js';
 import {
@@ -22,8 +23,8 @@ export interface OnceOptions {
   /** How long the result is remembered, from 1 ms to 366 days. Required. */
   readonly keepForMs: number;
   /**
-   * What the caller asks for, besides the key: anything that JSON can express. Only a hash of it is stored. A call with the same key and
-   * another fingerprint is refused with `ONCE_MISMATCH`. Default: none, every call of the key is the same.
+   * The payload of the call: anything that JSON can express. The service stores only its hash, and refuses a call with the same key and
+   * another fingerprint with `ONCE_MISMATCH`. Default: none, so all calls of a key count as the same.
    */
   readonly fingerprint?: unknown;
   /** How long a call waits while another one works on its key; default: `waitMs` of the module. */
@@ -39,7 +40,7 @@ export interface OnceOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What `OnceModule` configures for all calls. */
+/** The settings that all calls of a service share. */
 export interface OnceSettings {
   /** Where results are stored. */
   readonly results: ResultStore;
@@ -70,7 +71,7 @@ export interface OnceAttempt {
   readonly rememberIn: (query: SqlQuery, result: unknown) => Promise<void>;
 }
 
-/** What a call got. */
+/** The result of a call. */
 export interface OnceOutcome<T> {
   readonly value: T;
   /** True if the result was stored before, so that the work did not run for this call. */
@@ -276,7 +277,7 @@ export class OnceService {
         const found = await this.find(call, this.readNow(call.key));
         if (found) return found;
       }
-      if (call.options.rememberFailure?.(error))
+      if (this.isToRemember(error, call, lock))
         await this.store(call, lock, { kind: 'failure', value: failureOf(error) });
       throw error;
     }
@@ -285,6 +286,21 @@ export class OnceService {
       await this.store(call, lock, { kind: 'value', value });
     }
     return { value, isReplay: false };
+  }
+
+  /** Asks `rememberFailure`. Its own error becomes an event, so that the caller gets that of the work. After a loss, the successor decides. */
+  private isToRemember(error: unknown, { key, options }: Call<unknown>, lock: Lock): boolean {
+    if (lock.signal.aborted) return false;
+    try {
+      return options.rememberFailure?.(error) ?? false;
+    } catch (own) {
+      this.report(key, 'rememberFailure', own);
+      return false;
+    }
+  }
+
+  private report(key: string, during: string, error: unknown): void {
+    ServiceInternals.of(this.locks).events.emit({ type: 'error', key, during, error });
   }
 
   /** Stores a result. If the result store fails, its error becomes an event, and the caller still gets the outcome of the work. */
@@ -297,12 +313,7 @@ export class OnceService {
     try {
       await this.results.write(this.nameOf(key), this.toStore(call, lock, result), options.keepForMs);
     } catch (error) {
-      ServiceInternals.of(this.locks).events.emit({
-        type: 'error',
-        key,
-        during: 'storing the result',
-        error,
-      });
+      this.report(key, 'storing the result', error);
     }
   }
 
@@ -327,6 +338,7 @@ export class OnceService {
   /** The text of a result, or an object that says why it cannot be stored. `undefined` for the result `undefined`. */
   private textOf(value: unknown): string | undefined | { readonly reason: string } {
     if (value === undefined) return undefined;
+    if (streamKindOf(value)) return { reason: 'is a stream, which cannot be stored' };
     try {
       const text = this.serializer.stringify(value);
       if (text === undefined) return { reason: `is ${describeGiven(value)}, which cannot be stored` };
@@ -348,7 +360,7 @@ export class OnceService {
   ): Promise<OnceOutcome<T> | undefined> {
     const stored = await reading;
     if (!stored) return undefined;
-    const remembered = JSON.parse(stored.text) as Remembered;
+    const remembered = readable(key, () => JSON.parse(stored.text) as Remembered);
     if (remembered.fingerprint !== fingerprint) {
       throw new OnceError(
         'ONCE_MISMATCH',
@@ -363,7 +375,7 @@ export class OnceService {
         key,
         `The work of "${key}" was done, and its result ${reason}.`,
       );
-    const value = text === undefined ? undefined : this.serializer.parse(text);
+    const value = text === undefined ? undefined : readable(key, () => this.serializer.parse(text));
     if (kind === 'failure') throw replayedFailure(value as RememberedFailure);
     return { value: value as T, isReplay: true };
   }
@@ -380,6 +392,16 @@ export class OnceService {
 
   private nameOf(key: string): string {
     return this.locks.options.keyPrefix + key;
+  }
+}
+
+/** @throws OnceError for a stored result that cannot be parsed, such as one of another serializer. The work was done, so it does not run again */
+function readable<T>(key: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (cause) {
+    const why = `cannot be read: ${(cause as Error).message}. If another serializer has stored it, use that one, or once.forget(key)`;
+    throw new OnceError('ONCE_RESULT_LOST', key, `The work of "${key}" was done, and its result ${why}.`);
   }
 }
 

@@ -52,13 +52,25 @@ export function sqlResults(query: SqlQuery, options: SqlResultsOptions = {}): Sq
   const rowsBy = async (run: SqlQuery, text: string, parameters: unknown[]) =>
     rowsOf(await run(text, parameters), table);
   let writes = 0;
+  const exists = () =>
+    query(sql.read, ['']).then(
+      () => true,
+      () => false,
+    );
   const storedIn = async (run: SqlQuery, key: string): Promise<StoredResult | undefined> => {
     const [row] = await rowsBy(run, sql.read, [idOf(key)]);
     return row && { token: Number(row['token']), text: String(row['result']) };
   };
   return {
     async prepare() {
-      for (const statement of sql.create) await query(statement, []);
+      // Look first: a user of the database who may not create tables is refused even if the table is there.
+      if (await exists()) return;
+      try {
+        for (const statement of sql.create) await query(statement, []);
+      } catch (error) {
+        // Of two processes that create the table at the same time, PostgreSQL refuses one.
+        if (!(await exists())) throw error;
+      }
     },
     read: (key) => storedIn(query, key),
     async write(key, { token, text }, keepForMs) {
@@ -72,8 +84,7 @@ export function sqlResults(query: SqlQuery, options: SqlResultsOptions = {}): Sq
       await query(sql.remove, [idOf(key)]);
     },
     async insert(run, key, { token, text }, keepForMs) {
-      // Delete first: an expired row would keep the new one out. The insert waits for a transaction that inserts the same key.
-      await run(sql.removeExpired, [idOf(key)]);
+      // Waits for a transaction that inserts the same key.
       await run(sql.insert, [idOf(key), token, text, Math.ceil(keepForMs)]);
       return (await storedIn(run, key))?.text === text;
     },
@@ -91,45 +102,47 @@ interface Statements {
   readonly write: string;
   readonly insert: string;
   readonly remove: string;
-  readonly removeExpired: string;
   readonly sweep: string;
 }
 
 /** All times are those of the server, in ms since 1970, so that the clocks of applications do not matter. */
 const STATEMENTS: Readonly<Record<SqlDialect, (table: string) => Statements>> = {
   postgres(table) {
+    // In the schema of its table. Two tables in one schema need two names.
+    const index = table.replace(/"$/, '_keep_until"').replace(/^.*\./, '');
     const now = 'CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)';
     const insert = `INSERT INTO ${table} (id, token, result, keep_until) VALUES ($1, $2, $3, ${now} + $4::bigint) ON CONFLICT (id)`;
     return {
       create: [
         `CREATE TABLE IF NOT EXISTS ${table} (id char(64) PRIMARY KEY, token bigint NOT NULL, result text NOT NULL, keep_until bigint NOT NULL)`,
-        `CREATE INDEX IF NOT EXISTS nest_once_keep_until ON ${table} (keep_until)`,
+        `CREATE INDEX IF NOT EXISTS ${index} ON ${table} (keep_until)`,
       ],
       read: `SELECT token, result FROM ${table} WHERE id = $1 AND keep_until > ${now}`,
       write: `${insert} DO UPDATE SET token = EXCLUDED.token, result = EXCLUDED.result, keep_until = EXCLUDED.keep_until
         WHERE ${table}.token <= EXCLUDED.token OR ${table}.keep_until <= ${now}`,
-      insert: `${insert} DO NOTHING`,
+      insert: `${insert} DO UPDATE SET token = EXCLUDED.token, result = EXCLUDED.result, keep_until = EXCLUDED.keep_until
+        WHERE ${table}.keep_until <= ${now}`,
       remove: `DELETE FROM ${table} WHERE id = $1`,
-      removeExpired: `DELETE FROM ${table} WHERE id = $1 AND keep_until <= ${now}`,
       sweep: `DELETE FROM ${table} WHERE id IN (SELECT id FROM ${table} WHERE keep_until <= ${now} LIMIT ${MAX_SWEPT} FOR UPDATE SKIP LOCKED)`,
     };
   },
   mysql(table) {
     const now = `(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000)`;
-    const insert = (verb: string) =>
-      `${verb} INTO ${table} (id, token, result, keep_until) VALUES (?, ?, ?, ${now} + ?)`;
-    const isNewer = `token <= VALUES(token) OR keep_until <= ${now}`;
+    const insert = `INSERT INTO ${table} (id, token, result, keep_until) VALUES (?, ?, ?, ${now} + ?)`;
+    const isOver = `keep_until <= ${now}`;
+    const isNewer = `token <= VALUES(token) OR ${isOver}`;
     return {
       create: [
         `CREATE TABLE IF NOT EXISTS ${table} (id CHAR(64) CHARACTER SET ascii PRIMARY KEY, token BIGINT NOT NULL, result LONGTEXT CHARACTER SET utf8mb4 NOT NULL, keep_until BIGINT NOT NULL, INDEX (keep_until)) ENGINE = InnoDB`,
       ],
       read: `SELECT token, result FROM ${table} WHERE id = ? AND keep_until > ${now}`,
       // MySQL assigns from left to right, so the columns of the condition come last.
-      write: `${insert('INSERT')} ON DUPLICATE KEY UPDATE result = IF(${isNewer}, VALUES(result), result),
+      write: `${insert} ON DUPLICATE KEY UPDATE result = IF(${isNewer}, VALUES(result), result),
         token = IF(${isNewer}, VALUES(token), token), keep_until = IF(token = VALUES(token), VALUES(keep_until), keep_until)`,
-      insert: insert('INSERT IGNORE'),
+      // Not INSERT IGNORE: that locks the row of another transaction in shared mode, and two that do so deadlock when it rolls back.
+      insert: `${insert} ON DUPLICATE KEY UPDATE result = IF(${isOver}, VALUES(result), result),
+        token = IF(${isOver}, VALUES(token), token), keep_until = IF(${isOver}, VALUES(keep_until), keep_until)`,
       remove: `DELETE FROM ${table} WHERE id = ?`,
-      removeExpired: `DELETE FROM ${table} WHERE id = ? AND keep_until <= ${now}`,
       sweep: `DELETE FROM ${table} WHERE keep_until <= ${now} LIMIT ${MAX_SWEPT}`,
     };
   },

@@ -83,7 +83,7 @@ export class Interrupted extends Error {}
 /** Writing the output failed, for instance because the disk is full. */
 export class OutputFailed extends Error {}
 
-/** What commands may do with the terminal. Only `main` waits for the output by `flush`. */
+/** The terminal as commands use it: only `main` waits for the output by `flush`. */
 export type Terminal = Omit<ProcessTerminal, 'flush'>;
 
 /** The terminal of this process. */
