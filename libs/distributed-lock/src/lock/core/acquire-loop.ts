@@ -56,7 +56,6 @@ export class AcquireLoop implements Replies<AcquireReply> {
   private mayComeLate = false;
   /** Both clocks, read when the last request was sent. The validity of its grant counts from here. */
   asked: ClockReading = NEVER;
-  roundTripMs = 0;
   /** Until when this owner waits, according to the last request. The store drops an owner that has not rechecked by then. */
   private waitsUntil = Infinity;
   private inFlight = false;
@@ -183,7 +182,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
 
   onReply(reply: AcquireReply): void {
     const at = readClocks(this.runtime.clock);
-    const isNextDue = this.endRequest(at.now);
+    const isNextDue = this.endRequest();
     if (reply.mayComeLate) this.mayComeLate = true;
     if (reply.kind === 'granted') this.owner.onGrant(reply, at);
     // If the loop no longer runs, a notification has overtaken this reply and granted the lock, so the refusal is out of date.
@@ -192,16 +191,15 @@ export class AcquireLoop implements Replies<AcquireReply> {
   }
 
   onFailure(error: LockError): void {
-    const isNextDue = this.endRequest(this.owner.now);
+    const isNextDue = this.endRequest();
     if (this.isRunning) this.onError(error);
     if (isNextDue) this.ask();
   }
 
   /** @returns whether another request was wanted while this one was in flight */
-  private endRequest(now: number): boolean {
+  private endRequest(): boolean {
     const { isNextDue } = this;
     this.inFlight = this.isNextDue = false;
-    this.roundTripMs = now - this.asked.now;
     return isNextDue;
   }
 

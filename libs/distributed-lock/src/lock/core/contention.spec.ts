@@ -4,18 +4,15 @@ import type { Owner } from './owner.js';
 
 const { sharedMs, minMs, maxMs, minCallers } = HAND_OFF_BUDGET;
 
-/** The budget of an owner whose last round trip took `hopMs`. */
 class World {
   private readonly owner = {
     now: 0,
     callers: { size: 1, isInStoreQueue: false },
-    acquireLoop: { roundTripMs: 0 },
   };
   readonly budget = new Contention(this.owner as unknown as Owner);
 
-  start(now: number, waiting: number, hopMs = 0): void {
+  start(now: number, waiting: number): void {
     this.owner.now = now;
-    this.owner.acquireLoop.roundTripMs = hopMs;
     this.budget.onWaitingCount(waiting, now);
   }
 
@@ -47,14 +44,12 @@ describe('the budget of local hand-offs', () => {
   });
 
   it.each([
-    { waiting: 1, hopMs: 0, ms: sharedMs },
-    { waiting: 1, hopMs: 1, ms: sharedMs - 1 },
-    { waiting: 4, hopMs: 0.25, ms: sharedMs / 4 - 0.25 },
-    { waiting: 100, hopMs: 0.25, ms: minMs },
-    { waiting: 1, hopMs: 50, ms: minMs },
-  ])('is $ms ms long for $waiting that wait, with a round trip of $hopMs ms', ({ waiting, hopMs, ms }) => {
+    { waiting: 1, ms: sharedMs },
+    { waiting: 4, ms: sharedMs / 4 },
+    { waiting: 100, ms: minMs },
+  ])('is $ms ms long for $waiting that wait', ({ waiting, ms }) => {
     const world = new World();
-    world.start(0, waiting, hopMs);
+    world.start(0, waiting);
     expect(world.lengthFor()).toBeCloseTo(ms, 1);
   });
 

@@ -12,9 +12,10 @@ export const HAND_OFF_BUDGET = { sharedMs: 4, minMs: 0.5, minCallers: 16, maxMs:
  * Knows who waits for the key of one owner, and how long the owner may go on with local hand-offs meanwhile: its hand-off budget.
  *
  * If n other processes wait, a caller of one of them waits for about n budgets and n + 1 remote hand-offs. So the budget is `sharedMs`
- * divided by n, minus the time of a remote hand-off. It is at least `minMs`: with less, remote hand-offs would take most of the time. And
- * it lasts until `minCallers` callers were served, so that a remote hand-off takes little time compared with their work, if each works for
- * about a millisecond. `maxMs` bounds the wait of the other processes in any case.
+ * divided by n, but at least `minMs`: with less, remote hand-offs would take most of the time. The time of a remote hand-off is not
+ * subtracted. Where it is long, that would leave `minMs` of work for each of them, and the callers would wait no less. The budget lasts
+ * until `minCallers` callers were served, so that a remote hand-off takes little time compared with their work, if each works for about a
+ * millisecond. `maxMs` bounds the wait of the other processes in any case.
  */
 export class Contention {
   /** When the budget began; `undefined` while no other owner waits. */
@@ -63,8 +64,7 @@ export class Contention {
     const { sharedMs, minMs } = HAND_OFF_BUDGET;
     this.toldAt = owner.now;
     this.startedAt ??= this.toldAt;
-    // The last round trip is about as long as a remote hand-off.
-    this.lastsMs = Math.max(minMs, sharedMs / others - owner.acquireLoop.roundTripMs);
+    this.lastsMs = Math.max(minMs, sharedMs / others);
     if (!isContended) this.report();
     return true;
   }
