@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { ownRedis } from '../../support/own-redis.js';
 import { elapsed, openService, untilAborted } from '../../support/lock-services.js';
+import type { LockService } from 'nestjs-distributed-lock';
 import { until } from '#until';
 
 const LEASE_MS = 1500;
@@ -102,4 +103,19 @@ describe('data that Redis loses', () => {
     await redis.eyes.client.flushall();
     await service.withLock(`${redis.key}:other`, (lock) => expect(lock.fencingToken).toBeGreaterThan(ahead));
   });
+
+  it('tokens of a key that processes pass to and fro stay close to the clock that a server without its data goes on from', async () => {
+    const processes = [open(), open(), open()];
+    const tokens: number[] = [];
+    const stay = async (service: LockService) => {
+      for (let i = 0; i < 200; i++) {
+        await service.withLock(redis.key, (lock) => void tokens.push(lock.fencingToken));
+      }
+    };
+    // Each process has several callers, so it reserves tokens for local hand-offs.
+    await Promise.all(processes.flatMap((service) => [stay(service), stay(service), stay(service)]));
+    const [seconds, micros] = await redis.eyes.client.time();
+    expect(tokens).toEqual(tokens.toSorted((a, b) => a - b));
+    expect(Math.max(...tokens)).toBeLessThan(Number(seconds) * 1e6 + Number(micros));
+  }, 15_000);
 });

@@ -111,6 +111,7 @@ export class RedisLocks implements LockStore {
 
   release(request: ReleaseRequest): Promise<ReleaseReply> {
     this.subscriber.stopListeningToForeignClients(request.owner);
+    this.scripts.onRelease(request.used);
     return this.releases.run(request, (requests, onReply, onError) =>
       this.connection.start(new ReleaseCommand(request, this.scripts, requests), onReply, onError),
     );
@@ -183,7 +184,7 @@ export class RedisLocks implements LockStore {
   }
 
   private onNotification(notification: Notification): void {
-    if (notification.kind === 'granted') this.scripts.onToken(notification.lastToken);
+    if (notification.kind === 'granted') this.scripts.onGranted(notification.token, notification.lastToken);
     this.notifications$.next(notification);
   }
 }

@@ -82,9 +82,9 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
       `{${claimFields(claim)},"tokens":${tokens},"wait":${wait},"ticket":"${ticket}","initial_lease":${initialLease},` +
       `"subscribed":${notifications.isSubscribed},"nonce":"${notifications.nonce}",` +
       `${counted}${context.serverFields}}`;
-    const isCommon =
-      claim.kind === 'lock' && tokens === 1 && leaseMs <= MAX_PLAIN_MS && !context.sharesTokens;
-    const args = [owner, leaseMs, notAfter, context.minToken, `${isCommon ? 1 : 0}${options}`];
+    const isPlain = claim.kind === 'lock' && leaseMs <= MAX_PLAIN_MS && !context.sharesTokens;
+    const plainDigit = tokens === 1 ? 1 : 2;
+    const args = [owner, leaseMs, notAfter, context.minToken, `${isPlain ? plainDigit : 0}${options}`];
     return guard ? [...args, guard.longestLeaseMs] : args;
   }
 
@@ -156,7 +156,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   private granted(token: number, lastToken: number, waiting: number): Grant {
     const { owner, leaseMs } = this.request;
     this.store.notifications.stopListeningToForeignClients(owner);
-    this.context.onToken(lastToken);
+    this.context.onGranted(token, lastToken);
     const validUntil = leaseValidity(this.sent.now, leaseMs);
     return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
   }

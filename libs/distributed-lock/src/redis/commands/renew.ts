@@ -235,15 +235,11 @@ export class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
     const holdMs = holdUntil === undefined ? 0 : Math.max(0, Math.ceil(holdUntil - connection.clock.now()));
     // With the fast form of the release the reply is one number and lacks the server's time. While an acquire of this owner is
     // unanswered, that time is needed, to know when the server can no longer execute it.
-    const isCommon =
-      claim.kind === 'lock' &&
-      connection.publish === 'PUBLISH' &&
-      !used &&
-      holdMs === 0 &&
-      !this.requests.hasUnanswered;
+    const isPlain = claim.kind === 'lock' && connection.publish === 'PUBLISH' && holdMs === 0;
+    const isCommon = isPlain && !this.requests.hasUnanswered && !used;
     const tokens = used ? `,"used":"${used.token}","reserved":"${used.lastToken}"` : '';
     const hold = holdMs > 0 ? `,"hold":${holdMs}` : '';
-    const digit = isCommon ? (sharesTokens ? 1 : 2) : 0;
+    const digit = isCommon ? (sharesTokens ? 1 : 2) : isPlain && !sharesTokens ? 3 : 0;
     return [owner, minToken, `${digit}{${claimFields(claim)}${tokens}${hold},${serverFields}}`];
   }
 

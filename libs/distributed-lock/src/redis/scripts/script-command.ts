@@ -3,7 +3,7 @@ import type { ClockReading } from '../../common/clock.js';
 import { inBackground } from '../../common/promises.js';
 import { textOf } from '../../connection/connection-errors.js';
 import { RequestsByOwner } from '../../connection/reliable-release.js';
-import type { Claim, LockSnapshot } from '../../port/lock-store.js';
+import type { Claim, LockSnapshot, ReleaseRequest } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { type Arguments, type RedisClient, type RedisNode, WireKeys } from '../client.js';
 import { RedisCommand, type TOO_LATE } from '../command.js';
@@ -129,8 +129,10 @@ const MAX_KNOWN = 2048;
 
 /** The state that the scripts of one client share: the names of keys, the largest token, the server's time, requests under way. */
 export class ScriptContext {
-  /** The largest token seen: no grant may carry a smaller one, whatever the server has forgotten. */
-  minToken = 0;
+  /** The largest token that an owner of this process has used for certain. */
+  private used = 0;
+  /** The last token that an owner of this process has reserved, and has not given back. */
+  private reserved = 0;
   readonly owners = new RequestsByOwner();
   /** The names of locks that were used lately, by kind of claim and key. */
   private readonly known = { lock: keyMap(), exclusive: keyMap(), shared: keyMap(), permits: keyMap() };
@@ -150,8 +152,24 @@ export class ScriptContext {
     this.sharesTokens = naming.sharedTokens;
   }
 
-  onToken(token: number): void {
-    this.minToken = Math.max(this.minToken, token);
+  /** No grant may carry a smaller token, whatever the server has forgotten. */
+  get minToken(): number {
+    return Math.max(this.used, this.reserved);
+  }
+
+  onGranted(token: number, lastToken: number): void {
+    this.used = Math.max(this.used, token);
+    this.reserved = Math.max(this.reserved, lastToken);
+  }
+
+  /**
+   * Forgets the reserved tokens that a release gives back. If each grant of a contended key moved the tokens on by a whole block, they would
+   * run ahead of the server's clock, and a server that has lost its data could not go on from its clock any more.
+   */
+  onRelease(used: ReleaseRequest['used']): void {
+    if (!used) return;
+    this.used = Math.max(this.used, used.token);
+    if (this.reserved === used.lastToken) this.reserved = this.used;
   }
 
   /** The last fields of a script's options. They tell the script how to notify clients on this server. */

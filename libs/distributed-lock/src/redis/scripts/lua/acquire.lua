@@ -3,8 +3,9 @@
 -- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel, with the restart guard 6 mark
 -- ARGV  1 owner  2 lease  3 notAfter  4 min_token  5 options, with the restart guard 6 longest
 -- Options  kind, weight, permits, tokens, wait, ticket, initial_lease, subscribed, nonce, max_waiting, cluster, publish:
---          JSON after one digit. The digit is 1 if the script may grant a free lock without parsing the JSON:
---          for the kind "lock", one token, a lease of at most half a day, and no tokens shared with foreign clients
+--          JSON after one digit. The digit is 1 or 2 for a plain owner: for the kind "lock", a lease of at most half a
+--          day, and no tokens shared with foreign clients. With 1 it asks for one token, and the script may grant a free lock
+--          without parsing the JSON
 -- Reply  now * 1000 + n                              granted, and nobody waits; the number is the token: the common case
 --        {0, now}                                    too late: the request arrived after its notAfter, so the script did nothing
 --        {1, now, first token, last token, waiting}  granted
@@ -36,15 +37,16 @@ end
 
 -- 3. If nobody holds the lock or waits for it, grant it. Most requests end here, so this path neither parses the options nor loads the
 --    functions below.
-local is_plain = string.sub(ARGV[5], 1, 1) == '1'
-if is_plain and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
-  --@include lib/plain-token.lua
-  if token then
+local digit = string.sub(ARGV[5], 1, 1)
+if digit == '1' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
+  local tokens, used, reserved = 1, nil, nil
+  --@include lib/plain-tokens.lua
+  if first then
     redis.call('HSET', KEYS[1], owner, '1')
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
     -- Usually the token is the server's time in microseconds. Then the reply is one number, which tells the client both.
-    if token == micros then return token end
-    return { 1, now, token, token, 0 }
+    if first == micros then return first end
+    return { 1, now, first, first, 0 }
   end
 end
 
@@ -96,8 +98,8 @@ local function join_queue()
     redis.call('ZADD', KEYS[2], text(ticket), owner)
   end
   local live_until, note = now + options.wait, nil
-  if is_plain and options.subscribed and not cluster then
-    note = string.format('%013.0f%016.0f%09.0f', live_until, min_token, options.initial_lease) .. options.nonce
+  if digit ~= '0' and options.subscribed and not cluster then
+    note = string.format('%013.0f%016.0f%09.0f%09.0f', live_until, min_token, options.initial_lease, tokens) .. options.nonce
   else
     options.live_until, options.min_token = live_until, ARGV[4]
     note = cjson.encode(options)

@@ -2,9 +2,10 @@
 --
 -- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel
 -- ARGV  1 owner  2 min_token  3 options
--- Options  kind, weight, permits, used, reserved, hold, cluster, publish: JSON after one digit. With 0 the script must parse it.
+-- Options  kind, weight, permits, used, reserved, hold, cluster, publish: JSON after one digit. With 0 and 3 the script must parse it.
 --          With 1 (kind "lock", publish is PUBLISH, neither used nor hold) it need not if nobody waits. With 2 (the same, and no
---          tokens shared with foreign clients) it need not if the next waiter is a plain one (lib/waiters.lua), either.
+--          tokens shared with foreign clients) it need not if the next waiter is a plain one (lib/waiters.lua), either. 3 is as 2,
+--          but with used, or the time is needed.
 -- Reply  was holder (0 or 1)         only if the script did not parse the JSON: the common case
 --        {was holder (0 or 1), now}
 --
@@ -13,7 +14,7 @@
 -- key, an owner for which no client sends requests. The token key stays, because tokens must keep growing after the lock is gone.
 
 local owner, min_token, digit = ARGV[1], tonumber(ARGV[2]), string.sub(ARGV[3], 1, 1)
-local is_common = digit ~= '0'
+local is_common = digit == '1' or digit == '2'
 local kind, publish, options = 'lock', 'PUBLISH', nil
 if not is_common then
   options = cjson.decode(string.sub(ARGV[3], 2))
@@ -46,7 +47,7 @@ end
 
 -- The most frequent release of a key that several processes want: one plain waiter of ours is next, and no foreign client waits.
 -- The script does what grant.lua does for it, in as few steps as possible.
-if digit == '2' and was_holder == 1 and waiting_keys == 2 and redis.call('EXISTS', KEYS[1]) == 0 then
+if (digit == '2' or digit == '3') and was_holder == 1 and waiting_keys == 2 and redis.call('EXISTS', KEYS[1]) == 0 then
   local waiter = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
   local note = waiter and redis.call('HGET', KEYS[3], waiter) or ''
   -- Only the note of a plain waiter begins with a number. The comparison fails for any other note.
@@ -55,17 +56,19 @@ if digit == '2' and was_holder == 1 and waiting_keys == 2 and redis.call('EXISTS
     local subscribed = redis.call('PUBSUB', 'NUMSUB', KEYS[5], channel)
     if subscribed[2] == 0 and subscribed[4] > 0 then
       min_token = math.max(min_token, tonumber(string.sub(note, 14, 29)))
-      --@include lib/plain-token.lua
-      if token then
-        local tokens, lease, waiting = text(token), tonumber(string.sub(note, 30, 38)), redis.call('ZCARD', KEYS[2]) - 1
-        local message = 'granted ' .. waiter .. ' ' .. tokens .. ' ' .. tokens .. ' ' .. text(now) .. ' ' .. lease .. ' ' .. waiting
-        redis.call('PUBLISH', channel, message .. ' ' .. string.sub(note, 39))
+      local tokens, used, reserved = tonumber(string.sub(note, 39, 47)), nil, nil
+      if options then used, reserved = options.used, options.reserved end
+      --@include lib/plain-tokens.lua
+      if first then
+        local lease, waiting = tonumber(string.sub(note, 30, 38)), redis.call('ZCARD', KEYS[2]) - 1
+        local message = 'granted ' .. waiter .. ' ' .. text(first) .. ' ' .. text(last) .. ' ' .. text(now) .. ' ' .. lease .. ' ' .. waiting
+        redis.call('PUBLISH', channel, message .. ' ' .. string.sub(note, 48))
         redis.call('HSET', KEYS[3], 'granted', waiter)
         redis.call('ZREM', KEYS[2], waiter)
         redis.call('HDEL', KEYS[3], waiter, 'foreign_waiting_since')
         redis.call('HSET', KEYS[1], waiter, '1')
         redis.call('PEXPIRE', KEYS[1], lease)
-        return 1
+        return options and { 1, now } or 1
       end
     end
   end
