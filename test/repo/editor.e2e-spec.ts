@@ -10,17 +10,17 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
 const FILE = `${ROOT}/test/repo/shown-in-an-editor.ts`;
 
 const LOCKED = `{
-  waitMs: 0, maxWaiting: 5, leaseMs: 20, mode: 'shared', fair: true, reentrant: false, holdAtLeastMs: 10, signal: AbortSignal.abort(), onLost: 'ignore',
+  waitMs: 0, maxWaiting: 5, leaseMs: 20, mode: 'shared', fair: true, reentrant: false, holdAtLeastMs: 10, signal: AbortSignal.abort(), onQueued: () => undefined, onLost: 'ignore',
   permits: 3, weight: 2, name: 'other', onBusy: 'skip', when: (id: string) => id !== '', stream: false, site: 'here', graceMs: 50,
-  http: { busy: 409, storeDown: 503, lost: 503, badKey: 400 },
+  http: { busy: 409, storeDown: 503, lost: 503, badKey: 400, position: true },
 }`;
 const MODULE = `
   store: memoryStore(), keyPrefix: 'a:', waitMs: 1, watchdogTimeoutMs: 900, shutdownGraceMs: 1, clock: systemClock,
   chance: { random: () => 0, uuid: () => '', hex: () => '' },
-  logger: 'warn', application: 'shop', http: { busy: 409, storeDown: 503, lost: 503, badKey: 400 },
-  defaults: { waitMs: 1, maxWaiting: 5, leaseMs: 20, mode: 'shared', fair: true, reentrant: false, holdAtLeastMs: 10, signal: AbortSignal.abort(), permits: 3, weight: 2, site: 'here', onBusy: 'takeover', graceMs: 50 },
+  logger: 'warn', application: 'shop', http: { busy: 409, storeDown: 503, lost: 503, badKey: 400, position: true },
+  defaults: { waitMs: 1, maxWaiting: 5, leaseMs: 20, mode: 'shared', fair: true, reentrant: false, holdAtLeastMs: 10, signal: AbortSignal.abort(), onQueued: () => undefined, permits: 3, weight: 2, site: 'here', onBusy: 'takeover', graceMs: 50 },
 `;
-const HTTP_NAMES = ['busy', 'storeDown', 'lost', 'badKey'];
+const HTTP_NAMES = ['busy', 'storeDown', 'lost', 'badKey', 'position'];
 
 /** A file as a user writes it, with the options that must be shown in it. */
 const PLACES: Readonly<Record<string, readonly [code: string, names: readonly string[]]>> = {

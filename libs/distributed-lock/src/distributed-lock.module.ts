@@ -26,18 +26,19 @@ import { Registration } from './locked/call.js';
 import { type LockHttpOptions, resolveLockHttp } from './locked/client-errors.js';
 import { LockedExplorer } from './locked/locked.explorer.js';
 import { LockErrorFilter } from './locked/client-errors.js';
+import { askPlace } from './locked/locked.options.js';
 import { memoryStore } from './memory/store.js';
 import { isLockLoggerOption, LockLogger, type LockLoggerOption } from './observe/lock.logger.js';
 import { LockConfigurationError } from './port/lock.errors.js';
-import { checkOptions, type OptionRules, RULE } from './port/option-checks.js';
+import { checkOptions, type OptionRules, overlay, RULE } from './port/option-checks.js';
 
 /** Options of one registration of the module. */
 export interface DistributedLockModuleOptions extends Omit<LockServiceOptions, 'store'> {
   /** The store of the locks: `memoryStore()` (default, for this thread only), `redisStore(…)` or another one. */
   readonly store?: LockServiceOptions['store'];
   /**
-   * HTTP statuses of lock errors; default: 423 if the key is busy, 503 if the store is down or the lock was lost, 400 for a bad
-   * key.
+   * What HTTP clients get for lock errors; default: 423 if the key is busy, 503 if the store is down or the lock was lost, 400 for a
+   * bad key.
    */
   readonly http?: LockHttpOptions;
   /**
@@ -265,8 +266,9 @@ function refuseStoreAlone(options: object): void {
 
 function openService(given: DistributedLockModuleOptions, name?: string): LockService {
   checkOptions('DistributedLockModule', given, OPTIONS);
-  const { store = memoryStore(), logger = true, http: _http, ...options } = given;
-  const service = new LockService({ store, ...options }, name);
+  const { store = memoryStore(), logger = true, http, ...options } = given;
+  const defaults = http?.position ? overlay(askPlace(http), options.defaults ?? {}) : options.defaults;
+  const service = new LockService({ store, ...options, defaults }, name);
   ServiceInternals.of(service).isBooting = true;
   LockLogger.listen(service, logger);
   return service;

@@ -32,6 +32,7 @@ const OTHER: Required<LockedOptions & Pick<CallOptions, 'onBusy'>> = {
   holdAtLeastMs: 40,
   site: 'elsewhere',
   signal: new AbortController().signal,
+  onQueued: () => undefined,
   onLost: 'ignore',
   name: 'other',
   onBusy: 'takeover',
@@ -123,7 +124,7 @@ describe('an option that is undefined counts as left out', () => {
     expect(resolveLockOptions({ ...left, store })).toEqual(resolveLockOptions({ store }));
   });
 
-  it.each(['busy', 'storeDown', 'lost', 'badKey'])('by statuses for HTTP: %s', (name) => {
+  it.each(['busy', 'storeDown', 'lost', 'badKey', 'position'])('by statuses for HTTP: %s', (name) => {
     expect(resolveLockHttp({ [name]: undefined })).toEqual(resolveLockHttp());
   });
 

@@ -233,6 +233,14 @@ export interface CallOptions {
   readonly site?: string;
   /** When it aborts, the call leaves the queue and rejects with `signal.reason`. A lock that is already held stays held. */
   readonly signal?: AbortSignal;
+  /**
+   * Called when the call begins to wait for `key`, at most one time for each key of the call, with its place in line: 1 for the next one.
+   * The place is approximate: it counts the callers of this process ahead of the call, and the owners that wait in the store as far as
+   * its last reply tells. While this process has the lock, only its own callers count. Not called if the call gets its lock without
+   * waiting or has `waitMs: 0`. Sends no request, but the store counts its queue for the one that asks for the lock. If the function
+   * throws or its promise rejects, the call goes on, and an `error` event reports it.
+   */
+  readonly onQueued?: (position: number, key: string) => unknown;
 }
 
 /** Options of `withLock`. */

@@ -8,7 +8,7 @@ import type { LockService } from '../lock/lock.service.js';
 import type { Keys } from '../lock/request/key-claim.js';
 import { isLockError, type LockWaitTimeoutError } from '../port/lock.errors.js';
 import type { CallKeys, KeyPlan } from './key-plan.js';
-import type { BusyFallback, LockedOptions } from './locked.options.js';
+import { askPlace, type BusyFallback, type LockedOptions } from './locked.options.js';
 
 /** What a call received: its `Granted`, or what `onBusy` returned in place of the method. */
 export type Acquired = Granted | { readonly answer: unknown };
@@ -84,11 +84,13 @@ export function acquireOrFallBack(call: LockedCall, cancellation: WaitCancellati
   const { service } = call;
   const { options, where, call: callOptions } = call.plan;
   const acquire = (keys: Keys): Promise<HeldLock> => {
-    const signal = callOptions.signal ?? service.options.defaults.signal;
+    const { defaults } = service.options;
+    const signal = callOptions.signal ?? defaults.signal;
     if (signal) cancellation.follow(signal);
     // The first cast is safe because the service uses only those members of a signal that `WaitCancellation` has, the second
     // because each lock of a service is a `HeldLock`.
-    const cancellable = { ...callOptions, signal: cancellation as unknown as AbortSignal };
+    const place = defaults.onQueued ? {} : askPlace(options.http);
+    const cancellable = { ...place, ...callOptions, signal: cancellation as unknown as AbortSignal };
     return service.acquire(keys, cancellable) as Promise<HeldLock>;
   };
   const onRefusal = (error: unknown): MaybePromise<Acquired> =>

@@ -20,12 +20,13 @@ import {
   type OptionRule,
   type OptionRules,
   overlay,
+  RULE,
 } from '../port/option-checks.js';
 import { type Answer, grpcCallOf } from './answers.js';
 import type { LockedOptions } from './locked.options.js';
 
 /**
- * HTTP statuses of lock errors, from 400 to 599. Use 429 for `busy` only where the key limits a client, because clients and
+ * What clients of HTTP get for lock errors. Statuses are from 400 to 599. Use 429 for `busy` only where the key limits a client, because clients and
  * gateways take it for their own quota.
  */
 export interface LockHttpOptions {
@@ -37,17 +38,24 @@ export interface LockHttpOptions {
   readonly lost?: number;
   /** No key can be made of the request; default 400. */
   readonly badKey?: number;
+  /**
+   * `true`: the body of `busy` has the field `position`, the approximate place in line that the call had when it began to wait: 1 for
+   * the next one. Absent if the call did not wait. Default `false`. A call of `LockService` in a handler has it with `onQueued`, or if
+   * the registration has this option.
+   */
+  readonly position?: boolean;
 }
 
-type LockHttpStatus = Required<LockHttpOptions>;
+type LockHttpAnswers = Required<LockHttpOptions>;
 
 const STATUS: OptionRule = [
   (code) => Number.isInteger(code) && Number(code) >= 400 && Number(code) <= 599,
   'a status from 400 to 599',
   describeNumber,
 ];
-const RULES: OptionRules<LockHttpOptions> = { busy: STATUS, storeDown: STATUS, lost: STATUS, badKey: STATUS };
-const DEFAULTS: LockHttpStatus = { busy: 423, storeDown: 503, lost: 503, badKey: 400 };
+const STATUSES = { busy: STATUS, storeDown: STATUS, lost: STATUS, badKey: STATUS };
+const RULES: OptionRules<LockHttpOptions> = { ...STATUSES, position: RULE.boolean };
+const DEFAULTS: LockHttpAnswers = { busy: 423, storeDown: 503, lost: 503, badKey: 400, position: false };
 
 /** Status codes of gRPC: https://grpc.io/docs/guides/status-codes/. */
 const GRPC = {
@@ -60,7 +68,7 @@ const GRPC = {
 };
 
 interface ClientAnswer {
-  readonly http: keyof LockHttpStatus;
+  readonly http: Exclude<keyof LockHttpAnswers, 'position'>;
   readonly grpc: number;
   /**
    * What the client may read. It names no key, holder or number, which could reveal tenants and machines. The message of
@@ -109,8 +117,8 @@ const ANSWERS: Partial<Record<LockErrorCode, ClientAnswer>> = {
  */
 export function resolveLockHttp(
   options: LockHttpOptions = {},
-  base: LockHttpStatus = DEFAULTS,
-): LockHttpStatus {
+  base: LockHttpAnswers = DEFAULTS,
+): LockHttpAnswers {
   checkOptions('http', options, RULES);
   return overlay(base, options);
 }
@@ -139,8 +147,10 @@ export function toHttpException(error: unknown, options?: LockHttpOptions): unkn
   const answer = clientAnswer(error);
   if (!answer) return error;
   const { http, message, code } = answer;
-  const statusCode = resolveLockHttp(options)[http];
-  const body = { statusCode, error: STATUS_CODES[statusCode] ?? 'Error', message, code };
+  const { [http]: statusCode, position: isPositionShown } = resolveLockHttp(options);
+  const { position } = error as { readonly position?: number };
+  const place = isPositionShown && position !== undefined && { position };
+  const body = { statusCode, error: STATUS_CODES[statusCode] ?? 'Error', message, code, ...place };
   return new HttpException(body, statusCode, { cause: error });
 }
 
@@ -159,7 +169,7 @@ export function httpErrorFor(
   if (seconds !== undefined && !httpAdapter.isHeadersSent(response)) {
     httpAdapter.setHeader(response, 'Retry-After', String(seconds));
   }
-  const status = findProvider<LockHttpStatus>(moduleRef, getLockHttpToken(name));
+  const status = findProvider<LockHttpAnswers>(moduleRef, getLockHttpToken(name));
   return toHttpException(error, resolveLockHttp(http, status));
 }
 

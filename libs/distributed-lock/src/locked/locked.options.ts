@@ -33,7 +33,7 @@ export interface LockedOptions extends Omit<WithLockOptions, 'onBusy'> {
    * subscription and releases when it ends or its reader unsubscribes. Default `false`. Handlers need no flag.
    */
   readonly stream?: boolean;
-  /** Statuses of lock errors for HTTP handlers. Those that are left out come from the module. */
+  /** What HTTP clients get for lock errors. What is left out comes from the module. */
   readonly http?: LockHttpOptions;
 }
 
@@ -113,6 +113,11 @@ export function callOptions(options: LockedOptions, where: string): CallOptions 
     ([name, value]) => Object.hasOwn(CALL_RULES.acquire, name) && value !== undefined,
   );
   return { site: where.slice(0, MAX_TEXT), ...Object.fromEntries(given) };
+}
+
+/** The option by which a call learns its place in line, if its clients are to get the place. */
+export function askPlace(http: LockHttpOptions | undefined): Pick<CallOptions, 'onQueued'> {
+  return http?.position ? { onQueued: () => undefined } : {};
 }
 
 /**

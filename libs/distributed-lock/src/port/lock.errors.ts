@@ -46,6 +46,8 @@ export class LockWaitTimeoutError extends LockError {
     readonly heldBy?: LockHolder,
     /** How many waited for the key, if the call was refused by `maxWaiting`; otherwise `undefined`. */
     readonly waiting?: number,
+    /** The place in line that `onQueued` got, if the call had that option and waited: 1 for the next one. */
+    readonly position?: number,
   ) {
     const by =
       holder === undefined

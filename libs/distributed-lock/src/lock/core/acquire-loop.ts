@@ -209,6 +209,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
       callers.onHolder(reply.holder, reply.remainingMs, this.asked.now);
     this.callers.refuseNeedingAnswerNow();
     if (this.isCounting) this.callers.onOthersCounted(reply, this.asked.now);
+    if (reply.kind === 'queued') this.callers.onQueued(this.othersAhead(reply));
     if (this.callers.size === 0) this.owner.abandon();
     else if (reply.kind === 'busy' || this.callers.mustAskAgain) this.recheckAfter(BUSY_RETRY_MS);
     else if (this.isFirst) {
@@ -233,6 +234,15 @@ export class AcquireLoop implements Replies<AcquireReply> {
     this.ticket = ticket;
     this.callers.isInStoreQueue = true;
     if (this.owner.terms.fair) this.fairQueue ??= this.enterFairQueue();
+  }
+
+  /**
+   * How many owners wait ahead of this one; `undefined` if the reply does not tell it. A takeover goes ahead of all. The store counts only
+   * those fair callers of this process that recheck.
+   */
+  private othersAhead({ waiting }: Queued): number | undefined {
+    if (this.takeover) return 0;
+    return this.fairQueue ? Math.max(waiting ?? 0, this.fairQueue.indexOf(this)) : waiting;
   }
 
   private enterFairQueue(): AcquireLoop[] {

@@ -18,6 +18,8 @@ export class Call extends Linked {
   /** Whether `WaitDeadlines` still watches the deadline of this call. Only that class changes this field. */
   isWatched = false;
   stopListening: (() => void) | undefined;
+  /** Only for a call with `onQueued`. */
+  place: CallPlace | undefined;
 
   constructor(
     readonly callers: Pick<LocalQueue, 'onLate'>,
@@ -40,6 +42,14 @@ export class Call extends Linked {
   get deadline(): number {
     return this.waitingSince + this.request.terms.waitMs;
   }
+}
+
+/** The place in line of a call with `onQueued`. */
+interface CallPlace {
+  /** Calls `onQueued` in the async context of the call. */
+  readonly tell: (position: number) => unknown;
+  /** The approximate place that `onQueued` got; `undefined` until the call begins to wait. */
+  position: number | undefined;
 }
 
 function ignore(): void {

@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { type ClockReading, readClocks } from '../../common/clock.js';
 import { LinkedQueue, SmallSet } from '../../common/collections.js';
 import { onAbort } from '../../common/listeners.js';
@@ -41,6 +42,10 @@ export class LocalQueue {
    * and are never refused for this reason again.
    */
   private readonly awaitingQueueLength = new SmallSet<Call>();
+  /** Callers with `onQueued` that do not know their place in line yet. */
+  private readonly awaitingPlace = new SmallSet<Call>();
+  /** How many other owners wait in the store's queue, by the last reply that told it; 0 since this process had the lock. */
+  private othersAhead = 0;
   private isCounting = false;
   /** The latest deadline of all callers that have joined since the queue was last empty, including those that have left. */
   private latestDeadline = -Infinity;
@@ -84,6 +89,11 @@ export class LocalQueue {
     const at = readClocks(this.runtime.clock);
     call.waitingSince = at.now;
     call.holdsOfFlow = holdsOfFlow;
+    const { onQueued, key } = request;
+    if (onQueued) {
+      const tell = AsyncResource.bind((position: number) => onQueued(position, key));
+      call.place = { tell, position: undefined };
+    }
     this.enter(call, at);
     return call.lock;
   }
@@ -100,12 +110,14 @@ export class LocalQueue {
     if (waitMs <= 0 && this.canRefuseLocally) return this.refuse(call, this.busyError(call));
     if (ahead !== undefined && ahead >= maxWaiting) return this.refuse(call, this.busyError(call, ahead));
     if (waitMs > 0 && maxWaiting < Infinity) this.awaitingQueueLength.add(call);
+    if (waitMs > 0 && call.place) this.awaitingPlace.add(call);
     if (claim.kind === 'shared' && !this.waitingOwner) for (const owner of this.holding) owner.admitReaders();
     this.startOwner(at);
     if (waitMs <= 0) this.waitingOwner?.askNow();
     else if (this.waiters.size > 1) this.waitingOwner?.acquireLoop.stayInQueue();
     else for (const owner of this.holding) owner.contention.onFirstWaiter();
     this.countOthers();
+    if (this.awaitingPlace.has(call) && this.mustWait) this.tellPlace(call, this.lastPosition);
   }
 
   /** Rejects the waiting callers, except those whose flow holds a lock. Owners that hold go on. */
@@ -119,6 +131,7 @@ export class LocalQueue {
     const isAnswered = this.isAnswered(waiter) || this.isInStoreQueue;
     if (!this.waitingOwner || isAnswered) return this.leaveLate(waiter, this.timeoutError(waiter));
     this.awaitingQueueLength.delete(waiter);
+    this.awaitingPlace.delete(waiter);
     this.needingAnswerNow.add(waiter);
     this.waitingOwner.askNow();
   }
@@ -132,12 +145,13 @@ export class LocalQueue {
     const { holder } = error as Partial<LockWaitTimeoutError>;
     if (holder === undefined || !holderDirectory.mayKnow(holder)) return this.leave(waiter, error);
     const { key } = this;
-    const { waitMs, remainingMs } = error as LockWaitTimeoutError;
+    const { waitMs, remainingMs, position } = error as LockWaitTimeoutError;
     const waitedMs = this.runtime.clock.now() - waiter.waitingSince;
     this.remove(waiter);
     this.tellLastCallerLeft();
     const told = holderDirectory.findSoon(holder).then((heldBy) => {
-      this.reject(waiter, new LockWaitTimeoutError(key, waitMs, holder, remainingMs, heldBy), waitedMs);
+      const busy = new LockWaitTimeoutError(key, waitMs, holder, remainingMs, heldBy, undefined, position);
+      this.reject(waiter, busy, waitedMs);
     });
     inBackground(told);
   }
@@ -170,6 +184,7 @@ export class LocalQueue {
     waiter.stopListening?.();
     this.needingAnswerNow.delete(waiter);
     this.awaitingQueueLength.delete(waiter);
+    this.awaitingPlace.delete(waiter);
     this.runtime.deadlines.unwatch(waiter);
     if (this.waiters.size === 0) this.latestDeadline = -Infinity;
   }
@@ -216,9 +231,11 @@ export class LocalQueue {
     }
     if (isExclusive(this.terms.claim))
       for (const waiter of this.callsThatNeedAnswerNow()) this.dismiss(waiter, this.busyError(waiter));
+    this.othersAhead = 0;
     this.tellLastCallerLeft();
     this.startOwner();
     this.countOthers();
+    if (this.mustWait) this.tellPlaces();
   }
 
   onOwnerEnded(owner: Owner): void {
@@ -251,7 +268,7 @@ export class LocalQueue {
 
   get maxWaiting(): number | undefined {
     const { awaitingQueueLength, needingAnswerNow, waiters } = this;
-    if (awaitingQueueLength.size === 0) return undefined;
+    if (awaitingQueueLength.size === 0) return this.awaitingPlace.size > 0 ? Infinity : undefined;
     if (awaitingQueueLength.size + needingAnswerNow.size < waiters.size) return Infinity;
     let most = 0;
     for (const { request } of awaitingQueueLength) most = Math.max(most, request.terms.maxWaiting);
@@ -271,6 +288,41 @@ export class LocalQueue {
       if (isDue && kind === 'queued') this.awaitingQueueLength.delete(waiter);
       ahead += 1;
     }
+  }
+
+  /** Called when the store has put an owner of this queue into its own. @param others how many owners wait there, if the reply tells it */
+  onQueued(others = this.othersAhead): void {
+    this.othersAhead = others;
+    this.tellPlaces();
+  }
+
+  /** Calls the `onQueued` of callers that do not know their place in line yet. */
+  private tellPlaces(): void {
+    if (this.awaitingPlace.size === 0) return;
+    let position = this.othersAhead;
+    for (const waiter of this.waiters) {
+      if (this.needingAnswerNow.has(waiter)) continue;
+      position += 1;
+      this.tellPlace(waiter, position);
+    }
+  }
+
+  /** Does nothing for a caller that may still be refused because of `maxWaiting`. */
+  private tellPlace(call: Call, position: number): void {
+    const { place } = call;
+    if (!place || this.awaitingQueueLength.has(call) || !this.awaitingPlace.delete(call)) return;
+    place.position = position;
+    this.runtime.events.tell(() => place.tell(position));
+  }
+
+  /** The place in line of the caller that has joined last. */
+  private get lastPosition(): number {
+    return this.othersAhead + this.waiters.size - this.needingAnswerNow.size;
+  }
+
+  /** Whether all callers of this queue wait, because one of its owners has the lock or is in the store's queue. */
+  private get mustWait(): boolean {
+    return this.isInStoreQueue || (isExclusive(this.terms.claim) && this.granted !== undefined);
   }
 
   /**
@@ -297,7 +349,10 @@ export class LocalQueue {
     const counted = runtime.store.inspect(this.key).then((snapshot) => {
       this.isCounting = false;
       const waiting = snapshot?.pending.length ?? 0;
-      if (this.granted === granted) this.onOthersCounted({ kind: 'queued', waiting }, askedAt);
+      if (this.granted === granted) {
+        this.onOthersCounted({ kind: 'queued', waiting }, askedAt);
+        this.tellPlaces();
+      }
       this.tellLastCallerLeft();
       this.countOthers();
     });
@@ -327,15 +382,17 @@ export class LocalQueue {
   }
 
   /** @param waiting how many wait ahead of the caller, if `maxWaiting` is the reason for the refusal */
-  private busyError({ request }: Call, waiting?: number): LockWaitTimeoutError {
+  private busyError({ request, place }: Call, waiting?: number): LockWaitTimeoutError {
     const { key, granted } = this;
+    const { waitMs } = request.terms;
+    const position = place?.position;
     const told = this.lastAnswer?.holder;
     // If an owner of this queue has the lock, its id and validity are newer than what the store last replied.
     const holder = granted ? granted.id : told?.owner;
     const remainingMs = granted
       ? granted.validForMs
       : told && Math.max(0, told.expiresAt - this.runtime.clock.now());
-    return new LockWaitTimeoutError(key, request.terms.waitMs, holder, remainingMs, undefined, waiting);
+    return new LockWaitTimeoutError(key, waitMs, holder, remainingMs, undefined, waiting, position);
   }
 
   get mustAskAgain(): boolean {

@@ -1,5 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Observable, type Observer, type Operator, Subject, Subscriber, type Subscription } from 'rxjs';
+import { inBackground } from '../../common/promises.js';
 import type { LockEvent } from './lock.events.js';
 
 /** The log for people: the logger of Nest. */
@@ -69,6 +70,15 @@ export class EventHub {
     if (process.env['NODE_ENV'] === 'production' || warned.has(about) || warned.size >= MAX_WARNINGS) return;
     warned.add(about);
     this.warn(message);
+  }
+
+  /**
+   * Calls a function of the application that an option of a call has given, in a turn of its own. If it throws or its promise rejects, an
+   * `error` event reports it.
+   */
+  tell(listener: () => unknown): void {
+    const told = Promise.resolve().then(listener);
+    inBackground(told, (error) => this.onListenerFailed(error));
   }
 
   /** Completes the streams of events and drops the log. If the log got a late event, it would start a timer that nobody stops. */

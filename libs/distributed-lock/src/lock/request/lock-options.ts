@@ -103,6 +103,7 @@ const ACQUIRE: OptionRules<CallOptions> = {
   holdAtLeastMs: [(ms) => ms === 0 || isLease(ms), LEASE[1], describeMs],
   site: SHORT_TEXT,
   signal: [isAbortSignal, 'an AbortSignal, as controller.signal'],
+  onQueued: [(value) => typeof value === 'function', 'a function of the place in line'],
 };
 const WITH_LOCK: OptionRules<WithLockOptions> = { ...ACQUIRE, onLost: RULE.oneOf('throw', 'ignore') };
 export const CALL_RULES = { acquire: ACQUIRE, withLock: WITH_LOCK };

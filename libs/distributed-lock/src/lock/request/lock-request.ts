@@ -13,6 +13,7 @@ export interface LockRequest {
   /** Names the caller, for people to read: the method with `@Locked`, the option `site`, or the line that called `acquire`. */
   readonly site: string | CallSite | undefined;
   readonly signal: AbortSignal | undefined;
+  readonly onQueued: CallOptions['onQueued'];
 }
 
 /** The options of a call for its key, with every default filled in. Calls without options share one object. */
@@ -57,11 +58,12 @@ export class LockRequests {
     const { options } = this;
     const { defaults } = options;
     if (call === NO_OPTIONS && defaults === NO_OPTIONS) {
-      return { key, terms: this.plain, site, signal: undefined };
+      return { key, terms: this.plain, site, signal: undefined, onQueued: undefined };
     }
     const given = defaults === NO_OPTIONS ? call : withDefaults(call, defaults);
     checkCallOptions(given, given.waitMs ?? options.waitMs);
-    return { key, terms: termsOf(given, options), site: given.site ?? site, signal: given.signal };
+    const { signal, onQueued } = given;
+    return { key, terms: termsOf(given, options), site: given.site ?? site, signal, onQueued };
   }
 
   /**
