@@ -72,6 +72,33 @@ describe('the comparison', () => {
     30_000,
   );
 
+  it('asks of each task what the script asks, and says what the documentation of the others says', async () => {
+    const { TASKS } = await script('tasks/tasks.mjs');
+    const { SYSTEMS } = await script('tasks/systems.mjs');
+    const { DOCUMENTED, NEEDS } = await script('tasks/documented.mjs');
+    const { heads, rows } = written('tasks');
+    const [ran, read] = [Object.keys(SYSTEMS), Object.keys(DOCUMENTED)];
+    expect(heads).toEqual(['', ...ran, ...read]);
+    expect(rows.slice(0, -1).map(([says]) => says)).toEqual(
+      Object.values<any>(TASKS).map(({ says }) => says),
+    );
+    expect(rows.at(-1)?.slice(1)).toEqual([...ran, ...read].map((name) => NEEDS[name]));
+    for (const [i, system] of read.entries()) {
+      const cells = Object.keys(TASKS).map((task) => DOCUMENTED[system][task] ?? '?');
+      expect(rows.slice(0, -1).map((row) => row.at(i - read.length))).toEqual(cells);
+    }
+  });
+
+  it.each(['alone', 'order', 'limit', 'once', 'token'])(
+    'gives the answer that this library gives to a task: %s',
+    async (task) => {
+      const args = [`${ROOT}verification/bench/compare/runs/run-task.mjs`, 'this library', task];
+      const { stdout } = await promisify(execFile)(process.execPath, args);
+      expect(JSON.parse(stdout)).toEqual({ answer: 'yes' });
+    },
+    30_000,
+  );
+
   it('names the versions that are run', () => {
     const { dependencies } = JSON.parse(readPage('verification/bench/peers/package.json'));
     const redisson = /<artifactId>redisson<\/artifactId>\s*<version>([\d.]+)/.exec(
@@ -80,6 +107,12 @@ describe('the comparison', () => {
     const text = page.replaceAll(/\s+/g, ' ');
     for (const library of ['redlock', 'redis-semaphore', 'murlock', 'redlock-universal']) {
       expect(text).toContain(`${library} ${dependencies[library]}`);
+    }
+    for (const [name, it] of [
+      ['BullMQ', 'bullmq'],
+      ['pg-boss', 'pg-boss'],
+    ] as const) {
+      expect(text).toContain(`${name} ${dependencies[it]}`);
     }
     expect(text).toContain(`verrou ${dependencies['@verrou/core']}`);
     expect(text).toContain(`Redisson ${redisson}`);
