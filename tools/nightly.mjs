@@ -24,6 +24,11 @@ const PARTS = {
       npm('simulate', '--store', store, '--from', 'tree', '--minutes', '5', '--jobs', '2', '--all'),
     ),
     ['env', 'FAST_CHECK_SEED=random', ...npm('test:unit')],
+    node('tools/install-in.mjs', 'verification/bench/peers'),
+    ...['ours', 'ours-3'].map((name) =>
+      npm('simulate', '--contestant', name, '--from', 'tree', '--minutes', '2'),
+    ),
+    npm('test', 'test/simulation/contestants'),
   ],
   package: [
     node('tools/build-once.mjs'),

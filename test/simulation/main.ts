@@ -24,10 +24,14 @@ try {
 
 /** @returns whether all promises were kept */
 async function run(options: Options): Promise<boolean> {
-  const { store, seed, plans, shrink, help, jobs, report } = options;
+  const { store, contestant, seed, plans, shrink, help, jobs, report } = options;
   if (help) {
     console.log(HELP);
     return true;
+  }
+  if (contestant !== undefined) {
+    const { runContestant } = await import('./contestants/main.js');
+    return runContestant(contestant, options);
   }
   if (plans.length > 0) {
     const read = await Promise.all(plans.map((file) => readPlan(file)));

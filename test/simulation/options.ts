@@ -5,6 +5,7 @@ import { seedOfTree } from './tree-seed.js';
 export const HELP = `npm run simulate -- [options]
 
   --store NAME      documents (default), redis, quorum, etcd or zookeeper
+  --contestant NAME another library in the place of ours, or ours under the same reduced programs: docs/simulation.md
   --seed N          runs one seed, and prints its history
   --count N         runs so many seeds, from --from on, until one fails
   --minutes N       the same for so many minutes of CPU time
@@ -22,6 +23,8 @@ const MAX_JOBS = 64;
 
 export interface Options {
   readonly store: string;
+  /** Another library. Then `store` says nothing. */
+  readonly contestant: string | undefined;
   readonly seed: string | undefined;
   readonly plans: readonly string[];
   readonly from: number;
@@ -44,6 +47,7 @@ export function optionsOf(args: readonly string[]): Options {
   const { values } = parsed(args);
   const {
     store,
+    contestant,
     seed,
     plan: plans = [],
     from,
@@ -76,6 +80,7 @@ export function optionsOf(args: readonly string[]): Options {
   if (seed !== undefined) wholeOf('--seed', seed, 0);
   return {
     store,
+    contestant,
     seed,
     plans,
     from: from === 'tree' ? seedOfTree() : wholeOf('--from', from ?? '1', 0),
@@ -99,6 +104,7 @@ function parsed(args: readonly string[]) {
       args: [...args],
       options: {
         store: { type: 'string', default: 'documents' },
+        contestant: { type: 'string' },
         seed: { type: 'string' },
         plan: { type: 'string', multiple: true },
         from: { type: 'string' },
