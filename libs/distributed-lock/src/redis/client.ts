@@ -4,6 +4,11 @@ import type { EventEmitter } from 'node:events';
 import type { Chance, Clock } from '../common/clock.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 
+/** A reply that calls its listener without a promise, in the turn of the event loop in which it arrives. */
+export interface Reply {
+  listen(onValue: (value: unknown) => void, onError: (error: unknown) => void): void;
+}
+
 /**
  * A client of a Redis library with connections of its own. It queues no command while it is disconnected, and sends none twice.
  * Only a `Cluster` of ioredis repeats the commands of a connection that ended.
@@ -25,7 +30,7 @@ export interface RedisClient extends Omit<RedisNode, 'askBeside'>, EventEmitter<
   ownerOf?(slot: number): RedisNode | undefined;
   /** Makes the client reload soon which master serves which slots. Absent where there is no cluster. */
   refreshSlots?(): void;
-  evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown>;
+  evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown> | Reply;
   /**
    * From now on, commands sent in this turn of the event loop are buffered, and leave in few system calls at the end of the turn, or at
    * `writeNow`. Absent where the library itself decides when to write.

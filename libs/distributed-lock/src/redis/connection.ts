@@ -1,13 +1,13 @@
 import { type Clock, readClocks } from '../common/clock.js';
 import { LinkedQueue } from '../common/collections.js';
-import { inBackground, promiseOf } from '../common/promises.js';
+import { inBackground } from '../common/promises.js';
 import { conceal } from '../common/redaction.js';
 import { ConnectionErrors, textOf } from '../connection/connection-errors.js';
 import { Outage, type OutageOptions } from '../connection/kept-connection.js';
 import { ReplyDeadline, WaitingRequests } from '../connection/request-pipe.js';
 import { ServerClock } from '../connection/server-clock.js';
 import { LockStoreError } from '../port/lock.errors.js';
-import type { RedisClient, RedisNode } from './client.js';
+import type { RedisClient, RedisNode, Reply } from './client.js';
 import { RedisCommand, TOO_LATE } from './command.js';
 import { asStoreError, describe, forgetArguments, isAnswer, isDenied, unknown } from './errors.js';
 
@@ -245,24 +245,29 @@ export class RedisConnection {
     this.inFlight.push(command);
     const isShared = command.flush !== 'when idle' || this.inFlight.size > 1;
     if (isShared) this.client.writeTogether?.();
-    this.follow(
-      command,
-      promiseOf(() => command.send(this.client)),
-    );
+    this.follow(command, this.send(command));
     if (isShared && command.flush === 'now') this.client.writeNow?.();
   }
 
+  private send(command: RedisCommand): Promise<unknown> | Reply {
+    try {
+      return command.send(this.client);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
   /** Waits for the reply to one copy of the command. A reply to the first copy is ignored as soon as there is a second one. */
-  private follow(command: RedisCommand, reply: Promise<unknown>): void {
+  private follow(command: RedisCommand, reply: Promise<unknown> | Reply): void {
     const { isSecondCopy } = command;
-    reply.then(
-      (value) => {
-        if (command.isSecondCopy === isSecondCopy) this.onReply(command, value);
-      },
-      (error: unknown) => {
-        if (command.isSecondCopy === isSecondCopy) this.onError(command, error);
-      },
-    );
+    const onValue = (value: unknown): void => {
+      if (command.isSecondCopy === isSecondCopy) this.onReply(command, value);
+    };
+    const onError = (error: unknown): void => {
+      if (command.isSecondCopy === isSecondCopy) this.onError(command, error);
+    };
+    if ('listen' in reply) reply.listen(onValue, onError);
+    else reply.then(onValue, onError);
   }
 
   private onReply(command: RedisCommand, value: unknown): void {

@@ -1,13 +1,14 @@
 import { EventEmitter } from 'node:events';
 import type { Readable } from 'node:stream';
-import type { Cluster, Redis } from 'ioredis';
+import type { Cluster, Command, Redis } from 'ioredis';
 import { type Clock, giveUpAfter, randomMs } from '../../common/clock.js';
 import { inBackground } from '../../common/promises.js';
 import { conceal } from '../../common/redaction.js';
 import { ServerProtocol } from '../../connection/kept-connection.js';
 import { quitWithin } from '../../connection/timing.js';
 import { ClientDatabase } from '../client.js';
-import type { Arguments, ClientEvents, ClientSettings, RedisClient, RedisNode, WireKeys } from '../client.js';
+import type { Arguments, ClientEvents, ClientSettings, RedisClient } from '../client.js';
+import type { RedisNode, Reply, WireKeys } from '../client.js';
 import { forgetArguments } from '../errors.js';
 import { evalShaClassFor, writeNow, writeTogether } from './evalsha.js';
 import {
@@ -107,9 +108,11 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
     return this.client.call(command, ...args);
   }
 
-  evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown> {
+  evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown> | Reply {
     if (!this.EvalSha) return this.call('evalsha', [sha, keys.names.length, ...keys.names, ...args]);
-    return this.client.sendCommand(new this.EvalSha(sha, keys, args)) as Promise<unknown>;
+    return this.client.sendCommand(new this.EvalSha(sha, keys, args) as unknown as Command) as
+      | Promise<unknown>
+      | Reply;
   }
 
   /**
@@ -358,7 +361,7 @@ function handleAllReplies(node: Redis): void {
   const send = node.sendCommand.bind(node);
   node.sendCommand = (...args) => {
     const reply = send(...args);
-    Promise.resolve(reply).catch(() => undefined);
+    if (reply instanceof Promise) reply.catch(() => undefined);
     return reply;
   };
 }

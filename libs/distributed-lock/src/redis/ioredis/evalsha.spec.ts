@@ -1,7 +1,8 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it } from '@jest/globals';
 import { Command, Redis } from 'ioredis';
 import { WireKeys } from '../client.js';
-import { evalShaClassFor } from './evalsha.js';
+import { DirectReply, evalShaClassFor } from './evalsha.js';
 
 const EvalSha = evalShaClassFor(new Redis({ lazyConnect: true })) as NonNullable<
   ReturnType<typeof evalShaClassFor>
@@ -25,3 +26,61 @@ describe('EVALSHA with keys that are written once', () => {
     ]);
   });
 });
+
+describe('the reply to EVALSHA', () => {
+  const sent = () => new EvalSha('f'.repeat(40), new WireKeys(['a']), []);
+
+  it('is decoded, and reaches its listener in the turn in which it arrives', () => {
+    const [command, heard] = [sent(), [] as unknown[]];
+    (command.promise as unknown as DirectReply).listen(
+      (value) => heard.push(value),
+      (error) => heard.push(error),
+    );
+    command.resolve([1, Buffer.from('größe')]);
+    command.reject(new Error('too late'));
+    expect(heard).toEqual([[1, 'größe']]);
+  });
+
+  it('that comes before its listener is passed on after the turn, so that listeners which send again do not nest', async () => {
+    const heard: unknown[] = [];
+    const command = sent();
+    command.reject(new Error('no connection'));
+    (command.promise as unknown as DirectReply).listen(
+      (value) => heard.push(value),
+      (error) => heard.push((error as Error).message),
+    );
+    expect(heard).toEqual([]);
+    await Promise.resolve();
+    expect(heard).toEqual(['no connection']);
+  });
+
+  it('is a promise for tools that trace commands, and reaches its listener all the same', async () => {
+    const [command, heard] = [sent(), [] as unknown[]];
+    const traced = command.promise.then((value) => heard.push(['traced', value]));
+    (command.promise as unknown as DirectReply).listen((value) => heard.push(value), fail);
+    const awaited = Promise.all([
+      Promise.resolve(command.promise),
+      traced,
+      command.promise.finally(() => heard.push('over')),
+    ]);
+    command.resolve(7);
+    expect(await awaited).toEqual([7, 2, 7]);
+    expect(heard).toEqual([7, ['traced', 7], 'over']);
+    const refused = sent();
+    refused.reject(new Error('NOSCRIPT'));
+    expect(await refused.promise.catch((error: Error) => error.message)).toBe('NOSCRIPT');
+  });
+
+  it('reaches its listener outside of the async context that the socket belongs to', () => {
+    const context = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const command = sent();
+    (command.promise as unknown as DirectReply).listen(() => seen.push(context.getStore()), fail);
+    context.run('a request', () => command.resolve(1));
+    expect(seen).toEqual([undefined]);
+  });
+});
+
+function fail(error: unknown): never {
+  throw error;
+}

@@ -1,23 +1,40 @@
 import type { Writable } from 'node:stream';
 import type { Cluster, Command, Redis } from 'ioredis';
-import { type Arguments, asBulk, type WireKeys } from '../client.js';
+import { detached } from '../../common/promises.js';
+import { type Arguments, asBulk, type Reply, type WireKeys } from '../client.js';
 import { findIoredis } from './options.js';
 
 /** Passed to the constructor of ioredis in place of the arguments, because it would copy and inspect each. `EvalSha` sets them itself. */
 const NONE: string[] = [];
 const OPTIONS = { replyEncoding: 'utf8' } as const;
 
-type EvalShaClass = new (sha: string, keys: WireKeys, args: Arguments) => Command;
+/** The members of ioredis' `Command`, with those that its types keep private. */
+interface OpenCommand extends Omit<Pick<Command, keyof Command>, 'toWritable'> {
+  promise: Promise<unknown>;
+  resolve: (value: unknown) => void;
+  reject: (error: Error) => void;
+  toWritable(socket?: object): string | Buffer;
+  initPromise(): void;
+  /** Returns a function that decodes a reply, ends the timers of the command and passes the reply on. */
+  _convertValue?(pass: (value: unknown) => void): (value: unknown) => void;
+  /** Not in the first releases of ioredis 5. */
+  _clearTimers?(): void;
+}
+
+type OpenCommandClass = new (...args: ConstructorParameters<typeof Command>) => OpenCommand;
+type EvalShaClass = new (sha: string, keys: WireKeys, args: Arguments) => OpenCommand;
 
 /**
- * Makes the class of the `EVALSHA` commands of `client`, whose RESP text is built from the prepared text of `WireKeys`.
+ * Makes the class of the `EVALSHA` commands of `client`. Their RESP text is built from the prepared text of `WireKeys`, and their reply is a
+ * `DirectReply`.
  *
  * @returns `undefined` for a client of another copy of ioredis, which takes only commands of its own
  */
 export function evalShaClassFor(client: Redis | Cluster): EvalShaClass | undefined {
   const ioredis = findIoredis();
   if (!ioredis || !(client instanceof ioredis.Redis || client instanceof ioredis.Cluster)) return undefined;
-  return class EvalSha extends ioredis.Command {
+  const Base = ioredis.Command as unknown as OpenCommandClass;
+  return class EvalSha extends Base {
     constructor(
       sha: string,
       private readonly wireKeys: WireKeys,
@@ -30,6 +47,18 @@ export function evalShaClassFor(client: Redis | Cluster): EvalShaClass | undefin
       this.args = first.concat(wireKeys.names, args.map(String));
     }
 
+    /** ioredis calls this in its constructor, and returns `promise` to whoever sends the command. */
+    override initPromise(): void {
+      if (!this._convertValue) return super.initPromise();
+      const reply = new DirectReply();
+      this.promise = reply as unknown as Promise<unknown>;
+      this.resolve = this._convertValue((value) => reply.resolve(value));
+      this.reject = (error) => {
+        this._clearTimers?.();
+        reply.reject(error);
+      };
+    }
+
     override toWritable(): string {
       const { wireKeys } = this;
       const args = this.args as string[];
@@ -39,6 +68,65 @@ export function evalShaClassFor(client: Redis | Cluster): EvalShaClass | undefin
       return text;
     }
   };
+}
+
+/**
+ * The reply to one command. Calls its listeners in the turn of the event loop in which the reply arrives. A promise would make two more
+ * objects for each command, which takes a seventh of the time of a lock (docs/decisions/0012). But ioredis passes it on as the promise of
+ * its command, and tracing tools wait for that, so it becomes a promise for everybody who uses it as one.
+ */
+export class DirectReply implements Reply, PromiseLike<unknown> {
+  private outcome: ((listener: Listener) => void) | undefined;
+  private readonly listeners: Listener[] = [];
+  private promise: Promise<unknown> | undefined;
+
+  listen(onValue: Listener['onValue'], onError: Listener['onError']): void {
+    const listener = { onValue, onError };
+    const { outcome } = this;
+    // A command that ioredis refuses is settled before anybody listens. Its listener may send the next one, so it is not called from here.
+    if (outcome) queueMicrotask(() => outcome(listener));
+    else this.listeners.push(listener);
+  }
+
+  resolve(value: unknown): void {
+    this.settle(({ onValue }) => onValue(value));
+  }
+
+  reject(error: unknown): void {
+    this.settle(({ onError }) => onError(error));
+  }
+
+  // oxlint-disable-next-line no-thenable -- ioredis returns it where it would return a promise
+  get then(): Promise<unknown>['then'] {
+    const promise = this.asPromise();
+    return promise.then.bind(promise);
+  }
+
+  get catch(): Promise<unknown>['catch'] {
+    const promise = this.asPromise();
+    return promise.catch.bind(promise);
+  }
+
+  get finally(): Promise<unknown>['finally'] {
+    const promise = this.asPromise();
+    return promise.finally.bind(promise);
+  }
+
+  private asPromise(): Promise<unknown> {
+    return (this.promise ??= new Promise((resolve, reject) => this.listen(resolve, reject)));
+  }
+
+  /** Calls the listeners outside of any async context: the socket may have been opened in that of a request. */
+  private settle(call: (listener: Listener) => void): void {
+    if (this.outcome) return;
+    this.outcome = (listener) => detached(() => call(listener));
+    for (const listener of this.listeners) this.outcome(listener);
+  }
+}
+
+interface Listener {
+  readonly onValue: (value: unknown) => void;
+  readonly onError: (error: unknown) => void;
 }
 
 /** How many commands share a system call. With more, the server would wait for the last one before it could answer the first. */
