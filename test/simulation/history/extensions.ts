@@ -10,19 +10,22 @@ export function beginExtension(record: HoldRecord): void {
   record.isExtended = true;
 }
 
+/** One that is refused changes nothing. Without a reply nobody knows whether the extension was executed. */
+export type ExtensionOutcome = 'extended' | 'refused' | 'unsure';
+
 /**
- * @param until when the lease ends at the latest if the extension was executed, as it may have been without a reply
+ * @param until when the lease ends at the latest if the extension was executed
  * @returns whether no other one was under way meanwhile
  */
-export function endExtension(record: HoldRecord, until: number, isExtended: boolean): boolean {
+export function endExtension(record: HoldRecord, until: number, outcome: ExtensionOutcome): boolean {
   const { count, latest, isAlone } = record.extending as NonNullable<HoldRecord['extending']>;
-  const later = Math.max(latest, until);
-  if (!isExtended) record.isLengthUnsure = true;
+  const later = outcome === 'refused' ? latest : Math.max(latest, until);
+  if (outcome === 'unsure') record.isLengthUnsure = true;
   if (count > 1) record.extending = { count: count - 1, latest: later, isAlone };
   else {
     delete record.extending;
     // Without a reply the lease may have either length, and the shorter one counts.
-    const alone = isExtended ? until : Math.min(latest, until);
+    const alone = { extended: until, refused: latest, unsure: Math.min(latest, until) }[outcome];
     record.fixedUntilOwn = isAlone ? alone : later;
   }
   return isAlone;

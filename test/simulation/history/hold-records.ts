@@ -71,8 +71,10 @@ export function recordHold(
     `${actor.process.name} call ${label} holds ${records.map(({ key, token }) => `${key} (${token})`).join(', ')} for ${Math.round(lock.validForMs)} ms`,
   );
   checkValid(caller, call, lock);
-  if (lock.signal.aborted && (lock.signal.reason as LockLostError).reason === 'takeover')
-    for (const record of records) record.toldAt = now;
+  if (lock.signal.aborted) {
+    const isTakeover = (lock.signal.reason as LockLostError).reason === 'takeover';
+    for (const record of records) Object.assign(record, { signalledAt: now }, isTakeover && { toldAt: now });
+  }
   lock.signal.addEventListener('abort', () => {
     for (const record of held.records) record.signalledAt ??= actor.process.trueNow;
     const { reason } = lock.signal.reason as LockLostError;

@@ -8,7 +8,7 @@ import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.s
 import { leaseMargin } from '../../../libs/distributed-lock/src/port/timing.js';
 import type { Asking } from '../plan/plan.js';
 import { isShared, serviceIn, serviceOf, type Caller } from './caller.js';
-import { beginExtension, endExtension } from './extensions.js';
+import { beginExtension, endExtension, type ExtensionOutcome } from './extensions.js';
 import { keyOf, nameOf } from './names.js';
 import type { Held } from './stage.js';
 import { mayBeForcedOut, nowOf, takersOf } from './takeovers.js';
@@ -73,15 +73,17 @@ export async function extend(caller: Caller, ms: number, held: Held, outer: read
   const askedAt = process.monotonic;
   const trulyAskedAt = process.trueNow;
   for (const record of records) beginExtension(record);
-  let isExtended = false;
-  await changing(
-    caller,
-    lock.extend(ms).then(() => void (isExtended = true)),
-    held,
-    outer,
+  let outcome = 'unsure' as ExtensionOutcome;
+  const extended = lock.extend(ms).then(
+    () => void (outcome = 'extended'),
+    (error: unknown) => {
+      if (error instanceof LockConfigurationError) outcome = 'refused';
+      throw error;
+    },
   );
+  await changing(caller, extended, held, outer);
   const now = process.monotonic;
-  const wasAlone = records.map((record) => endExtension(record, now + ms, isExtended)).every(Boolean);
+  const wasAlone = records.map((record) => endExtension(record, now + ms, outcome)).every(Boolean);
   // With a session it lasts no longer than that, until the next renewal.
   const { history, hasSessions } = stage.parts;
   const hasPaused = history.pauses.some((it) => it.process === process.name && it.to >= trulyAskedAt);
@@ -90,7 +92,7 @@ export async function extend(caller: Caller, ms: number, held: Held, outer: read
   // Who is told of a takeover has the rest of the grace, which may have begun before this call was let in.
   const isTakenOver = takersOf(history, nameOf(actor, lock.key)).length > 0;
   const isHeld = records.every(({ endedAt, isLengthUnsure }) => endedAt === undefined && !isLengthUnsure);
-  if (!isExtended || hasPaused || !isHeld || !wasAlone || hasSessions || isTakenOver) return;
+  if (outcome !== 'extended' || hasPaused || !isHeld || !wasAlone || hasSessions || isTakenOver) return;
   if (lock.keys.length > 1 || lock.validForMs >= leastMs) return;
   const text = `call ${label} of ${process.name} has extended ${lock.key} by ${ms} ms, and it is valid for ${Math.round(lock.validForMs)} ms`;
   history.violate('belief', text);

@@ -6,7 +6,7 @@ export function minimumBeyondLease(frame: SceneFrame): Scene {
   const { dice } = frame;
   const [holder, waiter] = twoOf(frame);
   const leaseMs = dice.int(3000, 12_000);
-  const nested = askingOf(frame, { options: { holdAtLeastMs: leaseMs - dice.int(1, 300) } });
+  const nested = askingOf(frame, { options: { leaseMs, holdAtLeastMs: leaseMs - dice.int(1, 300) } });
   return {
     calls: [
       callOf(frame, {

@@ -371,6 +371,8 @@ export class HeldLock implements Lock {
   async extend(ms: number): Promise<void> {
     checkOptions('extend', { ms }, { ms: LEASE });
     await this.assertSurelyHeld();
+    // Before any of the leases is extended.
+    for (const { lease } of this.holds) lease.assertFixed();
     await Promise.all(this.holds.map(({ lease }) => lease.extend(ms)));
     this.assertHeld();
   }

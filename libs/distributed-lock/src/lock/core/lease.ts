@@ -289,14 +289,17 @@ export class Lease extends Linked {
 
   // --- another length or claim ------------------------------------------------------------------------------------
 
-  async extend(ms: number): Promise<void> {
+  /** @throws LockConfigurationError for a lease that the watchdog renews */
+  assertFixed(): void {
     const { key, terms } = this.owner;
-    if (terms.watched) {
-      throw new LockConfigurationError(
-        `"${key}" is renewed by the watchdog: extend() is for locks with a leaseMs.`,
-      );
-    }
-    await this.reset(ms, `extend "${key}" by ${ms} ms`);
+    if (!terms.watched) return;
+    throw new LockConfigurationError(
+      `"${key}" is renewed by the watchdog: extend() is for locks with a leaseMs.`,
+    );
+  }
+
+  extend(ms: number): Promise<void> {
+    return this.reset(ms, `extend "${this.owner.key}" by ${ms} ms`);
   }
 
   /** Asks the store to downgrade the lock to the owner's new claim. The end of a fixed lease does not move. */

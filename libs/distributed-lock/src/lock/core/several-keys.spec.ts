@@ -111,3 +111,16 @@ describe('several keys and a store that fails', () => {
     expect(await world.eye.inspect('a')).toBeNull();
   });
 });
+
+describe('several keys of which one is shared with the call around them', () => {
+  it('refuse an extension before any lease is changed, if the watchdog renews that one', async () => {
+    const outer = await world.take(locks, 'a');
+    const nested = await outer.run(() => locks.acquire(['a', 'b'], { leaseMs: 2000 }));
+    const refused = follow(nested.extend(100));
+    await world.clock.advance(0);
+    expect(refused.error).toMatchObject({ code: 'LOCK_CONFIGURATION' });
+    expect(nested.validForMs).toBeGreaterThan(100);
+    await nested.release();
+    await outer.release();
+  });
+});
