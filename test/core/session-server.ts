@@ -1,4 +1,4 @@
-import { inBackground } from '../../libs/distributed-lock/src/common/promises.js';
+import { ignoreFailure } from '../../libs/distributed-lock/src/common/promises.js';
 import { leaseValidity } from '../../libs/distributed-lock/src/port/timing.js';
 import { LockStoreError } from '../../libs/distributed-lock/src/port/lock.errors.js';
 import type {
@@ -190,7 +190,7 @@ export class NetworkedBackend implements SessionBackend {
   }
 
   sendMessages(messages: Messages): void {
-    inBackground(this.send('', () => this.server.tell(messages)));
+    ignoreFailure(this.send('', () => this.server.tell(messages)));
   }
 
   async close(keepSession: boolean): Promise<void> {
@@ -217,7 +217,7 @@ export class NetworkedBackend implements SessionBackend {
     this.keepingAlive?.unsubscribe();
     this.keepingAlive = this.server.clock
       .interval(KEEP_ALIVE_MS)
-      .subscribe(() => inBackground(this.keepAlive(session)));
+      .subscribe(() => ignoreFailure(this.keepAlive(session)));
     return session;
   }
 

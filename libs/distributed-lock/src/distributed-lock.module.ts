@@ -37,12 +37,12 @@ export interface DistributedLockModuleOptions extends Omit<LockServiceOptions, '
   /** The store of the locks: `memoryStore()` (default, for this thread only), `redisStore(…)` or another one. */
   readonly store?: LockServiceOptions['store'];
   /**
-   * What HTTP clients get for lock errors; default: 423 if the key is busy, 503 if the store is down or the lock was lost, 400 for a
+   * The answers to lock errors for HTTP clients; default: 423 if the key is busy, 503 if the store is down or the lock was lost, 400 for a
    * bad key.
    */
   readonly http?: LockHttpOptions;
   /**
-   * What to write to Nest's logger. `true` (default): one line with the store and the client at the start, then lost locks and
+   * How much to write to Nest's logger. `true` (default): one line with the store and the client at the start, then lost locks and
    * outages of the store. `'warn'` and `'error'` write less, `'debug'` adds lines for each call, `false` writes nothing.
    */
   readonly logger?: LockLoggerOption;
@@ -155,7 +155,7 @@ const OVERRIDDEN_IN_VAIN =
 @Module({ imports: [DiscoveryModule], providers: [LockOpener] })
 class LockOpenerModule {}
 
-/** What all registrations of an application share. */
+/** The providers that all registrations of an application share. */
 @Module({
   imports: [DiscoveryModule],
   exports: [LockedExplorer],

@@ -27,7 +27,7 @@ interface ListedStore {
     readonly label: string;
     /** The argument of the factory as code. Absent: the module is registered without a store. */
     readonly argument?: string;
-    /** What is left to do by hand, for the person who ran the command. */
+    /** The steps that are left to do by hand, for the person who ran the command. */
     readonly leftByHand: string;
   };
   /** How the terminal command recognises the store by its URL. */

@@ -31,15 +31,23 @@ export function promiseOf<T>(work: () => PromiseLike<T> | T): Promise<T> {
 }
 
 /**
- * Goes on without waiting for `work`. Without `onFailed`, a failure is ignored. Nothing else in this library may leave a promise
- * alone, because Node ends the process when a promise without a handler rejects.
+ * Goes on without waiting for `work`. Nothing else in this library may leave a promise alone, because Node ends the process when a
+ * promise without a handler rejects.
  */
 export function inBackground<T>(
   work: Promise<T>,
-  onFailed: (error: unknown) => void = () => undefined,
+  onFailed: (error: unknown) => void,
   onDone?: (value: T) => void,
 ): void {
   work.then(onDone, onFailed);
+}
+
+/**
+ * Goes on without waiting for `work`, and ignores its failure. For work that cannot fail, that reports its failures itself, or whose
+ * failure changes nothing, such as closing a connection.
+ */
+export function ignoreFailure(work: Promise<unknown>): void {
+  inBackground(work, () => undefined);
 }
 
 /** The async context in which this file was loaded, before any request. */

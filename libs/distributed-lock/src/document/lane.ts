@@ -1,5 +1,5 @@
 import { type Chance, type Clock, type Delays, nextTurn } from '../common/clock.js';
-import { inBackground } from '../common/promises.js';
+import { ignoreFailure } from '../common/promises.js';
 import { asUnknownError } from '../connection/connection-errors.js';
 import type { ServerClock } from '../connection/server-clock.js';
 import type { AcquireRequest, Notification } from '../port/lock-store.js';
@@ -117,7 +117,7 @@ export class Lane {
   private start(): void {
     if (this.isRunning || this.tasks.length === 0) return;
     this.isRunning = true;
-    inBackground(this.executeAll());
+    ignoreFailure(this.executeAll());
   }
 
   private async executeAll(): Promise<void> {

@@ -11,7 +11,7 @@ const orphan = (owner: string): Holder => ({ owner, claim: LOCK, token: 1, lastT
 describe('the leases of one client', () => {
   let clock: ManualClock;
   let leases: SessionLeases;
-  /** What was released, and when. */
+  /** The owners that were released, and when. */
   let released: string[];
   /** Whether the last lease that was released is still over. */
   let isOver: () => boolean;

@@ -2,7 +2,7 @@
 import { Subject } from 'rxjs';
 import { Delays, systemChance } from '../common/clock.js';
 import { RebuiltMap } from '../common/collections.js';
-import { inBackground } from '../common/promises.js';
+import { ignoreFailure, inBackground } from '../common/promises.js';
 import {
   ReliableRelease,
   type ExecutedRelease,
@@ -130,7 +130,7 @@ export class DocumentStore implements LockStore {
     // The back end may have stored the owner's note before it refused a later request for the same task. Release the owner, so
     // that nobody grants it the lock.
     const undo = (error: unknown): void => {
-      if (isRefused(error)) inBackground(this.release(request));
+      if (isRefused(error)) ignoreFailure(this.release(request));
     };
     if (waitMs > 0) inBackground(reply, undo);
     return reply;
@@ -285,7 +285,7 @@ export class DocumentStore implements LockStore {
             state.release({ owner });
             return onEnded;
           });
-          inBackground(ended);
+          ignoreFailure(ended);
         },
         notify: (notification) => this.notify(notification),
       },
@@ -309,7 +309,7 @@ export class DocumentStore implements LockStore {
     this.notify({ kind: 'recheck', afterMs: 0 });
     const isReading = this.unread.size > 0;
     for (const lane of this.lanes.values()) if (lane.owners.hasHolder) this.unread.add(lane);
-    if (!isReading) inBackground(this.readHeldAgain());
+    if (!isReading) ignoreFailure(this.readHeldAgain());
   }
 
   private async readHeldAgain(): Promise<void> {

@@ -114,7 +114,7 @@ interface TimedContext {
 }
 
 /**
- * What a back end must be able to do so that `DocumentStore` can make a lock store of it: keep one document for each name, which
+ * The operations that a back end must have so that `DocumentStore` can make a lock store of it: keep one document for each name, which
  * only `take` and `swap` change, each of them atomically (docs/document-stores.md).
  *
  * A rejected promise carries a `LockStoreError` with the name as its key. If its reason is `unknown`, the back end may have

@@ -1,5 +1,5 @@
 import type { Chance } from '../common/clock.js';
-import { inBackground } from '../common/promises.js';
+import { ignoreFailure } from '../common/promises.js';
 import { checkNameBytes } from '../connection/checks.js';
 import type { NamePage, NameRequest } from '../document/timed-register.js';
 import type { LockStoreContext } from '../port/lock-store.js';
@@ -77,7 +77,7 @@ export class EtcdBackend implements SessionBackend {
     client.onOpen = () => {
       this.mailbox.watch();
       this.pipe.schedule();
-      inBackground(this.sessions.open());
+      ignoreFailure(this.sessions.open());
     };
     client.onRefused = () => this.pipe.refuseWaiting();
   }

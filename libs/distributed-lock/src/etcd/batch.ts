@@ -1,4 +1,4 @@
-import { inBackground } from '../common/promises.js';
+import { ignoreFailure } from '../common/promises.js';
 import type { PipedRequest } from '../connection/request-pipe.js';
 import type { Messages } from '../session/backend.js';
 import type { EtcdKeys } from './backend.js';
@@ -203,7 +203,7 @@ export class EtcdOutbox {
       const texts = this.waiting.get(client) ?? new Map<string, string>();
       this.waiting.set(client, texts.set(name, message));
     }
-    if (!this.isSending) inBackground(this.sendAll());
+    if (!this.isSending) ignoreFailure(this.sendAll());
   }
 
   close(): void {

@@ -195,7 +195,7 @@ export class EtcdClient {
   }
 }
 
-/** What `EtcdBackend` passes to the pipe, the sessions and the mailbox of its client. */
+/** The parts that `EtcdBackend` passes to the pipe, the sessions and the mailbox of its client. */
 export interface EtcdContext {
   readonly client: EtcdClient;
   readonly keys: EtcdKeys;

@@ -154,7 +154,7 @@ function socketsOf(credentials: ChannelCredentials): ReadonlySet<Socket> {
   return sockets;
 }
 
-/** What an error of etcd or of gRPC means for the request that failed. */
+/** The meaning of an error of etcd or of gRPC for the request that failed. */
 export interface EtcdFailure extends StoreFailure {
   /** This member cannot serve requests now, so the client connects to the next one. */
   readonly isOfMember?: boolean;
@@ -189,7 +189,7 @@ const FULL =
 const OWN = /^(etcdserver|auth|grpc(?=: received message larger)): /;
 
 /**
- * What each error text of etcd means, without its "etcdserver: ". The first match counts, so a longer text stands before a
+ * The meaning of each error text of etcd, without its "etcdserver: ". The first match counts, so a longer text stands before a
  * shorter one that it contains. An empty `detail` shows etcd's own text to the user.
  */
 const OWN_WORDS: readonly (readonly [said: RegExp, failure: EtcdFailure])[] = [

@@ -1,5 +1,5 @@
 import { Delays } from '../common/clock.js';
-import { inBackground } from '../common/promises.js';
+import { ignoreFailure } from '../common/promises.js';
 import { LockConfigurationError, LockStoreError } from '../port/lock.errors.js';
 import { leaseValidity } from '../port/timing.js';
 import type { Session } from '../session/backend.js';
@@ -56,7 +56,7 @@ export class EtcdSessions {
       await this.writeMailbox(session);
       this.options.onRepaired();
     });
-    inBackground(checked.finally(() => (this.isChecking = false)));
+    ignoreFailure(checked.finally(() => (this.isChecking = false)));
   }
 
   /** Called when etcd no longer has this session. Reports the end, and opens the next session. */
@@ -66,9 +66,9 @@ export class EtcdSessions {
     if (this.current === session) this.current = undefined;
     // The lease may still exist, if somebody has deleted only the presence key. Revoke it, so that etcd deletes this session's
     // notes, too.
-    inBackground(this.quietly('LeaseRevoke', session));
+    ignoreFailure(this.quietly('LeaseRevoke', session));
     this.options.onEnd(session);
-    if (!this.isClosed) inBackground(this.open());
+    if (!this.isClosed) ignoreFailure(this.open());
   }
 
   async close(keepSession: boolean): Promise<void> {
@@ -111,12 +111,12 @@ export class EtcdSessions {
     const session = new EtcdSession(ID, TTL * 1000, sentAt);
     const revision = await this.writeMailbox(session, key);
     if (this.isClosed) {
-      inBackground(this.quietly('LeaseRevoke', session));
+      ignoreFailure(this.quietly('LeaseRevoke', session));
       throw client.errors.closed(key);
     }
     this.current = session;
     onOpen(revision);
-    inBackground(this.keepAliveAlways(session));
+    ignoreFailure(this.keepAliveAlways(session));
     return session;
   }
 

@@ -294,7 +294,7 @@ export class LeaderTerm implements Term {
     if (this.underWay > 0) await new Promise<void>((resolve) => this.waiting.push(resolve));
   }
 
-  /** What a log shows of this term. Leaves out the lock. */
+  /** Returns the fields that a log shows of this term. Leaves out the lock. */
   toJSON(): object {
     const { name, key, fencingToken, since } = this;
     return { name, key, fencingToken, since };

@@ -155,7 +155,7 @@ export class Leaders implements OnModuleInit, OnApplicationBootstrap, OnModuleDe
   }
 }
 
-/** What `LeaderModule.forFeature` has registered under one name. */
+/** The parts that `LeaderModule.forFeature` has registered under one name. */
 interface Entry {
   readonly candidate: Candidate;
   readonly service: string | undefined;

@@ -1,15 +1,9 @@
 // The service that applications inject. One contended withLock, step by step: docs/architecture.md
 import type { Observable } from 'rxjs';
 import { timeOfDay } from '../common/clock.js';
-import { inBackground } from '../common/promises.js';
+import { ignoreFailure } from '../common/promises.js';
 import { inspectByJson } from '../common/redaction.js';
-import {
-  type ForceReply,
-  type ListRequest,
-  type LockClient,
-  type LockSnapshot,
-  modeOf,
-} from '../port/lock-store.js';
+import { type ForceReply, type LockClient, type LockSnapshot, modeOf } from '../port/lock-store.js';
 import {
   holderName,
   LockConfigurationError,
@@ -17,15 +11,7 @@ import {
   LockShutdownError,
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
-import {
-  checkOptions,
-  describeGiven,
-  describeNumber,
-  type OptionRule,
-  type OptionRules,
-  overlay,
-  RULE,
-} from '../port/option-checks.js';
+import { checkOptions, describeGiven, overlay } from '../port/option-checks.js';
 import { Acquirer } from './core/acquirer.js';
 import { currentFlow, findHold } from './core/async-context.js';
 import type { GuardedStore } from './core/guarded-store.js';
@@ -55,9 +41,9 @@ import {
   type ResolvedLockOptions,
   resolveLockOptions,
   thisProcess,
-  MAX_TEXT,
 } from './request/lock-options.js';
 import { checkKeys, type LockRequest, LockRequests } from './request/lock-request.js';
+import { forceRequest, listRequest } from './request/operator-requests.js';
 import { runUnder, type Work } from './run-under.js';
 
 const ONCE: CallOptions = { waitMs: 0 };
@@ -301,7 +287,7 @@ export class LockService {
     this.isOpen = true;
     if (!store.attempted) return this.onOpened(store);
     const told = store.attempted.then(() => this.onOpened(store));
-    inBackground(told);
+    ignoreFailure(told);
   }
 
   /**
@@ -323,7 +309,7 @@ export class LockService {
     this.events.complete();
   }
 
-  /** What a log shows of this service. Leaves out the options of the store and the keys that are held. */
+  /** Returns the fields that a log shows of this service. Leaves out the options of the store and the keys that are held. */
   protected toJSON(): object {
     const { keyPrefix } = this.options;
     const store = this.lifecycle.runtime?.store;
@@ -413,59 +399,4 @@ function notFunctionError(given: unknown): LockConfigurationError {
   return new LockConfigurationError(
     `withLock takes a key, options or none, and a function to run; in place of the function it was given ${describeGiven(given)}.`,
   );
-}
-
-/** The options of a forced release as the store takes them. `owners` is absent only if the caller has left `owner` out. */
-interface ForceRequest {
-  readonly owners?: readonly string[];
-  /** Who releases the lock. If `undefined`, the line of code that called is named instead. */
-  readonly by: string | undefined;
-}
-
-const isName = (value: unknown): boolean => typeof value === 'string' && value !== '';
-const FORCE_RULES: OptionRules<ForceReleaseOptions> = {
-  owner: true,
-  by: [isName, 'the name of who releases the lock'],
-};
-const OWNERS: OptionRule = [
-  (owners) => (owners as readonly unknown[]).every(isName),
-  'the id of a holder, or a list of ids, as locks.inspect(key) tells them',
-  (owners) => {
-    const wrong = (owners as readonly unknown[]).find((it) => !isName(it));
-    return `${describeGiven(wrong)}. Leave it out to take the lock from whoever holds it`;
-  },
-];
-
-/**
- * Checks the options of a forced release.
- *
- * @throws LockConfigurationError for wrong options, also for an `owner` that is `undefined`: it may come from a key that nobody held,
- * and then the next holder would lose its lock
- */
-function forceRequest(options: ForceReleaseOptions): ForceRequest {
-  checkOptions('forceRelease', options, FORCE_RULES);
-  const { owner, by } = options;
-  const request = { by: by?.slice(0, MAX_TEXT) };
-  if (!('owner' in options)) return request;
-  const owners = (Array.isArray(owner) ? owner : [owner]) as readonly string[];
-  checkOptions('forceRelease', { owner: owners }, { owner: OWNERS });
-  return { ...request, owners };
-}
-
-const MAX_LIMIT = 1000;
-const LIST_RULES: OptionRules<ListOptions> = {
-  prefix: RULE.text,
-  limit: [
-    (limit) => Number.isInteger(limit) && Number(limit) >= 1 && Number(limit) <= MAX_LIMIT,
-    `a whole number from 1 to ${MAX_LIMIT}`,
-    describeNumber,
-  ],
-  cursor: [(cursor) => typeof cursor === 'string', 'the cursor of a page'],
-};
-
-/** @throws LockConfigurationError for wrong options */
-function listRequest(options: ListOptions): ListRequest {
-  checkOptions('list', options, LIST_RULES);
-  const { prefix = '', limit = 100, cursor } = options;
-  return { prefix, limit, ...(cursor !== undefined && { cursor }) };
 }

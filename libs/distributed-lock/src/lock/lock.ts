@@ -138,7 +138,7 @@ export interface LockPage {
   readonly cursor: string | undefined;
 }
 
-/** What one caller of this service, and the nested calls that share its lock, hold of one key. */
+/** The hold that one caller of this service has of one key, together with the nested calls that share its lock. */
 export interface HoldSnapshot {
   /** The key, without the prefix of the store. */
   readonly key: string;
@@ -182,7 +182,7 @@ export interface CallOptions {
    */
   readonly maxWaiting?: number;
   /**
-   * What the call does when others hold the key. `'throw'` (default): the call waits in the queue, and rejects with
+   * Decides what the call does when others hold the key. `'throw'` (default): the call waits in the queue, and rejects with
    * `LockWaitTimeoutError` after `waitMs`. `'takeover'`: it goes to the head of the queue, and the holder is notified: its
    * `lock.signal` aborts. A holder that has not released after `graceMs` loses the lock, and the call acquires it with a larger fencing
    * token. If another holder comes first, that one has its own grace. A takeover also ends a minimum hold. Not with `fair`, `permits`,
@@ -246,7 +246,7 @@ export interface CallOptions {
 /** Options of `withLock`. */
 export interface WithLockOptions extends CallOptions {
   /**
-   * What happens if the lock was lost but the work succeeds: the call rejects with `LockLostError` (`'throw'`, default), or returns the
+   * Decides what happens if the lock was lost but the work succeeds: the call rejects with `LockLostError` (`'throw'`, default), or returns the
    * result (`'ignore'`).
    */
   readonly onLost?: 'throw' | 'ignore';

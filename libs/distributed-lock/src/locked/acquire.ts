@@ -10,7 +10,7 @@ import { isLockError, type LockWaitTimeoutError } from '../port/lock.errors.js';
 import type { CallKeys, KeyPlan } from './key-plan.js';
 import { askPlace, type BusyFallback, type LockedOptions } from './locked.options.js';
 
-/** What a call received: its `Granted`, or what `onBusy` returned in place of the method. */
+/** The outcome of a call: its `Granted`, or the answer that `onBusy` returned in place of the method. */
 export type Acquired = Granted | { readonly answer: unknown };
 
 export interface Granted {

@@ -171,7 +171,7 @@ function itemsUnder(lock: HeldLock, { plan, run }: PlainCall): AsyncIterable<unk
   }
 }
 
-/** What the async generator yields if the lock was busy: the values that `onBusy` returned as an iterable, or none. */
+/** Returns the values for the async generator to yield if the lock was busy: those that `onBusy` returned as an iterable, or none. */
 function itemsOf({ where }: KeyPlan, answer: unknown): AsyncIterable<unknown> | Iterable<unknown> {
   if (answer === undefined) return [];
   if (typeof answer === 'object' && answer !== null) {

@@ -26,8 +26,8 @@ import { type Answer, grpcCallOf } from './answers.js';
 import type { LockedOptions } from './locked.options.js';
 
 /**
- * What clients of HTTP get for lock errors. Statuses are from 400 to 599. Use 429 for `busy` only where the key limits a client, because clients and
- * gateways take it for their own quota.
+ * The answers to lock errors for HTTP clients. Statuses are from 400 to 599. Use 429 for `busy` only where the key limits a client,
+ * because clients and gateways take it for their own quota.
  */
 export interface LockHttpOptions {
   /** The wait ran out; default 423. */
@@ -71,7 +71,7 @@ interface ClientAnswer {
   readonly http: Exclude<keyof LockHttpAnswers, 'position'>;
   readonly grpc: number;
   /**
-   * What the client may read. It names no key, holder or number, which could reveal tenants and machines. The message of
+   * The text that the client may read. It names no key, holder or number, which could reveal tenants and machines. The message of
    * `LOCK_KEY` also names the wrong part of the request as clients write it (`body.sku`), without its value.
    */
   readonly message: string;
@@ -277,7 +277,7 @@ class TranslatedLockError {
   }
 }
 
-/** What a client of messages or of a gateway receives. For a gRPC call among `args` it is a gRPC status. */
+/** Makes the payload for a client of messages or of a gateway. For a gRPC call among `args` it is a gRPC status. */
 function payloadOf(error: LockError, args: readonly unknown[]): object {
   const call = grpcCallOf(args);
   if (!call) return transportPayload(error);

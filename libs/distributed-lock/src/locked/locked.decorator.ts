@@ -43,7 +43,7 @@ interface CheckedOptions<B extends OnBusy, W extends LockPredicate> {
 }
 type OnBusy = NonNullable<LockedOptions['onBusy']>;
 
-/** What `@Locked` returns. The compiler checks the key and the options against the decorated method. */
+/** The type that `@Locked` returns. The compiler checks the key and the options against the decorated method. */
 type LockedDecorator<K extends LockedKey, B extends OnBusy, W extends LockPredicate> = <
   M extends LockableMethod,
   C extends object,

@@ -14,7 +14,7 @@ export interface LockedOptions extends Omit<WithLockOptions, 'onBusy'> {
   /** The name of the registration to use, as `forRoot` has it; default: the registration without a name. */
   readonly name?: string;
   /**
-   * What a call does when the key is not free within `waitMs`.
+   * Decides what a call does when the key is not free within `waitMs`.
    *
    * - `'throw'` (default): the call rejects with `LockWaitTimeoutError`, on HTTP with the status 423.
    * - `'skip'`: the call returns `undefined` without running the method. It tries one time, and waits only if `waitMs` is given.
@@ -33,7 +33,7 @@ export interface LockedOptions extends Omit<WithLockOptions, 'onBusy'> {
    * subscription and releases when it ends or its reader unsubscribes. Default `false`. Handlers need no flag.
    */
   readonly stream?: boolean;
-  /** What HTTP clients get for lock errors. What is left out comes from the module. */
+  /** The answers to lock errors for HTTP clients. Those that are left out come from the module. */
   readonly http?: LockHttpOptions;
 }
 

@@ -12,7 +12,7 @@ import type { LockStore, LockStoreFactory } from '../port/lock-store.js';
 import { memoryStore } from '../memory/store.js';
 import { Locked } from './locked.decorator.js';
 
-/** What a request may cost more for its lock than for an interceptor that does nothing. */
+/** The promises that a request may cost more for its lock than for an interceptor that does nothing. */
 const MAX_PROMISES = 7;
 
 /** Grants and releases at once, by promises that were made before, so that only those of the library are counted. */

@@ -59,7 +59,7 @@ export interface LockStore {
    */
   readonly commandTimeoutMs: number;
   /**
-   * What the back end sends without being asked. `LockRuntime` passes each notification to its owner. If one is lost, a waiter learns
+   * The notifications that the back end sends without being asked. `LockRuntime` passes each notification to its owner. If one is lost, a waiter learns
    * of its grant when it rechecks after `recheckAfterMs`, and a holder learns of its loss by its next renewal. If the store finds out
    * that it may have lost some, it emits `gap`.
    */
@@ -317,7 +317,7 @@ export interface Force {
 /** `held by another`: none of `Force.owners` holds the lock, but somebody else does. */
 export type ForceReply = 'released' | 'not held' | 'held by another';
 
-/** What a store tells an owner without being asked. */
+/** A message that a store sends to an owner without being asked. */
 export type Notification =
   /** The owner was waiting and now holds the lock. */
   | ({ readonly owner: string } & Grant)
@@ -384,7 +384,7 @@ export interface UnreadableKey {
   readonly message: string;
 }
 
-/** What the store knows of a key: its holders and its queue. */
+/** The state of a key in the store: its holders and its queue. */
 export interface LockSnapshot {
   /** The key, without the prefix of the store. */
   readonly key: string;

@@ -1,6 +1,6 @@
 import type { Client } from 'pg';
 import { Delays, within } from '../common/clock.js';
-import { inBackground } from '../common/promises.js';
+import { ignoreFailure, inBackground } from '../common/promises.js';
 import { conceal } from '../common/redaction.js';
 import { KeptConnection } from '../connection/kept-connection.js';
 import { connectWithinMs } from '../connection/timing.js';
@@ -64,8 +64,8 @@ export class PostgresRegister extends SqlRegister {
 
   private listenBy(listen: Listen, channel: string): { close(): void } {
     const started = listen(channel, (payload) => this.onPayload(payload));
-    inBackground(started.then(() => this.onListening(true)));
-    return { close: () => inBackground(started.then((stop) => stop())) };
+    ignoreFailure(started.then(() => this.onListening(true)));
+    return { close: () => ignoreFailure(started.then((stop) => stop())) };
   }
 
   /** Polls as long as no notifications arrive. When they begin to arrive, waiters recheck, because earlier ones are lost. */
@@ -84,7 +84,7 @@ export class PostgresRegister extends SqlRegister {
     const { name, row } = notified;
     if (!row) {
       const told = this.read(name).then((reading) => this.listener?.onReading(name, reading));
-      return inBackground(told);
+      return ignoreFailure(told);
     }
     let reading: Reading;
     try {

@@ -1,6 +1,6 @@
 import { randomMs } from '../common/clock.js';
 import { minOf } from '../common/collections.js';
-import { inBackground } from '../common/promises.js';
+import { ignoreFailure, inBackground } from '../common/promises.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -230,7 +230,7 @@ async function hold(
     await gather(asked, (collected) => answersOf(collected).length >= context.majority);
     if (owner.hasLeft) throw ownerHasLeftError(key);
     if (!leases.hold(granted, token, tokens)) {
-      inBackground(owner.releaseAll(request));
+      ignoreFailure(owner.releaseAll(request));
       // The second round took so long that the node leases of the first have ended. Return a grant that has expired, so that the caller
       // learns that its lease is too short.
       if (validUntil <= context.clock.now()) {

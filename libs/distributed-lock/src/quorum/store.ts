@@ -2,7 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { Subject } from 'rxjs';
 import { nextMicros, systemChance } from '../common/clock.js';
 import { maxOf } from '../common/collections.js';
-import { inBackground, promiseOf } from '../common/promises.js';
+import { ignoreFailure, promiseOf } from '../common/promises.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -54,7 +54,7 @@ export function quorumStore(
   const listener = new AsyncResource('nestjs-distributed-lock.onNode');
   const notify = (state: QuorumNodeState) => listener.runInAsyncScope(() => options.onNode?.(state));
   // Ignore what the application's listener throws, because it would fail the request of a lock.
-  const onNode = (state: QuorumNodeState) => inBackground(promiseOf(() => notify(state)));
+  const onNode = (state: QuorumNodeState) => ignoreFailure(promiseOf(() => notify(state)));
   return { create: (context) => new QuorumStore(nodes, context, onNode) };
 }
 
@@ -202,7 +202,7 @@ function openAll(factories: readonly LockStoreFactory[], context: LockStoreConte
     }
     return stores;
   } catch (error) {
-    for (const store of stores) inBackground(store.close());
+    for (const store of stores) ignoreFailure(store.close());
     throw error;
   }
 }

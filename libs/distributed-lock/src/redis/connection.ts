@@ -1,6 +1,6 @@
 import { type Clock, readClocks } from '../common/clock.js';
 import { LinkedQueue } from '../common/collections.js';
-import { inBackground } from '../common/promises.js';
+import { ignoreFailure, inBackground } from '../common/promises.js';
 import { conceal } from '../common/redaction.js';
 import { ConnectionErrors, textOf } from '../connection/connection-errors.js';
 import { Outage, type OutageOptions } from '../connection/kept-connection.js';
@@ -132,9 +132,9 @@ export class RedisConnection {
     const isBusy = this.inFlight.size > 0 || !this.idleProbe.isIdle(this.clock.now());
     // Ask for the database again, because a client of node-redis emits no event when the application sends `SELECT`.
     const { database } = this.client;
-    if (database.isSettled && database.refresh) inBackground(database.refresh());
+    if (database.isSettled && database.refresh) ignoreFailure(database.refresh());
     if (!this.isReady || (isBusy && !this.client.isCluster)) return;
-    inBackground(this.run(new Ping()));
+    ignoreFailure(this.run(new Ping()));
   }
 
   /** Rejects what is in flight. Leaves no socket and no timer, whatever the server does. */

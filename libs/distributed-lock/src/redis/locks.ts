@@ -1,7 +1,7 @@
 // Locks on Redis: a hash that atomic Lua scripts change. Step by step: docs/architecture.md; the wire format: docs/redisson.md
 import { Subject } from 'rxjs';
 import { systemChance } from '../common/clock.js';
-import { inBackground, promiseOf } from '../common/promises.js';
+import { ignoreFailure, promiseOf } from '../common/promises.js';
 import { ReliableRelease } from '../connection/reliable-release.js';
 import { connectionName, keepAlive } from '../connection/timing.js';
 import {
@@ -92,7 +92,7 @@ export class RedisLocks implements LockStore {
     this.releases = new ReliableRelease(scripts.owners, settings);
     const guard =
       restartGuardMs > 0 ? { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs } : undefined;
-    const releaseInBackground = (request: AcquireRequest): void => inBackground(this.release(request));
+    const releaseInBackground = (request: AcquireRequest): void => ignoreFailure(this.release(request));
     const acquireContext = { scripts, notifications: subscriber, guard, releaseInBackground };
     this.newAcquire = (request) => new AcquireCommand(request, acquireContext);
     this.stopKeepingAlive = keepAlive(clock, () => {

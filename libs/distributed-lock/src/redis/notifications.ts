@@ -1,5 +1,5 @@
 import { type Chance, type Clock, giveUpAfter } from '../common/clock.js';
-import { inBackground } from '../common/promises.js';
+import { ignoreFailure, inBackground } from '../common/promises.js';
 import { conceal } from '../common/redaction.js';
 import type { Notification } from '../port/lock-store.js';
 import { RECHECK_MS } from '../port/timing.js';
@@ -94,7 +94,7 @@ export class RedisNotifications {
     if (!this.isSubscribed || now - this.probedAt < RECHECK_MS) return;
     this.probedAt = now;
     const reply = this.client.pingSubscriber(this.ownChannel);
-    inBackground(this.inTime(reply));
+    ignoreFailure(this.inTime(reply));
   }
 
   async close(): Promise<void> {

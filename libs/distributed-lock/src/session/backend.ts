@@ -1,7 +1,7 @@
 import type { NamePage, NameRequest } from '../document/timed-register.js';
 
 /**
- * What etcd and ZooKeeper must be able to do so that `SessionRegister` can make a register of them
+ * The operations that etcd and ZooKeeper must have so that `SessionRegister` can make a register of them
  * (docs/document-stores.md#sessions-etcd-and-zookeeper).
  *
  * A rejected promise carries a `LockStoreError` with the name as its key: `unready` for a write that is certainly not executed,

@@ -1,7 +1,7 @@
 // Documents on etcd and ZooKeeper, where a lock lasts no longer than the session of its client:
 // docs/document-stores.md#sessions-etcd-and-zookeeper
 import { type Chance, type Clock, randomMs, systemChance } from '../common/clock.js';
-import { inBackground } from '../common/promises.js';
+import { ignoreFailure } from '../common/promises.js';
 import { clientsOf, firstGrantOf, isFree, type Reading } from '../document/document.js';
 import {
   type NamePage,
@@ -147,7 +147,7 @@ export class SessionRegister implements Register {
     const session = await this.sessionFor(undefined);
     this.cancelHolderEntry();
     this.cancelHolderEntry = this.clock.after(leaseMs, () =>
-      inBackground(this.backend.publishHolderEntry({ clientId, text: undefined, session })),
+      ignoreFailure(this.backend.publishHolderEntry({ clientId, text: undefined, session })),
     );
     await this.backend.publishHolderEntry({ clientId, text, session });
   }
@@ -179,7 +179,7 @@ export class SessionRegister implements Register {
     if (!stored || !this.session) return;
     if (typeof stored === 'string') {
       const read = this.read(stored).then((reading) => this.listener?.onReading(stored, reading));
-      return inBackground(read);
+      return ignoreFailure(read);
     }
     try {
       this.listener?.onReading(stored.name, this.readingOf(stored, this.session, true));
@@ -279,7 +279,7 @@ export class SessionSweeper {
   start(chance: Chance): void {
     this.cancel = this.clock.after(randomMs(chance, SWEEP_MS), () => {
       this.start(chance);
-      inBackground(this.sweep());
+      ignoreFailure(this.sweep());
     });
   }
 

@@ -6,7 +6,7 @@ import type { StoredDocument } from './backend.js';
 const MAX_REMEMBERED = 10_000;
 const REVISION = 100;
 
-/** What a client has read by one request. */
+/** The documents that a client has read by one request. */
 function seen(
   lastToken: number | undefined,
   {

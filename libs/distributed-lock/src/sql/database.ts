@@ -52,7 +52,7 @@ export interface SqlWriteReply {
   readonly row: LockRow;
 }
 
-/** What an error of the database, or of its client library, means for the requests that were sent. */
+/** The meaning of an error of the database, or of its client library, for the requests that were sent. */
 export interface SqlFailure extends StoreFailure {
   /** `unknown`: the connection is lost, and nobody knows whether the statement was executed. */
   readonly reason: 'unknown' | 'unready' | 'refused';

@@ -125,7 +125,7 @@ export class LockTable {
 
 /** The lock table's columns and keys, as the server describes them. */
 export interface TableShape {
-  /** What is wrong with the table as a whole, for example that it is a view. */
+  /** The mistakes of the table as a whole, for example that it is a view. */
   readonly faults: readonly string[];
   readonly columns: readonly {
     readonly name: string;

@@ -1,5 +1,5 @@
 import { type Clock, Delays, randomMs } from '../common/clock.js';
-import { inBackground, promiseOf } from '../common/promises.js';
+import { ignoreFailure, promiseOf } from '../common/promises.js';
 import { checkNameBytes } from '../connection/checks.js';
 import { keepAlive } from '../connection/timing.js';
 import { FREE, isOver, type LockDocument, type Reading } from '../document/document.js';
@@ -163,7 +163,7 @@ export class SqlRegister extends SqlDocuments implements Register {
   /** Checks the store's connections, so that a dead one is replaced before a caller needs it. */
   protected checkConnections(): void {
     const checked = this.connection.runAlone((link) => link.ping());
-    inBackground(checked);
+    ignoreFailure(checked);
   }
 
   async close(): Promise<void> {
@@ -270,7 +270,7 @@ class TableSweeper {
     // If a sweep fails, wait for the next one, which does the same work.
     this.cancel = clock.after(randomMs(chance, SWEEP_MS) * this.patience, () => {
       const swept = this.run().finally(() => this.schedule());
-      inBackground(swept);
+      ignoreFailure(swept);
     });
   }
 
@@ -392,7 +392,7 @@ class Poller {
     if (next === Infinity) return;
     this.cancel = this.clock.after(Math.max(0, next - this.clock.now()), () => {
       this.timerAt = Infinity;
-      inBackground(this.readDue());
+      ignoreFailure(this.readDue());
     });
   }
 

@@ -46,7 +46,7 @@ export type StoreCommand =
   | { readonly kind: 'renew'; readonly renewal: Renewal }
   | { readonly kind: 'release'; readonly request: ReleaseRequest };
 
-/** What the network does with one command. */
+/** The fate of one command in the network. */
 export interface Fate {
   /**
    * When the back end executes the command, in ms from now, one entry for each execution: `[]` is never, `[0, 30]` is twice. Default

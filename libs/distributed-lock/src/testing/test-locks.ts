@@ -1,5 +1,5 @@
 import { EmptyError, filter, firstValueFrom } from 'rxjs';
-import { inBackground } from '../common/promises.js';
+import { ignoreFailure } from '../common/promises.js';
 import { injectedProperty } from '../distributed-lock.tokens.js';
 import { LockService } from '../lock/lock.service.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
@@ -79,7 +79,7 @@ export class TestLocks extends LockService implements AsyncDisposable {
       throw new LockShutdownError(`No "${type}" event came before these locks were closed.`, undefined);
     });
     // A test that has failed before it awaits this must not end the process, too.
-    inBackground(found);
+    ignoreFailure(found);
     return found;
   }
 

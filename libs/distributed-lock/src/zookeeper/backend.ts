@@ -1,4 +1,4 @@
-import { inBackground } from '../common/promises.js';
+import { ignoreFailure } from '../common/promises.js';
 import { conceal } from '../common/redaction.js';
 import { ConnectionErrors, type StoreFailure, textOf } from '../connection/connection-errors.js';
 import { Openings, Outage } from '../connection/kept-connection.js';
@@ -101,7 +101,7 @@ export class ZookeeperBackend implements SessionBackend {
   }
 
   sendMessages(messages: Messages): void {
-    inBackground(this.run(messages.name, ({ documents }) => documents.tell(messages)));
+    ignoreFailure(this.run(messages.name, ({ documents }) => documents.tell(messages)));
   }
 
   publishHolderEntry({ session, ...entry }: SessionHolderEntry): Promise<void> {
@@ -206,7 +206,7 @@ export class ZookeeperBackend implements SessionBackend {
   /** Closes a session that cannot be used any more, even if its connection is fine, and opens a new one. */
   private abandon(own: SessionLife): void {
     if (this.own !== own || this.isClosed) return;
-    inBackground(own.close(false));
+    ignoreFailure(own.close(false));
     this.reopen(own);
   }
 

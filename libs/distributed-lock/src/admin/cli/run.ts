@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { systemClock } from '../../common/clock.js';
 import { unlessAborted } from '../../common/listeners.js';
-import { inBackground } from '../../common/promises.js';
+import { ignoreFailure } from '../../common/promises.js';
 import { LockService } from '../../lock/lock.service.js';
 import { isLockError, LockConfigurationError } from '../../port/lock.errors.js';
 import { readCommandLine, USAGE, WrongUse } from './command-line.js';
@@ -127,7 +127,7 @@ export class ProcessTerminal {
 
   write(text: string): void {
     this.output = Promise.all([this.output, written(this.streams.stdout, text)]);
-    inBackground(this.output);
+    ignoreFailure(this.output);
   }
 
   /** Writes a message to stderr. */

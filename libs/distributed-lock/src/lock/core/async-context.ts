@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { HeldLock, Hold } from './hold.js';
 
-/** What a flow knows of the incoming request that it handles. */
+/** The incoming request that a flow handles, as far as the flow knows it. */
 interface Handling {
   /**
    * Set in the flow of a `@Locked` handler of a request: the `LockedHandlerRun` while its interceptors run, then the `ExpectedNestCall`

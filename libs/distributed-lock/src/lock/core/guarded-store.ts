@@ -1,6 +1,6 @@
 import { catchError, EMPTY, type Observable } from 'rxjs';
 import { type Clock, Delays } from '../../common/clock.js';
-import { detached, inBackground, promiseOf } from '../../common/promises.js';
+import { detached, ignoreFailure, inBackground, promiseOf } from '../../common/promises.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -90,7 +90,7 @@ export class GuardedStore implements Omit<Full, 'acquire' | 'release'> {
     if (delayMs <= 0) this.sendRelease(request, release);
     else {
       const sent = detached(() => this.delays.wait(delayMs).then(() => this.sendRelease(request, release)));
-      inBackground(sent);
+      ignoreFailure(sent);
     }
     return release;
   }

@@ -1,6 +1,6 @@
 import { type Clock, type ClockReading, nextTurn, randomMs } from '../../common/clock.js';
 import { Linked } from '../../common/collections.js';
-import { inBackground } from '../../common/promises.js';
+import { ignoreFailure } from '../../common/promises.js';
 import type { Grant, ReleaseRequest, RenewalReply } from '../../port/lock-store.js';
 import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
 import { leaseMargin, leaseValidity } from '../../port/timing.js';
@@ -129,7 +129,7 @@ export class Lease extends Linked {
   }
 
   /**
-   * What the release tells the store about tokens: the last one used and the last one reserved, so that the store takes back those in
+   * The tokens that the release names to the store: the last one used and the last one reserved, so that the store takes back those in
    * between. `undefined` if there are none.
    */
   get used(): ReleaseRequest['used'] {
@@ -167,7 +167,7 @@ export class Lease extends Linked {
   }
 
   renewNow(): void {
-    if (this.inFlight === 0) inBackground(this.renew());
+    if (this.inFlight === 0) ignoreFailure(this.renew());
   }
 
   /** Renews if the store's last reply is old. Called before a local hand-off, because the notification that others wait may be lost. */
@@ -387,7 +387,7 @@ export class Lease extends Linked {
   }
 }
 
-/** What was true when a renewal was sent. `prolong` needs it to judge the reply. */
+/** The state of the lease when a renewal was sent. `prolong` needs it to judge the reply. */
 interface AskedRenewal {
   readonly sentAt: number;
   readonly wallClockOffset: number;

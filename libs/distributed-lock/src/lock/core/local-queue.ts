@@ -2,7 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { type ClockReading, readClocks } from '../../common/clock.js';
 import { LinkedQueue, SmallSet } from '../../common/collections.js';
 import { onAbort } from '../../common/listeners.js';
-import { inBackground } from '../../common/promises.js';
+import { ignoreFailure, inBackground } from '../../common/promises.js';
 import { type Busy, isExclusive, type Queued } from '../../port/lock-store.js';
 import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 import { kindName, type LockRequest, type Terms } from '../request/lock-request.js';
@@ -153,7 +153,7 @@ export class LocalQueue {
       const busy = new LockWaitTimeoutError(key, waitMs, holder, remainingMs, heldBy, undefined, position);
       this.reject(waiter, busy, waitedMs);
     });
-    inBackground(told);
+    ignoreFailure(told);
   }
 
   private leave(waiter: Call, error: unknown): void {
@@ -423,7 +423,7 @@ function isGranted({ lease }: Owner): boolean {
   return lease !== undefined;
 }
 
-/** What the store last said about the key when it did not grant the lock. */
+/** The last reply of the store about the key that was not a grant, or its last failure. */
 interface LastAnswer {
   /** From the last reply. A later failure of the store does not clear it. */
   readonly holder?: { readonly owner: string | undefined; readonly expiresAt: number };

@@ -130,7 +130,7 @@ export class Grace {
   }
 
   /**
-   * What is left of the grace, in ms. Time for which the machine was suspended counts, too. The monotonic clock may stand still meanwhile,
+   * The rest of the grace, in ms. Time for which the machine was suspended counts, too. The monotonic clock may stand still meanwhile,
    * so the gain of the time of day is subtracted.
    */
   leftMs({ now, wallClockOffset } = this.owner.readClocks()): number {

@@ -1,7 +1,7 @@
 import { exhaustMap, type Subscription } from 'rxjs';
 import { LinkedQueue } from '../../common/collections.js';
 import { LockStoreError } from '../../port/lock.errors.js';
-import { inBackground } from '../../common/promises.js';
+import { ignoreFailure } from '../../common/promises.js';
 import type { Lease } from './lease.js';
 import type { LockRuntime } from './lock-runtime.js';
 import type { Renewal, RenewalReply } from '../../port/lock-store.js';
@@ -51,7 +51,7 @@ export class Watchdog {
    */
   check(): void {
     for (const lease of this.watched) this.unchecked.add(lease);
-    if (!this.isChecking) inBackground(this.checkAll());
+    if (!this.isChecking) ignoreFailure(this.checkAll());
   }
 
   stop(): void {

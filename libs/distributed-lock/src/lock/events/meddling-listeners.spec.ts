@@ -279,7 +279,7 @@ const CALLER = {
   nested: [],
 } as const;
 
-/** What earlier runs have found. */
+/** The cases that earlier runs have found. */
 const FOUND: readonly (readonly [Caller[], Deed[], outageAt: number, latencyMs: number])[] = [
   // A call for several keys that aborts waited on until it was known whether its first key was lost.
   [

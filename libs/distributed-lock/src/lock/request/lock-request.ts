@@ -6,7 +6,7 @@ import type { CallSite } from './call-site.js';
 import { type KeyClaim, keyOf, type Keys, withClaimOf } from './key-claim.js';
 import { checkCallOptions, GRACE_MS, NO_OPTIONS, type ResolvedLockOptions } from './lock-options.js';
 
-/** What one call asks for: a key, and on which terms. */
+/** The request of one call: the key that it asks for, and on which terms. */
 export interface LockRequest {
   readonly key: string;
   readonly terms: Terms;

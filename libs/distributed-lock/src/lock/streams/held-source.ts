@@ -1,4 +1,4 @@
-import { inBackground } from '../../common/promises.js';
+import { ignoreFailure } from '../../common/promises.js';
 import { runHolding } from '../core/async-context.js';
 import type { HeldLock } from '../core/hold.js';
 
@@ -44,7 +44,7 @@ export class HeldSource {
 
   /** Ends the stream if its reader does not read on, after the steps that are running have ended by themselves. */
   stop(): void {
-    inBackground(this.return());
+    ignoreFailure(this.return());
   }
 
   private async step(run: () => PromiseLike<Step>, whenOver: () => Step): Promise<Step> {
@@ -182,7 +182,7 @@ export interface StreamHoldOptions {
 }
 
 export interface HeldStream<T = unknown> {
-  /** What the caller reads instead of the stream. The same object if that is possible. */
+  /** The stream that the caller reads in place of the given one. The same object if that is possible. */
   readonly value: T;
   /** Ends the stream for a reader that does not read on. */
   stop(): void;

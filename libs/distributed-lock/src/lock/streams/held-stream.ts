@@ -2,7 +2,7 @@ import { errorMonitor } from 'node:events';
 import type { Readable } from 'node:stream';
 import type { UnderlyingByteSource } from 'node:stream/web';
 import { isObservable, type Observable } from 'rxjs';
-import { inBackground } from '../../common/promises.js';
+import { ignoreFailure } from '../../common/promises.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
 import type { HeldLock } from '../core/hold.js';
 import {
@@ -87,7 +87,7 @@ function isRead(stream: Streams['readable']): boolean {
 /** Closes a stream that nobody is going to read. Does nothing with other results. */
 export function discardStream(value: unknown): void {
   // Ignore an error of closing: it would be for the reader, but there is none.
-  inBackground(close(value));
+  ignoreFailure(close(value));
 }
 
 async function close(value: unknown): Promise<void> {

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { Readable } from 'node:stream';
 import type { Cluster, Command, Redis } from 'ioredis';
 import { type Clock, giveUpAfter, randomMs } from '../../common/clock.js';
-import { inBackground } from '../../common/promises.js';
+import { ignoreFailure, inBackground } from '../../common/promises.js';
 import { conceal } from '../../common/redaction.js';
 import { ServerProtocol } from '../../connection/kept-connection.js';
 import { quitWithin } from '../../connection/timing.js';
@@ -273,7 +273,7 @@ class IoredisNode implements RedisNode {
     }
     beside.on('error', () => undefined);
     beside.on('ready', onReady);
-    inBackground(beside.connect());
+    ignoreFailure(beside.connect());
     return close;
   }
 

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { type Chance, giveUpAfter } from '../../common/clock.js';
 import { unlessAborted } from '../../common/listeners.js';
-import { inBackground } from '../../common/promises.js';
+import { ignoreFailure, inBackground } from '../../common/promises.js';
 import { conceal } from '../../common/redaction.js';
 import { Openings } from '../../connection/kept-connection.js';
 import { ReplyDeadline } from '../../connection/request-pipe.js';
@@ -232,7 +232,7 @@ export class NodeRedisClusterClient extends EventEmitter<ClientEvents> implement
       if (addresses.has(address) || node.isBusy) continue;
       // The cluster does not list this node any more.
       this.nodes.delete(address);
-      inBackground(node.close(this.settings.commandTimeoutMs));
+      ignoreFailure(node.close(this.settings.commandTimeoutMs));
       this.onNodeClose(node);
     }
     this.emit('shardsReplaced');
@@ -246,7 +246,7 @@ function runOn(node: ClusterNode | undefined, task: NodeTask): Promise<unknown> 
 /** Sends `ASKING` before the command, so that the node executes it for a slot that it is about to get. */
 function asking(task: NodeTask): NodeTask {
   return (node) => {
-    inBackground(node.call('asking', []));
+    ignoreFailure(node.call('asking', []));
     return task(node);
   };
 }

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { giveUpAfter } from '../../common/clock.js';
-import { inBackground } from '../../common/promises.js';
+import { ignoreFailure } from '../../common/promises.js';
 import { conceal } from '../../common/redaction.js';
 import { KeptConnection } from '../../connection/kept-connection.js';
 import { quitWithin } from '../../connection/timing.js';
@@ -96,7 +96,7 @@ export abstract class NodeRedisSingle extends EventEmitter<ClientEvents> impleme
       close();
       onAnswer();
     };
-    inBackground(beside.open().then(onOpen));
+    ignoreFailure(beside.open().then(onOpen));
     return close;
   }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ClockReading } from '../../common/clock.js';
-import { inBackground } from '../../common/promises.js';
+import { ignoreFailure } from '../../common/promises.js';
 import { textOf } from '../../connection/connection-errors.js';
 import { RequestsByOwner } from '../../connection/reliable-release.js';
 import type { Claim, LockSnapshot, ReleaseRequest } from '../../port/lock-store.js';
@@ -290,7 +290,7 @@ const ALL = Object.values(SCRIPTS);
 export async function loadScripts(client: RedisClient): Promise<void> {
   if (!client.isCluster) return loadInto(client);
   // Do not wait: one node that does not reply must not delay the others.
-  for (const node of client.masters()) inBackground(loadInto(node));
+  for (const node of client.masters()) ignoreFailure(loadInto(node));
 }
 
 async function loadInto(server: Pick<RedisNode, 'call'>): Promise<void> {

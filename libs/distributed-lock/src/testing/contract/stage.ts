@@ -9,7 +9,7 @@ const SHORT_LEASE_MS = 150;
 const STEP_MS = 10;
 const PATIENCE_MS = 8000;
 
-/** What one case of the contract works with: a key of its own, and as many clients and owners as it creates. */
+/** The stage of one case of the contract: a key of its own, and as many clients and owners as it creates. */
 export class Stage {
   readonly key = `contract:${randomUUID()}`;
   readonly clock: Clock;

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import type { Chance, Clock } from '../../common/clock.js';
-import { inBackground } from '../../common/promises.js';
+import { ignoreFailure, inBackground } from '../../common/promises.js';
 import { conceal } from '../../common/redaction.js';
 import { textOf } from '../../connection/connection-errors.js';
 import { type Attempt, KeptConnection } from '../../connection/kept-connection.js';
@@ -266,7 +266,7 @@ export class ZookeeperSession {
       this.keepAliveAlways(connection);
     });
     // Ignore a failure here: if the connection was lost, `onDown` is called.
-    inBackground(this.keepAlive(connection));
+    ignoreFailure(this.keepAlive(connection));
   }
 
   /**
@@ -274,7 +274,7 @@ export class ZookeeperSession {
    * resumes a session. A write after that proves that the leader still had a majority.
    */
   private confirmResumed(connection: Connection, resumedAt: number): void {
-    inBackground(this.options.keepAlive().then(() => this.countFrom(connection, resumedAt)));
+    ignoreFailure(this.options.keepAlive().then(() => this.countFrom(connection, resumedAt)));
   }
 
   private async keepAlive(connection: Connection): Promise<void> {
