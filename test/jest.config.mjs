@@ -57,6 +57,13 @@ export default {
     },
     { ...common, displayName: 'slow', testRegex: slowLane, testPathIgnorePatterns: parts('e2e') },
     { ...common, displayName: 'parts', testRegex: parts('e2e') },
+    {
+      ...common,
+      displayName: 'bullmq-5',
+      testRegex: suitesOf(['bullmq/'], 'e2e'),
+      moduleNameMapper: { ...common.moduleNameMapper, '^bullmq$': 'bullmq-5' },
+      globals: { bullmqMajor: 5 },
+    },
   ],
   // Five seconds would be a limit of the machine: this is to end a test that hangs, and nothing else.
   testTimeout: 30_000,

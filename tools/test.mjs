@@ -9,12 +9,12 @@ import { fileURLToPath } from 'node:url';
 import './build-once.mjs';
 
 const LANES = {
-  '--slow': ['test', 'slow'],
+  '--slow': ['test', 'slow', 'bullmq-5'],
   '--contract': ['test/stores', 'contract'],
   '--stores': ['test/stores', 'stores'],
 };
 const [first = '', ...rest] = process.argv.slice(2);
-const [folder, lane] = LANES[first] ?? ['test', 'e2e'];
+const [folder, ...lanes] = LANES[first] ?? ['test', 'e2e'];
 const given = first in LANES ? rest : process.argv.slice(2);
 /** Jest takes a word that follows no option for a part of a path. */
 const hasPaths = given.some((word) => !word.startsWith('-')) || given.includes('--selectProjects');
@@ -30,7 +30,7 @@ const options = [
 ];
 /** By path a suite runs once: the contract's suites are also those of a project that is there for `npm run test:contract`. */
 function selected() {
-  if (lane === 'contract' || !hasPaths) return ['--selectProjects', lane];
+  if (lanes.includes('contract') || !hasPaths) return ['--selectProjects', ...lanes];
   return folder === 'test/stores' ? ['--selectProjects', 'stores', 'parts'] : [];
 }
 

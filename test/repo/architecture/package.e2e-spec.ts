@@ -43,6 +43,7 @@ describe('the published package', () => {
       '@nestjs/terminus',
       '@nestjs/websockets',
       '@opentelemetry/api',
+      'bullmq',
       ...STORES.flatMap((store) => Object.keys({ ...store.peers, ...store.otherPeers })),
     ];
     expect(peers).toEqual(['@nestjs/common', '@nestjs/core', ...optional, 'reflect-metadata', 'rxjs'].sort());
