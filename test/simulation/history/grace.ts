@@ -35,6 +35,8 @@ function checkPromise(
   promised.set(by, Math.min(before, until));
   const lateMs = maxNoticeMs(history.commandTimeoutMs);
   if (until >= before || until <= before - lateMs + SLACK_MS) return;
+  // Several calls of one application have the same name. One of them gives its whole grace, not the rest of another's.
+  if (takersOf(history, key).some((it) => it.graceMs === graceMs)) return;
   if (hasClockJumped(history, process, record.from)) return;
   const text = `call ${call} of ${process.name} is told of the takeover of ${key} once more, and loses ${Math.round(before - until)} ms of its grace`;
   history.violate('loss', text);

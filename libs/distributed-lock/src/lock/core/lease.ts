@@ -324,6 +324,7 @@ export class Lease extends Linked {
     this.resets += 1;
     this.surelyUntil = Math.min(this.surelyUntil, end);
     this.validUntil = Math.min(this.validUntil, end);
+    if (!terms.watched) this.armExpiry();
     const reply = await this.renew(leaseMs);
     if (reply.kind !== 'unknown') return;
     // The store may or may not have set the new length, so the lease ends by the shorter one. If another `reset` came meanwhile, its

@@ -315,6 +315,16 @@ describe('a fixed lease', () => {
     await expect(lock.extend(1000)).rejects.toBeInstanceOf(LockLostError);
   });
 
+  it('ends by the signal when it was extended to less, also while the store has not answered', async () => {
+    const lock = await locks.acquire('k', { leaseMs: 900 });
+    world.faults.command = ({ kind }) => (kind === 'renew' ? { repliedAfterMs: 500 } : undefined);
+    const extended = follow(lock.extend(200));
+    await world.clock.advance(201);
+    expect(lock.signal.aborted).toBe(true);
+    await world.clock.advance(500);
+    expect(extended.state).toBe('rejected');
+  });
+
   it('cannot be extended after the release, nor to no length, nor under the watchdog', async () => {
     const lock = await locks.acquire('k', { leaseMs: 1000 });
     await expect(lock.extend(0)).rejects.toBeInstanceOf(LockConfigurationError);
