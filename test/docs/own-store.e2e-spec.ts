@@ -23,6 +23,7 @@ describeLockStoreContract(
   {
     force: 'left out of the page',
     takeover: 'left out of the page',
+    attach: 'left out of the page',
     names: 'left out of the page',
     list: 'left out of the page',
   },

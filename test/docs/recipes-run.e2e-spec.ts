@@ -15,6 +15,7 @@ import { openEmbeddedPostgres } from '#embedded-postgres';
 import { until } from '#until';
 import { Accounts, Database as AccountsDatabase } from './recipes/accounts.js';
 import { StockResolver } from './recipes/graphql-mutation.js';
+import { ExportController, Exports, ExportWorker } from './recipes/handed-over.js';
 import { InvoiceWorker } from './recipes/invoice-worker.js';
 import { NightlyReport } from './recipes/nightly-report.js';
 import { Database as GoodsDatabase, GoodsController, type Goods as GoodsRow } from './recipes/stock.js';
@@ -27,11 +28,17 @@ let tests = 0;
 /** A key prefix that the instances of one test share, and no other test has. */
 const prefix = (): string => `recipe-${process.pid}-${tests}:`;
 
+function registration() {
+  const store = redisStore(url, { commandTimeoutMs: 10_000 });
+  return DistributedLockModule.forRoot({ store, keyPrefix: prefix() });
+}
+
 /** One instance of the service, on the Redis that all of them share. A busy machine may take its time for each command. */
 async function instance({ imports = [], providers = [] }: ModuleMetadata): Promise<INestApplicationContext> {
-  const store = redisStore(url, { commandTimeoutMs: 10_000 });
-  const locks = DistributedLockModule.forRoot({ store, keyPrefix: prefix() });
-  const module = await Test.createTestingModule({ imports: [locks, ...imports], providers }).compile();
+  const module = await Test.createTestingModule({
+    imports: [registration(), ...imports],
+    providers,
+  }).compile();
   open.push(await module.init());
   return module;
 }
@@ -90,6 +97,44 @@ describe('a queue worker', () => {
     await mine.release();
     expect(await busy.waitUntilFinished(events, 20_000)).toBe('one invoice at a time for busy');
     await events.close();
+  });
+});
+
+describe('a worker that finishes what a request started', () => {
+  it('holds the lock of the request, under the same token, and no other request starts it meanwhile', async () => {
+    const { hostname: host, port } = new URL(url);
+    const connection = { host, port: Number(port) };
+    const [locks, queue] = [registration(), BullModule.registerQueue({ name: 'exports' })];
+    const imports = [locks, BullModule.forRoot({ connection, prefix: prefix() }), queue];
+    const web = await startApp('express', {
+      imports,
+      controllers: [ExportController],
+    });
+    open.push(web.app);
+    const start = () => web.fetch('/accounts/7/exports', { method: 'POST' });
+    const granted: number[] = [];
+    web.locks.events$.subscribe((event) => event.type === 'acquired' && granted.push(event.fencingToken));
+    const accepted = await start();
+    expect([accepted.status, accepted.headers.get('location')]).toEqual([202, '/exports/1']);
+    expect((await start()).status).toBe(423);
+    const written: number[] = [];
+    let finish: (text: string) => void = () => undefined;
+    const exports: Exports = {
+      write(_account, fencingToken) {
+        written.push(fencingToken);
+        return new Promise((resolve) => (finish = resolve));
+      },
+    };
+    await instance({
+      imports: imports.slice(1),
+      providers: [ExportWorker, { provide: Exports, useValue: exports }],
+    });
+    await until(() => written.length === 1);
+    expect(written).toEqual(granted);
+    expect((await start()).status).toBe(423);
+    finish('exported');
+    await until(async () => (await start()).status === 202);
+    expect(granted[1]).toBeGreaterThan(granted[0] ?? Infinity);
   });
 });
 

@@ -17,6 +17,7 @@ const deviations: ContractDeviations = {
     'a quorum asks this of its nodes, and is no node of another one',
   'a snapshot tells the holder, its lease and token, and who waits, in order':
     'the nodes reserve tokens beyond the one that was given: only its holder knows it',
+  attach: 'a majority of nodes would have to attach together, and to undo it where they fail',
   ...all(permitCases, 'a majority of nodes would let in more than there are permits'),
 };
 

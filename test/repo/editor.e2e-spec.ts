@@ -183,7 +183,18 @@ describe('an editor', () => {
     const names = service.getCompletionsAtPosition(FILE, at, undefined)?.entries.map(({ name }) => name);
     expect(names?.toSorted()).toEqual(
       [
-        ['acquire', 'assertHeld', 'client', 'close', 'current', 'drain', 'events$', 'forceRelease', 'held'],
+        [
+          'acquire',
+          'assertHeld',
+          'attach',
+          'client',
+          'close',
+          'current',
+          'drain',
+          'events$',
+          'forceRelease',
+          'held',
+        ],
         ['inspect', 'isHeld', 'list', 'name', 'open', 'options', 'tryAcquire', 'withLock'],
       ].flat(),
     );

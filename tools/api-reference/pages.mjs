@@ -40,7 +40,7 @@ const USERS = (stores) => [
         'KeyClaim',
         'Work',
       ],
-      'Use a lock that is held': ['Lock'],
+      'Use a lock that is held': ['Lock', 'DetachOptions', 'AttachOptions'],
       'Elect a leader': [
         'LeaderModule',
         'LeaderOptions',
@@ -197,6 +197,7 @@ const AUTHORS = {
     'Requests and replies': [
       'AcquireRequest',
       'AcquireReply',
+      'AttachRequest',
       'Grant',
       'Queued',
       'Busy',

@@ -13,7 +13,9 @@ export { LockService } from './lock/lock.service.js';
 export type { Work } from './lock/run-under.js';
 export { exclusive, type KeyClaim, type Keys, permits, shared } from './lock/request/key-claim.js';
 export type {
+  AttachOptions,
   CallOptions,
+  DetachOptions,
   ForceReleaseOptions,
   HoldSnapshot,
   ListOptions,
@@ -56,6 +58,7 @@ export type { LockClient, LockHolder } from './port/lock-store.js';
 export type {
   AcquireReply,
   AcquireRequest,
+  AttachRequest,
   Busy,
   ReleaseRequest,
   ReleaseReply,

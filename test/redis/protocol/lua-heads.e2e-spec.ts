@@ -5,7 +5,7 @@ import { storeThatCan } from '../../../libs/distributed-lock/src/port/timing.js'
 import { Redis } from 'ioredis';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { systemClock } from '../../../libs/distributed-lock/src/common/clock.js';
-import type { LockStore } from '../../../libs/distributed-lock/src/port/lock-store.js';
+import { type LockStore, placeholderOf } from '../../../libs/distributed-lock/src/port/lock-store.js';
 import { redisKeys } from '../../../libs/distributed-lock/src/redis/keys.js';
 import { SCRIPTS } from '../../../libs/distributed-lock/src/redis/scripts/script-command.js';
 import { optionsOf, recordedRedis, type ScriptCall } from '../../support/recorded-redis.js';
@@ -119,7 +119,8 @@ function passed(name: Name, which = 0): Record<string, unknown> {
 beforeAll(async () => {
   const target = recordedRedis(process.env['REDIS_URL'] as string, calls);
   store = redisStore(target).create({ clock: systemClock, keyPrefix: 'p:', watchdogTimeoutMs: 30_000 });
-  const [one, two, three] = [1, 2, 3].map((n) => `${store.clientId}:${n}`) as [string, string, string];
+  const idOf = (n: number) => `${store.clientId}:${n}`;
+  const [one, two, three, four, five, six] = [idOf(1), idOf(2), idOf(3), idOf(11), idOf(12), idOf(13)];
   const claim = { kind: 'lock' } as const;
   const ask = { key, claim, leaseMs: 7000, waitMs: 0, ticket: 0, tokens: 3 };
   const grant = await store.acquire({ ...ask, owner: one });
@@ -135,6 +136,12 @@ beforeAll(async () => {
   await store.release({ key, owner: one, claim, leaseMs: 7000, used: { token: token + 1, lastToken } });
   await store.release({ key, owner: two, claim, leaseMs: 7000 });
   await storeThatCan(store, 'force').forceRelease(key);
+  const detached = await store.acquire({ ...ask, owner: four, tokens: 1 });
+  if (detached.kind !== 'granted') throw new Error('the key should be free');
+  const from = placeholderOf(four);
+  await store.release({ key, owner: four, claim, leaseMs: 7000, holdUntil: systemClock.now() + 7000 });
+  const attach = { ...ask, from, token: detached.token };
+  for (const owner of [five, six]) await storeThatCan(store, 'attach').attach({ ...attach, owner });
   await until(() => NAMES.every((name) => callsOf(name).length > 0));
 });
 
@@ -196,6 +203,16 @@ describe('the arguments of the scripts', () => {
     const notAfter = Number(passed('acquire', 0)['notAfter']);
     expect(Math.abs(notAfter - Date.now())).toBeLessThan(60_000);
     expect(Number(passed('acquire', 2)['min_token'])).toBeGreaterThan(Date.now() * 1000 - 60_000_000);
+  });
+
+  it('stand where the heads say: attach', () => {
+    const [, , token] = callsOf('attach')[0]!.reply as number[];
+    const owner = `${store.clientId}:12`;
+    const from = `${store.clientId}:-11`;
+    expect(passed('attach')).toMatchObject({ owner, from, token: `${token}`, lease: '7000', kind: 'lock' });
+    expect(passed('attach')).toMatchObject({ cluster: false, publish: 'PUBLISH' });
+    expect(Math.abs(Number(passed('attach')['notAfter']) - Date.now())).toBeLessThan(60_000);
+    expect(callsOf('attach').map(({ reply }) => (reply as number[])[0])).toEqual([1, 3]);
   });
 
   it('stand where the heads say: renew, end and force', () => {

@@ -9,7 +9,9 @@ import { ownServer } from '../../support/own-server.js';
 describeWith('etcd')('one etcd', () => {
   const server = ownServer(startEtcdServer);
 
-  describeLockStoreContract('etcd', () => ({ store: etcdStore(server.url, PATIENT) }));
+  describeLockStoreContract('etcd', () => ({ store: etcdStore(server.url, PATIENT) }), {
+    attach: 'the session of the process that detached a lock holds it',
+  });
 });
 
 describeWith('etcd')('a cluster of three etcd', () => {

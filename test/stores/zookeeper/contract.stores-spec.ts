@@ -9,7 +9,9 @@ import { ownServer } from '../../support/own-server.js';
 describeWith('zookeeper')('a ZooKeeper server', () => {
   const server = ownServer(startZookeeperServer);
 
-  describeLockStoreContract('zookeeper', () => ({ store: zookeeperStore(server.url, PATIENT) }));
+  describeLockStoreContract('zookeeper', () => ({ store: zookeeperStore(server.url, PATIENT) }), {
+    attach: 'the session of the process that detached a lock holds it',
+  });
 });
 
 describeWith('zookeeper')('three ZooKeeper servers', () => {

@@ -1,4 +1,4 @@
-import type { AcquireRequest, Claim, TakeoverNotice } from '../port/lock-store.js';
+import type { AcquireRequest, AttachRequest, Claim, TakeoverNotice } from '../port/lock-store.js';
 import { SILENT_WAITER_MS } from '../port/timing.js';
 
 // Words of the stores of documents:
@@ -154,6 +154,11 @@ export function firstGrantOf({ owner, claim, leaseMs, tokens }: AcquireRequest):
     holders: [{ owner, claim, token: 0, lastToken: tokens, until: { inMs: leaseMs } }],
     queue: [],
   };
+}
+
+/** Whether the request goes on with a lock that was detached. It cannot be a `take`, which would grant a free lock. */
+export function isAttach(request: AcquireRequest): request is AttachRequest {
+  return 'from' in request;
 }
 
 /**

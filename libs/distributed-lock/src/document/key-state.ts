@@ -2,6 +2,7 @@ import { maxOf, minOf } from '../common/collections.js';
 import {
   type AcquireReply,
   type AcquireRequest,
+  type AttachRequest,
   type Claim,
   type ForceReply,
   type Grant,
@@ -113,6 +114,20 @@ export class KeyState {
     const holder = this.holderOf(owner);
     if (holder) return this.giveWholeLease(holder, leaseMs);
     return this.queuedOrBusy(request);
+  }
+
+  /** Makes the owner the holder in place of a detached owner. */
+  attach(request: AttachRequest): AcquireOutcome {
+    const { owner, from, token, claim, leaseMs } = request;
+    const mine = this.holderOf(owner);
+    if (mine) return this.giveWholeLease(mine, leaseMs);
+    const detached = this.holderOf(from);
+    const isGood =
+      detached?.claim.kind === claim.kind && detached.token <= token && token <= detached.lastToken;
+    if (!detached || !isGood) return this.queuedOrBusy(request);
+    const holder = { owner, claim: detached.claim, token, lastToken: token, until: detached.until };
+    this.replace(detached, holder);
+    return this.giveWholeLease(holder, leaseMs);
   }
 
   renew({ owner, claim, token, leaseMs }: Renewal): UntimedGrant | 'lost' {
@@ -390,7 +405,7 @@ export interface ActingClient {
 
 /** A grant without `validUntil`, which depends on when the write was sent. */
 type UntimedGrant = Omit<Grant, 'validUntil'>;
-type AcquireOutcome = UntimedGrant | Exclude<AcquireReply, Grant>;
+export type AcquireOutcome = UntimedGrant | Exclude<AcquireReply, Grant>;
 
 interface ReleaseOptions {
   /** The rest of the minimum hold, in ms, during which nobody else may get the lock. */

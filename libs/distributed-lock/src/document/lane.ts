@@ -4,7 +4,7 @@ import { asUnknownError } from '../connection/connection-errors.js';
 import type { ServerClock } from '../connection/server-clock.js';
 import type { AcquireRequest, Notification } from '../port/lock-store.js';
 import { LockStoreError } from '../port/lock.errors.js';
-import { leavesNote, type StoredWaiter, type TimedReading } from './document.js';
+import { isAttach, leavesNote, type StoredWaiter, type TimedReading } from './document.js';
 import { type ActingClient, KeyState } from './key-state.js';
 import { LaneOwners } from './lane-owners.js';
 import type { SessionLeases } from './leases.js';
@@ -171,12 +171,13 @@ export class Lane {
       //    document, so `apply` runs only if it is called.
       const { left } = batch;
       const requests = left.flatMap(({ request }) => request ?? []);
+      const acquiring = left.filter(mayTake);
       const base = (batch.fresh ?? this.newest) as TimedReading;
       let applied: Applied | undefined;
       const apply = (): Applied => (applied ??= this.applyTo(base, left));
       // 3. Decide which request to send, if any.
       const action = nextAction({
-        acquiring: requests.length === 0 ? 'none' : requests.length < left.length ? 'some' : 'all',
+        acquiring: acquiring.length === 0 ? 'none' : acquiring.length < left.length ? 'some' : 'all',
         document: !base ? 'not known' : base.reading.version === undefined ? 'absent' : 'present',
         isFresh: batch.fresh !== undefined,
         mustLeaveNotes: batch.lostSwaps >= SWAPS_WITHOUT_NOTES && !this.hasNotes && left.some(willLeaveNote),
@@ -188,7 +189,13 @@ export class Lane {
       // 5. Send the request. Its reply resolves tasks, or brings a newer document for the tasks that are left.
       switch (action) {
         case 'take':
-          this.onTakeReply(batch, await register.take(this.name, requests));
+          this.onTakeReply(
+            batch,
+            await register.take(
+              this.name,
+              acquiring.map(({ request }) => request),
+            ),
+          );
           break;
         case 'read':
           batch.fresh = this.onReply(await register.read(this.name));
@@ -210,7 +217,7 @@ export class Lane {
   private onTakeReply(batch: Batch, { isDone, timed }: TimedReply): void {
     batch.fresh = this.onReply(timed);
     if (!isDone) return this.onNotesStored(batch.left.filter(willLeaveNote));
-    const first = batch.left.find(({ request }) => request) as Task;
+    const first = batch.left.find(mayTake) as Task;
     this.settleOf(first, this.stateIn(batch.fresh))(this.executedBy(batch.fresh));
     batch.left = batch.left.filter((task) => task !== first);
   }
@@ -343,7 +350,7 @@ interface Executed {
 }
 
 interface TaskOptions {
-  /** Present if the task acquires. */
+  /** Present if the task acquires or attaches. */
   readonly request?: AcquireRequest;
   /** The lane may send the task at the end of this turn of the event loop, together with all others of the same turn. */
   readonly mayWait?: boolean;
@@ -376,6 +383,11 @@ interface Batch {
 interface Applied {
   readonly state: KeyState;
   readonly settles: readonly Settle[];
+}
+
+/** Whether the task acquires, so that a `take` can execute it. */
+function mayTake(task: Task): task is Task & { readonly request: AcquireRequest } {
+  return task.request !== undefined && !isAttach(task.request);
 }
 
 function willLeaveNote({ request }: Task): boolean {

@@ -13,6 +13,7 @@ import { ServerClock } from '../connection/server-clock.js';
 import {
   type AcquireReply,
   type AcquireRequest,
+  type AttachRequest,
   type Force,
   type ForceReply,
   type HolderEntry,
@@ -32,7 +33,7 @@ import {
 import { LockStoreError } from '../port/lock.errors.js';
 import { leaseValidity, SILENT_WAITER_MS, snapshotsOf } from '../port/timing.js';
 import type { Reading } from './document.js';
-import type { ActingClient } from './key-state.js';
+import type { AcquireOutcome, ActingClient, KeyState } from './key-state.js';
 import { Lane, type LaneContext } from './lane.js';
 import { SessionLeases } from './leases.js';
 import { type Register, TimedRegister } from './timed-register.js';
@@ -55,6 +56,8 @@ export class DocumentStore implements LockStore {
   private readonly leases: SessionLeases | undefined;
   private readonly client: ActingClient & { minToken: number };
   private readonly laneContext: LaneContext;
+  /** Absent on etcd and ZooKeeper, where the session of the client that detached a lock holds it. */
+  readonly attach?: (request: AttachRequest) => Promise<AcquireReply>;
   /** Lanes with holders whose documents are still to be read again, because messages may have been lost. */
   private readonly unread = new Set<Lane>();
   private isClosed = false;
@@ -75,6 +78,7 @@ export class DocumentStore implements LockStore {
     this.releases = new ReliableRelease(owners, { clock, chance, commandTimeoutMs });
     const delays = (this.delays = new Delays(clock));
     const leases = (this.leases = register.sessionUntil && this.newLeases(register.sessionUntil));
+    if (!leases) this.attach = (request) => this.acquireBy(request, (state) => state.attach(request));
     const client = (this.client = {
       clientId,
       minToken: 0,
@@ -108,31 +112,13 @@ export class DocumentStore implements LockStore {
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
-    const { key, owner, leaseMs, waitMs } = request;
-    const lane = this.laneOf(key);
-    const reply = lane.run(
-      (state) => {
-        this.leases?.extend(owner, Math.max(leaseMs, SILENT_WAITER_MS));
-        const outcome = state.acquire(request);
-        return ({ sentAt, waiting, validUntil: sessionUntil }): AcquireReply => {
-          if (outcome.kind === 'queued') lane.owners.onQueued(owner, leaseMs, waitMs);
-          if (outcome.kind !== 'granted') return outcome;
-          const { kind, token, lastToken, confirmed } = outcome;
-          lane.owners.onGranted(owner, leaseMs, token);
-          this.leases?.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
-          this.onToken(lastToken);
-          const validUntil = Math.min(leaseValidity(sentAt, leaseMs), sessionUntil);
-          return { kind, token, lastToken, waiting, confirmed, validUntil };
-        };
-      },
-      { request },
-    );
+    const reply = this.acquireBy(request, (state) => state.acquire(request));
     // The back end may have stored the owner's note before it refused a later request for the same task. Release the owner, so
     // that nobody grants it the lock.
     const undo = (error: unknown): void => {
       if (isRefused(error)) ignoreFailure(this.release(request));
     };
-    if (waitMs > 0) inBackground(reply, undo);
+    if (request.waitMs > 0) inBackground(reply, undo);
     return reply;
   }
 
@@ -210,6 +196,31 @@ export class DocumentStore implements LockStore {
     this.delays.endAll();
     await this.register.close(hasEntries);
     this.notifications$.complete();
+  }
+
+  private acquireBy(
+    request: AcquireRequest,
+    change: (state: KeyState) => AcquireOutcome,
+  ): Promise<AcquireReply> {
+    const { key, owner, leaseMs, waitMs } = request;
+    const lane = this.laneOf(key);
+    return lane.run(
+      (state) => {
+        this.leases?.extend(owner, Math.max(leaseMs, SILENT_WAITER_MS));
+        const outcome = change(state);
+        return ({ sentAt, waiting, validUntil: sessionUntil }): AcquireReply => {
+          if (outcome.kind === 'queued') lane.owners.onQueued(owner, leaseMs, waitMs);
+          if (outcome.kind !== 'granted') return outcome;
+          const { kind, token, lastToken, confirmed } = outcome;
+          lane.owners.onGranted(owner, leaseMs, token);
+          this.leases?.onHeld({ key, owner, token, lastToken, leaseMs, sentAt });
+          this.onToken(lastToken);
+          const validUntil = Math.min(leaseValidity(sentAt, leaseMs), sessionUntil);
+          return { kind, token, lastToken, waiting, confirmed, validUntil };
+        };
+      },
+      { request },
+    );
   }
 
   private releaseOnce(

@@ -22,6 +22,7 @@ import { EventHub } from './events/event-hub.js';
 import type { LockEvent } from './events/lock.events.js';
 import { ServiceInternals } from './events/service-internals.js';
 import type {
+  AttachOptions,
   CallOptions,
   ForceReleaseOptions,
   HoldSnapshot,
@@ -31,6 +32,7 @@ import type {
   LockPage,
   WithLockOptions,
 } from './lock.js';
+import { readBaton } from './request/baton.js';
 import { CallSite, CallSiteBudget } from './request/call-site.js';
 import type { Keys } from './request/key-claim.js';
 import {
@@ -181,6 +183,44 @@ export class LockService {
     }
   }
 
+  /**
+   * Goes on with a lock that another process has detached by `lock.detach()`: under the watchdog, with the same fencing token, and with no
+   * other holder in between. Releasing it is up to this process from now on. Nested calls share it only inside `lock.run(…)`.
+   *
+   * If the call fails with a `LockStoreError` whose reason is `unknown`, the lock may have been attached for a moment, and was then
+   * released.
+   *
+   * @param baton what `lock.detach()` returned, in a process whose service has the same store and `keyPrefix`
+   * @throws LockNotHeldError when the lock was attached already, its lease ran out, or it was released by force
+   * @throws LockKeyError for a baton that was cut or changed on its way
+   * @throws LockConfigurationError for wrong options, and for a baton of another release, kind of store or `keyPrefix`
+   * @throws LockStoreError when the store does not answer within `waitMs` or cannot pass locks on; LockShutdownError; or `signal.reason`
+   * @example
+   * ```ts
+   * const lock = await locks.acquire('report:7');
+   * const baton = await lock.detach({ leaseMs: 60_000 });
+   * // in another process:
+   * await using attached = await locks.attach(baton);
+   * ```
+   */
+  attach(baton: string, options: AttachOptions = NO_OPTIONS): Promise<Lock> {
+    const site = this.callSites.mayNote() ? CallSite.record('attach') : CallSite.UNNOTED;
+    try {
+      checkOptions('attach', options, CALL_RULES.attach);
+      const { acquirer } = this;
+      const { keyPrefix } = this.options;
+      const request = this.requests.attaching(
+        readBaton(baton, { store: this.storeThatAttaches(), keyPrefix }),
+        options,
+        site,
+      );
+      if (isTraced()) return this.traced([request], () => acquirer.attach(request), site);
+      return acquirer.attach(request);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
   /** The innermost lock of this async flow that is still held: of `key`, or of any key. `undefined` if there is none. Sends no request. */
   current(key?: string): Lock | undefined {
     return currentFlow()?.findLock(this.scope, key);
@@ -316,6 +356,15 @@ export class LockService {
     return { name: this.name, keyPrefix, store: store?.name, clientId: store?.clientId };
   }
 
+  /** @returns the name of the store @throws LockStoreError if the store cannot pass locks on */
+  private storeThatAttaches(): string {
+    if (this.closing)
+      throw new LockShutdownError('Nothing was attached: the application is closing.', undefined);
+    const { store } = this.lifecycle.open();
+    store.assertCan('attach');
+    return store.name;
+  }
+
   private onOpened({ name: store, clientId, address }: GuardedStore): void {
     const { client } = this;
     this.events.emit({ type: 'opened', key: undefined, store, clientId, client, address });
@@ -353,7 +402,10 @@ export class LockService {
       // Without the capability, the holder would never learn of the takeover.
       if (options.onBusy === 'takeover' && !this.closing) this.lifecycle.open().store.assertCan('takeover');
       const list = checkKeys(keys);
-      if (isTraced()) return this.traced(list, options, site);
+      if (isTraced()) {
+        const several = this.requests.several(typeof list === 'string' ? [list] : list, options, site);
+        return this.traced(several, () => this.acquirer.acquireSeveral(several), site);
+      }
       if (typeof list === 'string') return this.acquirer.acquire(this.requests.of(list, options, site));
       return this.acquirer.acquireSeveral(this.requests.several(list, options, site));
     } catch (error) {
@@ -363,16 +415,14 @@ export class LockService {
 
   /** Acquires, and publishes the wait and the hold. A nested call, which only shares locks, publishes nothing. */
   private async traced(
-    given: ReturnType<typeof checkKeys>,
-    options: CallOptions,
+    several: readonly LockRequest[],
+    acquire: () => Promise<HeldLock>,
     site?: CallSite,
   ): Promise<HeldLock> {
-    const { acquirer, requests, scope } = this;
-    const several = requests.several(typeof given === 'string' ? [given] : given, options, site);
+    const { scope } = this;
     const [request] = several as readonly [LockRequest];
     const keys = several.map(({ key }) => key);
-    const acquire = (): Promise<HeldLock> => acquirer.acquireSeveral(several);
-    if (keys.every((key) => findHold(scope, key))) return acquire();
+    if (!request.detached && keys.every((key) => findHold(scope, key))) return acquire();
     const call = {
       registration: this.name,
       key: request.key,
@@ -382,7 +432,7 @@ export class LockService {
     };
     const lock = await traceCall(call, () => this.options.clock.now(), acquire);
     // A caller of `acquire` goes on in its own async context. In the other cases the hold begins with the work, which runs inside it.
-    if (site && !isWaitOfMethod(options.signal)) lock.trace?.run(() => undefined);
+    if (site && !isWaitOfMethod(request.signal)) lock.trace?.run(() => undefined);
     return lock;
   }
 }

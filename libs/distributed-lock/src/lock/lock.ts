@@ -62,11 +62,11 @@ export interface Lock extends AsyncDisposable {
    * Throws unless the lock is held and its lease is valid. Sends no request to the store.
    *
    * @throws LockLostError when the lock is lost
-   * @throws LockNotHeldError when it was released
+   * @throws LockNotHeldError when it was released or detached
    */
   assertHeld(): void;
   /**
-   * Sets the end of the lease to `ms` from now. Only for locks with a `leaseMs`, because the watchdog renews the others.
+   * Sets the end of the lease to `ms` from now. Only for locks with a `leaseMs`, or after `keepFor`, because the watchdog renews the others.
    *
    * @throws LockNotHeldError or LockLostError when it is not held, LockStoreError when the store does not answer,
    * LockConfigurationError for a lock that the watchdog renews
@@ -80,6 +80,27 @@ export interface Lock extends AsyncDisposable {
    * LockConfigurationError for a lock of permits
    */
   downgrade(): Promise<void>;
+  /**
+   * Ends the renewals, and sets the end of the lease to `ms` from now. From then on the lease is fixed: `extend` moves its end, `signal`
+   * aborts at its end, and `release()` still releases before. For work that must not keep the key for longer than planned.
+   *
+   * @throws LockNotHeldError or LockLostError when it is not held, LockStoreError when the store does not answer,
+   * LockConfigurationError while other readers of this process share the lease
+   */
+  keepFor(ms: number): Promise<void>;
+  /**
+   * Detaches the lock from this process, so that another process can go on with it by `locks.attach(baton)`. The store keeps the key for
+   * `leaseMs`, and nobody else gets it meanwhile. Nothing renews this lease. Callers of this process that wait go on waiting in the store's
+   * queue. This object is over: its `release()` does nothing any more, so the end of a `withLock` around it does no harm.
+   *
+   * Detaches neither a lock of several keys nor one that nested calls or other readers of this process share, nor one with a
+   * minimum hold that still runs.
+   *
+   * @returns the baton, a text that stands for the lock. Whoever has it can attach the lock: do not show it to clients
+   * @throws LockNotHeldError or LockLostError when it is not held, LockConfigurationError for a lock that cannot be detached, LockStoreError
+   * when the store does not answer or, as etcd, ZooKeeper and a quorum, cannot pass a lock on
+   */
+  detach(options: DetachOptions): Promise<string>;
   /** Runs `work` in an async flow that holds these keys, so that nested calls share them. Does not release. Settles as `work` does. */
   run<T>(work: () => T | Promise<T>): Promise<T>;
   /**
@@ -89,6 +110,12 @@ export interface Lock extends AsyncDisposable {
    * `lost`: the lease had ended before. `unknown`: the store did not reply until the lease was over.
    */
   release(): Promise<'released' | 'lost' | 'unknown'>;
+}
+
+/** Options of `lock.detach`. */
+export interface DetachOptions {
+  /** How long the store keeps the lock for the process that attaches it, in ms, from 10 to 31 622 400 000 (366 days). */
+  readonly leaseMs: number;
 }
 
 /** The state of a key in the store, and who holds it. */
@@ -241,6 +268,14 @@ export interface CallOptions {
    * throws or its promise rejects, the call goes on, and an `error` event reports it.
    */
   readonly onQueued?: (position: number, key: string) => unknown;
+}
+
+/** Options of `locks.attach`. They have the same meaning as in `CallOptions`. */
+export interface AttachOptions {
+  /** How long the call repeats its request while the store does not answer, in ms; default: `waitMs` of the module. */
+  readonly waitMs?: number;
+  readonly site?: string;
+  readonly signal?: AbortSignal;
 }
 
 /** Options of `withLock`. */

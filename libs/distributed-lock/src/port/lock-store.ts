@@ -109,6 +109,15 @@ export interface LockStore {
    */
   announceTakeover?(takeover: TakeoverNotice): Promise<'announced' | 'nobody to tell'>;
   /**
+   * Gives the lock of a detached owner (`request.from`) to another owner, in one atomic step and under the same fencing token. A detached
+   * owner is what a release with `holdUntil` leaves. A second request of the same owner is granted again.
+   *
+   * Absent for a back end that frees the lock of a detached owner when the client that detached it has gone, such as etcd.
+   *
+   * @returns `granted`, or `busy` if `request.from` does not hold the key under `request.token` any more. Nobody enters the queue
+   */
+  attach?(request: AttachRequest): Promise<AcquireReply>;
+  /**
    * Stores the holder entry of this client: a string that names its process for people. Replaces the client's earlier entry, and expires
    * after `entry.leaseMs`. Locks do not depend on it. Absent for a back end that has no place for it.
    */
@@ -193,6 +202,14 @@ export interface AcquireRequest {
    * `Busy` say how many wait; `Infinity` asks only for that number. Absent: any number may wait.
    */
   readonly maxWaiting?: number;
+}
+
+/** The request of an owner that goes on with the lock of a detached owner. Its `waitMs` is 0. */
+export interface AttachRequest extends AcquireRequest {
+  /** The id of the detached owner, `placeholderOf` the owner that was detached. */
+  readonly from: string;
+  /** The fencing token of the lock. The grant has this one token. */
+  readonly token: number;
 }
 
 /** Added to a reply if the store has sent the request more than once. */
@@ -291,7 +308,10 @@ export interface ReleaseRequest {
   readonly flush?: 'now' | 'when idle' | undefined;
 }
 
-/** The owner id that holds the key for the rest of a minimum hold. No request is ever sent with this id. */
+/**
+ * The owner id that holds the key for the rest of a minimum hold, or until a detached lock is attached. No request is ever sent with this
+ * id as its owner.
+ */
 export function placeholderOf(owner: string): string {
   return owner.replace(':', ':-');
 }

@@ -106,7 +106,10 @@ export class LockLostError extends LockError {
   }
 }
 
-/** Code that must run under a lock was called without it, or a lock was used after its release. */
+/**
+ * Code that must run under a lock was called without it, a lock was used after it was released or detached, or a detached lock cannot be
+ * attached any more. On HTTP 500.
+ */
 export class LockNotHeldError extends LockError {
   readonly code = 'LOCK_NOT_HELD';
 }

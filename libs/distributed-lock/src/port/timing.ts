@@ -67,6 +67,10 @@ export const CAPABILITIES = {
     methods: ['announceTakeover', 'forceRelease'],
     refusal: "cannot take a lock over. Leave out onBusy: 'takeover', or use another store.",
   },
+  attach: {
+    methods: ['attach'],
+    refusal: 'cannot pass a lock to another process. Use Redis or a SQL database for it.',
+  },
   names: {
     methods: ['publishHolderEntry', 'readHolderEntries'],
     refusal: 'cannot tell who its clients are.',

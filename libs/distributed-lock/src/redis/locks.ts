@@ -7,6 +7,7 @@ import { connectionName, keepAlive } from '../connection/timing.js';
 import {
   type AcquireReply,
   type AcquireRequest,
+  type AttachRequest,
   type Force,
   type ForceReply,
   type HolderEntry,
@@ -26,7 +27,7 @@ import {
 import { LockConfigurationError } from '../port/lock.errors.js';
 import type { RedisClient } from './client.js';
 import { RedisCommand } from './command.js';
-import { AcquireCommand } from './commands/acquire.js';
+import { AcquireCommand, AttachCommand } from './commands/acquire.js';
 import { InspectCommand, listPage } from './commands/list.js';
 import { ForceCommand, ReleaseCommand, Renewals } from './commands/renew.js';
 import { RedisConnection } from './connection.js';
@@ -50,6 +51,7 @@ export class RedisLocks implements LockStore {
   private readonly scripts: ScriptContext;
   private readonly subscriber: RedisNotifications;
   private readonly newAcquire: (request: AcquireRequest) => AcquireCommand;
+  private readonly newAttach: (request: AttachRequest) => AttachCommand;
   private readonly renewals: Renewals;
   private readonly releases: ReliableRelease;
   private readonly stopKeepingAlive: () => void;
@@ -95,6 +97,7 @@ export class RedisLocks implements LockStore {
     const releaseInBackground = (request: AcquireRequest): void => ignoreFailure(this.release(request));
     const acquireContext = { scripts, notifications: subscriber, guard, releaseInBackground };
     this.newAcquire = (request) => new AcquireCommand(request, acquireContext);
+    this.newAttach = (request) => new AttachCommand(request, acquireContext);
     this.stopKeepingAlive = keepAlive(clock, () => {
       connection.probe();
       subscriber.probe();
@@ -103,6 +106,10 @@ export class RedisLocks implements LockStore {
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     return this.run(() => this.newAcquire(request));
+  }
+
+  attach(request: AttachRequest): Promise<AcquireReply> {
+    return this.run(() => this.newAttach(request));
   }
 
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {

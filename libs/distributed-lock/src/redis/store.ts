@@ -2,6 +2,7 @@ import { checkCommandTimeout } from '../connection/checks.js';
 import type {
   AcquireReply,
   AcquireRequest,
+  AttachRequest,
   LockStoreContext,
   LockStoreFactory,
   ReleaseReply,
@@ -53,10 +54,18 @@ class ReplicatedLocks extends RedisLocks {
     this.withinMs = options.replicaTimeoutMs;
   }
 
-  override async acquire(request: AcquireRequest): Promise<AcquireReply> {
+  override acquire(request: AcquireRequest): Promise<AcquireReply> {
+    return this.secured(request, () => super.acquire(request));
+  }
+
+  override attach(request: AttachRequest): Promise<AcquireReply> {
+    return this.secured(request, () => super.attach(request));
+  }
+
+  private async secured(request: AcquireRequest, send: () => Promise<AcquireReply>): Promise<AcquireReply> {
     // Add the owner before the reply comes, because the reply may be lost and the grant may arrive as a notification instead.
     this.withoutReplicaCheck.add(request.owner);
-    const reply = await super.acquire(request).catch((error: unknown) => {
+    const reply = await send().catch((error: unknown) => {
       const isUnknown = error instanceof LockStoreError && error.reason === 'unknown';
       if (!isUnknown) this.onNotQueued(request);
       throw error;

@@ -3,6 +3,7 @@ import type { Clock } from '../common/clock.js';
 import type {
   AcquireReply,
   AcquireRequest,
+  AttachRequest,
   Force,
   ForceReply,
   LockSnapshot,
@@ -89,11 +90,19 @@ class FaultyClient implements LockStore {
     inner.notifications$.subscribe((notification) => this.deliver(notification));
   }
 
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    return this.ask(request, () => this.inner.acquire(request));
+  }
+
+  attach(request: AttachRequest): Promise<AcquireReply> {
+    return this.ask(request, () => storeThatCan(this.inner, 'attach').attach(request));
+  }
+
   /**
-   * Sends an acquire request, which is not executed after its deadline. Remembers the deadline until a reply comes, because a release
+   * Sends a request that acquires or attaches, which is not executed after its deadline. Remembers the deadline until a reply comes, because a release
    * must not settle while the request may still be executed.
    */
-  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+  private async ask(request: AcquireRequest, execute: () => Promise<AcquireReply>): Promise<AcquireReply> {
     const sentAt = this.clock.now();
     const notAfter = sentAt + this.commandTimeoutMs;
     const { key, owner } = request;
@@ -102,7 +111,7 @@ class FaultyClient implements LockStore {
       if (this.clock.now() > notAfter) throw withoutReply(key);
       this.acquires.set(owner, ++this.executions);
       const late = this.clock.now() - sentAt;
-      const answer = await this.inner.acquire(request);
+      const answer = await execute();
       return answer.kind === 'granted' ? { ...answer, validUntil: answer.validUntil - late } : answer;
     });
     this.lateNotAfter.delete(owner);

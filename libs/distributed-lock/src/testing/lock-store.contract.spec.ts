@@ -73,7 +73,7 @@ describe('the contract suite', () => {
     for (const name of skipped) expect(name).toContain('(deviation: its back end cannot search)');
   });
 
-  it.each(['force', 'takeover', 'names', 'list'] as const)(
+  it.each(['force', 'takeover', 'attach', 'names', 'list'] as const)(
     'fails for a store that lacks %s and does not say so in the cases that need it, and in no others',
     async (capability) => {
       const methods: readonly string[] = CAPABILITIES[capability].methods;

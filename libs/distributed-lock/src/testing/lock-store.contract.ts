@@ -1,5 +1,6 @@
 import { CAPABILITIES, type StoreCapability } from '../port/timing.js';
 import { closing } from './contract/closing.js';
+import { detachedLocks } from './contract/detached.js';
 import { exclusion } from './contract/exclusion.js';
 import { expiry } from './contract/expiry.js';
 import { fencing } from './contract/fencing.js';
@@ -24,6 +25,7 @@ const groups = {
   notifications,
   'inspection and force': inspection,
   takeover,
+  'detached locks': detachedLocks,
   'shared mode': sharing,
   permits: permitCases,
   keys,

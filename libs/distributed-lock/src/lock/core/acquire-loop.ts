@@ -1,7 +1,7 @@
 import { type ClockReading, randomMs, readClocks } from '../../common/clock.js';
 import { isExclusive } from '../../port/lock-store.js';
 import type { AcquireReply, AcquireRequest, Busy, Queued } from '../../port/lock-store.js';
-import { type LockError, LockStoreError } from '../../port/lock.errors.js';
+import { type LockError, LockNotHeldError, LockStoreError } from '../../port/lock.errors.js';
 import { RECHECK_MS } from '../../port/timing.js';
 import { kindName } from '../request/lock-request.js';
 import type { Replies } from './guarded-store.js';
@@ -44,7 +44,9 @@ const NEVER: ClockReading = { now: -Infinity, wallClockOffset: 0 };
  * 4. If the store replies `busy`, the owner is not in the queue. Callers that need an answer now are refused. If others are left, the
  *    loop asks again.
  * 5. If the store cannot be reached or does not answer, the loop tries again soon. If it refuses the request, all callers are rejected.
- * 6. As soon as no caller waits, the owner gives up: it releases if the store may have it in its queue.
+ * 6. If its caller goes on with a detached lock, the loop sends `attach` in place of the acquire request, and does not wait: the store
+ *    grants the lock or does not have it.
+ * 7. As soon as no caller waits, the owner gives up: it releases if the store may have it in its queue.
  */
 export class AcquireLoop implements Replies<AcquireReply> {
   readonly callers: LocalQueue;
@@ -150,7 +152,10 @@ export class AcquireLoop implements Replies<AcquireReply> {
     // A takeover names its own ticket in the first request, so the store may have put the owner into its queue even if it replies `busy`.
     // Then the owner must send a release.
     if (this.takeover) this.mayComeLate = true;
-    this.runtime.store.acquire(request, this);
+    const { store } = this.runtime;
+    const { detached } = this.callers;
+    if (detached) store.attach({ ...request, ...detached, waitMs: 0 }, this);
+    else store.acquire(request, this);
   }
 
   /** @param at both clocks, read in this turn of the event loop. Validity counts from here, so the caller sends the request at once */
@@ -204,6 +209,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
   }
 
   private onRefusal(reply: Queued | Busy): void {
+    if (this.callers.detached) return this.onNotDetached();
     if (reply.kind === 'queued') this.onQueued(reply.ticket);
     for (const { callers } of this.sharers())
       callers.onHolder(reply.holder, reply.remainingMs, this.asked.now);
@@ -217,6 +223,13 @@ export class AcquireLoop implements Replies<AcquireReply> {
       this.takeover?.onHolder(reply.holder);
       this.stayInQueue();
     }
+  }
+
+  private onNotDetached(): void {
+    const { key } = this.owner;
+    const message = `"${key}" was not attached: its detached lock is not in this store any more. It was attached already, its lease ran out, it was released by force, or the baton is of another server.`;
+    this.callers.dismissAll(new LockNotHeldError(message, key));
+    this.owner.abandon();
   }
 
   private onError(error: LockError): void {

@@ -55,6 +55,13 @@ export class Acquirer {
     return this.deadlocks.watch(request, [...before, ...surelyOwn], () => this.join(request, own));
   }
 
+  /** Goes on with a detached lock. The call never shares a hold of its flow, and never waits for a holder. */
+  attach(request: LockRequest): Promise<HeldLock> {
+    const own = holdsOfFlow(this.scope);
+    const refusal = this.refusalOf(request, own);
+    return refusal ? Promise.reject(refusal.error as Error) : this.join(request, own);
+  }
+
   /** Gives a nested call a share of the hold that its flow has. Rejects the call if it may not share: it would wait for its own flow. */
   private share(hold: Hold, request: LockRequest): Promise<HeldLock> {
     const { claim } = request.terms;

@@ -4,6 +4,7 @@ import { detached, ignoreFailure, inBackground, promiseOf } from '../../common/p
 import type {
   AcquireReply,
   AcquireRequest,
+  AttachRequest,
   LockStore,
   Notification,
   ReleaseReply,
@@ -23,9 +24,9 @@ type OnError = (during: string, error: unknown, key?: string) => void;
  * because the contract suite checks a store before it is used. Rejects calls for a capability that the store lacks.
  *
  * `acquire` and `release` do not return a promise: every lock needs both requests, and a promise for each takes time
- * (docs/decisions/0012).
+ * (docs/decisions/0012). Nor does `attach`, which takes the place of an acquire.
  */
-export class GuardedStore implements Omit<Full, 'acquire' | 'release'> {
+export class GuardedStore implements Omit<Full, 'acquire' | 'attach' | 'release'> {
   readonly name: string;
   readonly attempted: LockStore['attempted'];
   readonly clientId: string;
@@ -76,6 +77,10 @@ export class GuardedStore implements Omit<Full, 'acquire' | 'release'> {
 
   acquire(request: AcquireRequest, to: Replies<AcquireReply>): void {
     this.send(request.key, () => this.store.acquire(request), to);
+  }
+
+  attach(request: AttachRequest, to: Replies<AcquireReply>): void {
+    this.send(request.key, () => storeThatCan(this.store, 'attach').attach(request), to);
   }
 
   renew: Full['renew'] = (renewals) => this.ask(undefined, () => this.store.renew(renewals));

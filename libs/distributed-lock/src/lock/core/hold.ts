@@ -4,12 +4,13 @@ import { maxOf, minOf } from '../../common/collections.js';
 import { BoundController, onAbort } from '../../common/listeners.js';
 import { detached } from '../../common/promises.js';
 import { inspectByJson } from '../../common/redaction.js';
-import { type Claim, modeOf, type ReleaseReply } from '../../port/lock-store.js';
+import { type Claim, modeOf, placeholderOf, type ReleaseReply } from '../../port/lock-store.js';
 import { LockConfigurationError, LockLostError, LockNotHeldError } from '../../port/lock.errors.js';
-import type { HoldSnapshot, Lock } from '../lock.js';
+import type { DetachOptions, HoldSnapshot, Lock } from '../lock.js';
+import { writeBaton } from '../request/baton.js';
 import { CallSite } from '../request/call-site.js';
 import { checkOptions } from '../../port/option-checks.js';
-import { LEASE } from '../request/lock-options.js';
+import { checkLease } from '../request/lock-options.js';
 import type { LockRequest } from '../request/lock-request.js';
 import { runHolding } from './async-context.js';
 import type { Call } from './call.js';
@@ -212,6 +213,29 @@ export class Hold {
     return owner.release(this, isAwaited, isHeard ? owner.readClocks() : at);
   }
 
+  /**
+   * Ends this hold, and leaves the lock in the store for another process: a release with a minimum hold, whose rest that process attaches.
+   *
+   * @returns the baton
+   * @throws LockLostError if the store says that the lock was not held any more
+   * @throws LockStoreError if the store does not answer
+   */
+  async detach(leaseMs: number): Promise<string> {
+    const { owner, key, claim, fencingToken: token } = this;
+    const { store, keyPrefix } = owner.runtime;
+    const baton = { store: store.name, keyPrefix, key, claim, owner: owner.id, token };
+    this.holdUntil = owner.now + leaseMs;
+    const reply = await this.release(true).reply;
+    if (reply === 'released') return writeBaton(baton);
+    // With `unknown`, a copy of the release whose reply was lost may have detached the lock.
+    const found = reply === 'unknown' ? await store.inspect(key) : null;
+    if (found?.holders.includes(placeholderOf(owner.id))) return writeBaton(baton);
+    throw (
+      this.loss ??
+      this.lossError('taken', 'the store says that it was not held any more when it was detached')
+    );
+  }
+
   /** Releases a hold whose work never began. Its minimum hold is dropped, unless an outer call shares the hold. */
   giveBack(): void {
     if (this.calls === 1) this.holdUntil = 0;
@@ -242,6 +266,7 @@ export class HeldLock implements Lock {
   /** Set at most once, before the caller gets this lock, and only while somebody subscribes to the channel of holds. */
   trace: HoldTrace | undefined;
   private released: Release | undefined;
+  private isDetached = false;
   private outcome: Promise<ReleaseOutcome> | undefined;
   private joined: BoundController | undefined;
   private stopJoining: (() => void) | undefined;
@@ -364,17 +389,59 @@ export class HeldLock implements Lock {
   assertHeld(): void {
     for (const hold of this.holds) hold.assertBelieved();
     if (this.released !== undefined) {
-      throw new LockNotHeldError(`"${this.key}" is not held any more: this lock was released.`, this.key);
+      const how = this.isDetached
+        ? 'this lock was detached. Use the one that locks.attach(baton) returns'
+        : 'this lock was released';
+      throw new LockNotHeldError(`"${this.key}" is not held any more: ${how}.`, this.key);
     }
   }
 
   async extend(ms: number): Promise<void> {
-    checkOptions('extend', { ms }, { ms: LEASE });
+    checkLease('extend: ms', ms);
     await this.assertSurelyHeld();
     // Before any of the leases is extended.
     for (const { lease } of this.holds) lease.assertFixed();
     await Promise.all(this.holds.map(({ lease }) => lease.extend(ms)));
     this.assertHeld();
+  }
+
+  async keepFor(ms: number): Promise<void> {
+    checkLease('keepFor: ms', ms);
+    await this.assertSurelyHeld();
+    for (const { owner } of this.holds) owner.assertUnshared('end its renewals');
+    await Promise.all(this.holds.map(({ lease }) => lease.keepFor(ms)));
+    this.assertHeld();
+  }
+
+  async detach(options: DetachOptions): Promise<string> {
+    checkOptions('detach', options, { leaseMs: true });
+    const { leaseMs } = options;
+    checkLease('detach: leaseMs', leaseMs);
+    await this.assertSurelyHeld();
+    this.assertDetachable();
+    this.isDetached = true;
+    this.released = RELEASED;
+    this.trace?.end();
+    return this.first.detach(leaseMs);
+  }
+
+  /** @throws LockConfigurationError, or LockStoreError for a store that cannot pass a lock on */
+  private assertDetachable(): void {
+    const { key, owner, calls } = this.first;
+    owner.runtime.store.assertCan('attach');
+    owner.assertUnshared('be detached');
+    const why = this.reasonToStay(calls, owner);
+    if (why !== undefined) throw new LockConfigurationError(`"${key}" cannot be detached: ${why}.`);
+  }
+
+  private reasonToStay(calls: number, owner: Owner): string | undefined {
+    if (this.holds.length > 1)
+      return `this lock has ${this.holds.length} keys. Acquire each key that is to be passed on by a call of its own`;
+    if (this.depth > 0) return 'it is held by a call around this one. Detach the lock of the outermost call';
+    if (calls > 1) return `${calls - 1} nested calls share it and have not ended. Await them first`;
+    if (owner.hasMinimumHold)
+      return 'its minimum hold still runs. Leave out holdAtLeastMs, or wait until it is over';
+    return undefined;
   }
 
   async downgrade(): Promise<void> {

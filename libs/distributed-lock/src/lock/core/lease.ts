@@ -61,6 +61,8 @@ export class Lease extends Linked {
    * watchdog.
    */
   private fixedUntil = Infinity;
+  /** Whether the watchdog renews this lease. Otherwise it is fixed: from the start, or since `keepFor`. */
+  private watched: boolean;
   private cancelExpiry: (() => void) | undefined;
   private cancelRetry: (() => void) | undefined;
   private isStopped = false;
@@ -73,6 +75,7 @@ export class Lease extends Linked {
     super();
     this.isConfirmed = grant.confirmed;
     this.leaseMs = owner.terms.leaseMs;
+    this.watched = owner.terms.watched;
     this.token = this.nextToken = grant.token;
     this.lastToken = grant.lastToken;
     this.validUntil = grant.validUntil;
@@ -83,8 +86,8 @@ export class Lease extends Linked {
 
   /** Starts the watchdog, or the timer of a fixed lease. Called when a caller is admitted. */
   start(): void {
-    const { terms, runtime } = this.owner;
-    if (terms.watched) return runtime.watchdog.watch(this);
+    const { runtime } = this.owner;
+    if (this.watched) return runtime.watchdog.watch(this);
     this.fixedUntil = leaseValidity(runtime.clock.now(), this.leaseMs);
     this.armExpiry();
   }
@@ -139,11 +142,12 @@ export class Lease extends Linked {
   }
 
   /**
-   * Whether a local hand-off is safe for the lease: a token is left, the last renewal was answered, and at least half of the lease is left.
+   * Whether a local hand-off is safe for the lease: the watchdog renews it, a token is left, the last renewal was answered, and at least half of the lease is left.
    * For an unconfirmed lease the time does not matter, because the owner waits for the confirmation before it admits the next caller.
    */
   mayHandOff(at: ClockReading): boolean {
     if (!this.hasToken || this.suspendedBy) return false;
+    if (!this.watched) return false;
     return !this.isConfirmed || this.measureValidity(at) >= this.leaseMs / 2;
   }
 
@@ -226,7 +230,7 @@ export class Lease extends Linked {
     // A listener of an event may have released the lock.
     if (this.isStopped) return;
     owner.onConfirmed();
-    if (!owner.terms.watched && !this.isStopped) this.armExpiry();
+    if (!this.watched && !this.isStopped) this.armExpiry();
   }
 
   /**
@@ -251,8 +255,8 @@ export class Lease extends Linked {
     this.answeredAt = this.owner.now;
     this.renewAt = this.nextRenewal(this.answeredAt);
     if (!isResumed) return;
-    const { key, id: owner, terms, runtime } = this.owner;
-    if (terms.watched) this.cancelExpiry?.();
+    const { key, id: owner, runtime } = this.owner;
+    if (this.watched) this.cancelExpiry?.();
     runtime.emit({ type: 'resumed', key, owner });
   }
 
@@ -291,10 +295,9 @@ export class Lease extends Linked {
 
   /** @throws LockConfigurationError for a lease that the watchdog renews */
   assertFixed(): void {
-    const { key, terms } = this.owner;
-    if (!terms.watched) return;
+    if (!this.watched) return;
     throw new LockConfigurationError(
-      `"${key}" is renewed by the watchdog: extend() is for locks with a leaseMs.`,
+      `"${this.owner.key}" is renewed by the watchdog: extend() is for locks with a leaseMs, and for others after keepFor(ms).`,
     );
   }
 
@@ -302,10 +305,18 @@ export class Lease extends Linked {
     return this.reset(ms, `extend "${this.owner.key}" by ${ms} ms`);
   }
 
+  /** Makes the lease a fixed one that ends in `ms`. */
+  keepFor(ms: number): Promise<void> {
+    const { key, runtime } = this.owner;
+    this.watched = false;
+    runtime.watchdog.unwatch(this);
+    return this.reset(ms, `keep "${key}" for ${ms} ms`);
+  }
+
   /** Asks the store to downgrade the lock to the owner's new claim. The end of a fixed lease does not move. */
   stepDown(): Promise<void> {
-    const { key, terms } = this.owner;
-    const leaseMs = terms.watched ? this.leaseMs : Math.max(1, Math.floor(this.measureValidity()));
+    const { key } = this.owner;
+    const leaseMs = this.watched ? this.leaseMs : Math.max(1, Math.floor(this.measureValidity()));
     return this.reset(leaseMs, `downgrade "${key}"`);
   }
 
@@ -315,16 +326,16 @@ export class Lease extends Linked {
    * @throws LockStoreError if the store does not reply
    */
   private async reset(leaseMs: number, what: string): Promise<void> {
-    const { key, terms } = this.owner;
+    const { key } = this.owner;
     const before = this.fixedUntil;
     const end = leaseValidity(this.owner.now, leaseMs);
-    const asked = terms.watched ? Infinity : end;
+    const asked = this.watched ? Infinity : end;
     this.fixedUntil = asked;
     this.leaseMs = leaseMs;
     this.resets += 1;
     this.surelyUntil = Math.min(this.surelyUntil, end);
     this.validUntil = Math.min(this.validUntil, end);
-    if (!terms.watched) this.armExpiry();
+    if (!this.watched) this.armExpiry();
     const reply = await this.renew(leaseMs);
     if (reply.kind !== 'unknown') return;
     // The store may or may not have set the new length, so the lease ends by the shorter one. If another `reset` came meanwhile, its
@@ -381,7 +392,7 @@ export class Lease extends Linked {
 
   private expiryDetail(): string {
     const { leaseMs, answeredAt, suspendedBy } = this;
-    if (!this.owner.terms.watched)
+    if (!this.watched)
       return `its lease of ${leaseMs} ms ran out (raise leaseMs, or leave it out, and the watchdog renews the lease)`;
     const since = Math.round(this.owner.now - answeredAt);
     return `no renewal succeeded since ${since} ms${suspendedBy ? ` (last error: ${suspendedBy.message})` : ''}`;

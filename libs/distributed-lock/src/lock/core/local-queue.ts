@@ -62,14 +62,18 @@ export class LocalQueue {
   /** If the caller of this queue takes the lock over, the site of that caller. The holder is notified with this name. */
   readonly site: LockRequest['site'];
 
+  /** Set if the only caller of this queue goes on with a detached lock. */
+  readonly detached: LockRequest['detached'];
+
   constructor(
     private readonly runtime: LockRuntime,
-    { key, terms, site }: LockRequest,
+    { key, terms, site, detached }: LockRequest,
     /** Called when the queue has neither callers nor owners left. */
     private readonly onIdle: () => void,
   ) {
     this.key = key;
     this.terms = terms;
+    this.detached = detached;
     this.site = terms.graceMs === undefined ? undefined : site;
   }
 

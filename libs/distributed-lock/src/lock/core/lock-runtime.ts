@@ -30,6 +30,7 @@ export class LockRuntime {
   readonly naming: Clock;
   readonly chance: Chance;
   readonly watchdogTimeoutMs: number;
+  readonly keyPrefix: string;
   readonly store: GuardedStore;
   readonly deadlines: WaitDeadlines;
   readonly watchdog: Watchdog;
@@ -64,6 +65,7 @@ export class LockRuntime {
     this.naming = guardedClock(clock, (error) => onError('naming', error));
     this.chance = chance;
     this.watchdogTimeoutMs = watchdogTimeoutMs;
+    this.keyPrefix = keyPrefix;
     this.events = events;
     this.emit = emit;
     this.hears = hears;

@@ -315,6 +315,19 @@ export class Owner {
     throw new LockConfigurationError(`"${key}" is held by permits: downgrade() is for exclusive locks.`);
   }
 
+  /** @throws LockConfigurationError if other readers of this process share the lease */
+  assertUnshared(what: string): void {
+    if (this.holds.size <= 1) return;
+    throw new LockConfigurationError(
+      `"${this.key}" cannot ${what}: ${this.holds.size - 1} other readers of this process share its lease. Acquire it with fair: true, and it has a lease of its own.`,
+    );
+  }
+
+  /** Whether a minimum hold still runs, of this owner's present holds or of earlier ones. */
+  get hasMinimumHold(): boolean {
+    return maxOf([this.minimumUntil, ...Array.from(this.holds, (hold) => hold.holdUntil)]) > this.now;
+  }
+
   /** Turns an exclusive lock into a shared one. Callers that still wait here want it exclusively, so the queue starts another owner. */
   async downgrade(): Promise<void> {
     const { terms, lease } = this;
@@ -405,8 +418,8 @@ export class Owner {
    * reserved token left, the budget must not be spent, and no other call may be taking the lock over.
    */
   private mayHandOff(lease: Lease, at: ClockReading): boolean {
-    const { watched, fair, claim } = this.terms;
-    if (this.callers.size === 0 || !watched || fair || claim !== this.claim) return false;
+    const { fair, claim } = this.terms;
+    if (this.callers.size === 0 || fair || claim !== this.claim) return false;
     if (this.takeover) return false;
     return !this.contention.isSpent(at.now) && lease.mayHandOff(at);
   }

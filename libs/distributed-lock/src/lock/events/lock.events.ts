@@ -16,7 +16,7 @@ export type LockEvent =
       /** `local`: without a request to the store, by a hand-off in this process or as a further reader of the same lease. */
       readonly by: 'store' | 'local';
     }
-  /** A call has released its lock. The store may not have confirmed that yet. */
+  /** A call has released or detached its lock. The store may not have confirmed that yet. */
   | {
       readonly type: 'released';
       readonly call: number;

@@ -22,7 +22,7 @@ export class CallSite {
    * Records the line of code that called `method`, for people who look for a lock that is never released, or who want to know who
    * released a lock by force. `method` itself must call this.
    */
-  static record(method: 'acquire' | 'forceRelease'): CallSite {
+  static record(method: 'acquire' | 'attach' | 'forceRelease'): CallSite {
     const { stackTraceLimit } = Error;
     Reflect.set(Error, 'stackTraceLimit', FRAMES);
     const trace = new Error();

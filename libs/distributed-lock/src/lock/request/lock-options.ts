@@ -14,7 +14,7 @@ import {
   type OptionRules,
   RULE,
 } from '../../port/option-checks.js';
-import type { CallOptions, WithLockOptions } from '../lock.js';
+import type { AttachOptions, CallOptions, WithLockOptions } from '../lock.js';
 
 /** Options of one registration, and of a `LockService` that is created by `new`. All times in ms. */
 export interface LockServiceOptions {
@@ -62,7 +62,7 @@ const WAIT: OptionRule = [
   'a number of ms, 0 or more (Infinity allowed)',
   describeMs,
 ];
-export const LEASE: OptionRule = [
+const LEASE: OptionRule = [
   isLease,
   `a whole number of ms from ${MIN_LEASE_MS} to ${MAX_LEASE_MS}`,
   describeMs,
@@ -106,10 +106,17 @@ const ACQUIRE: OptionRules<CallOptions> = {
   onQueued: [(value) => typeof value === 'function', 'a function of the place in line'],
 };
 const WITH_LOCK: OptionRules<WithLockOptions> = { ...ACQUIRE, onLost: RULE.oneOf('throw', 'ignore') };
-export const CALL_RULES = { acquire: ACQUIRE, withLock: WITH_LOCK };
+const { waitMs, site, signal } = ACQUIRE;
+const ATTACH: OptionRules<AttachOptions> = { waitMs, site, signal };
+export const CALL_RULES = { acquire: ACQUIRE, withLock: WITH_LOCK, attach: ATTACH };
 
 function isLease(ms: unknown): boolean {
   return Number.isInteger(ms) && Number(ms) >= MIN_LEASE_MS && Number(ms) <= MAX_LEASE_MS;
+}
+
+/** @param name of the argument that must be a lease, in the message @throws LockConfigurationError, also for a missing one */
+export function checkLease(name: string, ms: unknown): void {
+  if (!isLease(ms)) throw new LockConfigurationError(`${name} must be ${LEASE[1]}; it is ${describeMs(ms)}.`);
 }
 
 function countTo(max: number): OptionRule {

@@ -1,7 +1,8 @@
-import { type Claim, LOCK, modeOf } from '../../port/lock-store.js';
+import { type AttachRequest, type Claim, LOCK, modeOf, placeholderOf } from '../../port/lock-store.js';
 import { LockConfigurationError, LockKeyError } from '../../port/lock.errors.js';
 import { describeGiven, overlay } from '../../port/option-checks.js';
-import type { CallOptions } from '../lock.js';
+import type { AttachOptions, CallOptions } from '../lock.js';
+import type { Baton } from './baton.js';
 import type { CallSite } from './call-site.js';
 import { type KeyClaim, keyOf, type Keys, withClaimOf } from './key-claim.js';
 import { checkCallOptions, GRACE_MS, NO_OPTIONS, type ResolvedLockOptions } from './lock-options.js';
@@ -14,6 +15,8 @@ export interface LockRequest {
   readonly site: string | CallSite | undefined;
   readonly signal: AbortSignal | undefined;
   readonly onQueued: CallOptions['onQueued'];
+  /** Set if the call does not ask for the key, but goes on with a lock that was detached. */
+  readonly detached?: Pick<AttachRequest, 'from' | 'token'>;
 }
 
 /** The options of a call for its key, with every default filled in. Calls without options share one object. */
@@ -64,6 +67,18 @@ export class LockRequests {
     checkCallOptions(given, given.waitMs ?? options.waitMs);
     const { signal, onQueued } = given;
     return { key, terms: termsOf(given, options), site: given.site ?? site, signal, onQueued };
+  }
+
+  /**
+   * The request of a call that goes on with a detached lock. Defaults for calls that ask for a key do not apply. The owner serves this
+   * call alone (`fair`), because it has one token.
+   */
+  attaching(baton: Baton, call: AttachOptions, site: CallSite): LockRequest {
+    const { defaults, waitMs: patience } = this.options;
+    const { waitMs = defaults.waitMs ?? patience, signal } = call;
+    const terms = { ...termsOf({ waitMs, fair: true }, this.options), claim: baton.claim };
+    const detached = { from: placeholderOf(baton.owner), token: baton.token };
+    return { key: baton.key, terms, site: call.site ?? site, signal, onQueued: undefined, detached };
   }
 
   /**
@@ -128,7 +143,7 @@ export function kindName(key: string, { claim, watched, leaseMs }: Terms): strin
   return `${kind} ${watched ? '' : leaseMs} ${key}`;
 }
 
-function claimOf({ mode, permits, weight = 1 }: CallOptions): Claim {
+export function claimOf({ mode, permits, weight = 1 }: CallOptions): Claim {
   if (permits !== undefined) return { kind: 'permits', permits, weight };
   return mode === undefined ? LOCK : { kind: mode };
 }

@@ -1,5 +1,5 @@
 import type { OwnerRequests } from '../../connection/reliable-release.js';
-import type { AcquireReply, AcquireRequest, Grant, Queued } from '../../port/lock-store.js';
+import type { AcquireReply, AcquireRequest, AttachRequest, Grant, Queued } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { leaseValidity, RECHECK_MS, recheckAfter, SILENT_WAITER_MS } from '../../port/timing.js';
 import { type Arguments, WireKeys } from '../client.js';
@@ -40,7 +40,7 @@ type Reply = ReplyOf<typeof SCRIPTS.acquire>;
 type WaitingReply = Extract<Reply, readonly [2 | 3, ...unknown[]]>;
 
 export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
-  protected readonly script = SCRIPTS.acquire;
+  protected readonly script: typeof SCRIPTS.acquire = SCRIPTS.acquire;
   readonly priority = 'acquire';
   override readonly flush = 'when idle';
   override readonly isRepeatable = true;
@@ -67,10 +67,13 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   }
 
   protected args(): Arguments {
+    return this.argsBefore(this.onWrite());
+  }
+
+  protected argsBefore(notAfter: number): Arguments {
     const { owner, claim, leaseMs, waitMs, ticket, tokens, maxWaiting } = this.request;
     const { context } = this;
     const { notifications, guard } = this.store;
-    const notAfter = this.onWrite();
     const wait = Math.min(Math.ceil(waitMs), SILENT_WAITER_MS);
     const initialLease = Math.min(
       leaseMs,
@@ -180,6 +183,24 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
       remainingMs,
       recheckAfterMs: recheckAfter(remainingMs, recheckMs),
     };
+  }
+}
+
+/** Goes on with a detached lock. Unlike an acquire, it needs no restart guard: a server that has lost its data refuses it. */
+export class AttachCommand extends AcquireCommand {
+  protected override readonly script = SCRIPTS.attach;
+
+  /** @throws LockKeyError for a key that a cluster cannot take */
+  constructor(
+    private readonly attach: AttachRequest,
+    store: AcquireContext,
+  ) {
+    super(attach, { ...store, guard: undefined });
+  }
+
+  protected override argsBefore(notAfter: number): Arguments {
+    const { owner, from, token, leaseMs, claim } = this.attach;
+    return [owner, from, token, leaseMs, notAfter, `{${claimFields(claim)},${this.context.serverFields}}`];
   }
 }
 

@@ -246,14 +246,16 @@ type Script<Reply> = {
 
 export type ReplyOf<S> = S extends Script<infer Reply> ? Reply : never;
 
+type AcquireScriptReply =
+  | readonly [kind: 0, now: number]
+  | readonly [kind: 1, now: number, token: number, lastToken: number, waiting: number]
+  | readonly [kind: 2, now: number, holder: string, pttl: number, ticket: number, others?: number]
+  | readonly [kind: 3, now: number, holder: string, pttl: number, noTicket?: 0, others?: number]
+  | readonly [kind: 4, now: number, leftMs: number];
+
 export const SCRIPTS = {
-  acquire: script<
-    | readonly [kind: 0, now: number]
-    | readonly [kind: 1, now: number, token: number, lastToken: number, waiting: number]
-    | readonly [kind: 2, now: number, holder: string, pttl: number, ticket: number, others?: number]
-    | readonly [kind: 3, now: number, holder: string, pttl: number, noTicket?: 0, others?: number]
-    | readonly [kind: 4, now: number, leftMs: number]
-  >(lua.acquire, (token) => [1, Math.floor(token / 1000), token, token, 0]),
+  acquire: script<AcquireScriptReply>(lua.acquire, (token) => [1, Math.floor(token / 1000), token, token, 0]),
+  attach: script<AcquireScriptReply>(lua.attach),
   release: script<readonly [wasHolder: 0 | 1, now: number]>(lua.release, (wasHolder) => [
     wasHolder as 0 | 1,
     0,

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
-import { LOCK, type Claim } from '../../port/lock-store.js';
+import type { Clock } from '../../common/clock.js';
+import { LOCK, placeholderOf, type Claim } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
+import { storeThatCan } from '../../port/timing.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -64,10 +66,13 @@ export class TestOwner {
    * Sends the request. Repeats it while the store is unreachable, as the core does, because a new client may need longer to connect than
    * one request waits.
    */
-  private async send(request: AcquireRequest): Promise<AcquireReply> {
+  private async send(
+    request: AcquireRequest,
+    sendCopy = () => this.store.acquire(request),
+  ): Promise<AcquireReply> {
     let reply: AcquireReply | undefined;
     await this.stage.eventually('the back end can be reached', async () => {
-      reply = await this.store.acquire(request).catch(ifUnreachable);
+      reply = await sendCopy().catch(ifUnreachable);
       return reply !== undefined;
     });
     return reply as AcquireReply;
@@ -140,6 +145,19 @@ export class TestOwner {
     return this.store.release({ key, owner, claim, leaseMs, ...used, ...(holdUntil && { holdUntil }) });
   }
 
+  /** Leaves the lock to an owner that attaches it within `leaseMs`. @param used the last token that was used */
+  detach(used: number, leaseMs: number): Promise<ReleaseReply> {
+    return this.release(used, this.stage.clock.now() + leaseMs);
+  }
+
+  /** Goes on with the lock that `former` has detached under `token`. */
+  async attach(former: TestOwner, token: number, options: AcquireOptions = {}): Promise<AcquireReply> {
+    const request = { ...this.request(options), from: placeholderOf(former.owner), token };
+    const reply = await this.send(request, () => storeThatCan(this.store, 'attach').attach(request));
+    if (reply.kind === 'granted') this.granted ??= reply;
+    return reply;
+  }
+
   async isHolder(): Promise<boolean> {
     return (await this.store.inspect(this.key))?.holders.includes(this.owner) ?? false;
   }
@@ -158,6 +176,7 @@ export class TestOwner {
 }
 
 interface Patience {
+  readonly clock: Clock;
   readonly shortLeaseMs: number;
   /** Lets time pass until `isSo` is true. */
   eventually(what: string, isSo: () => boolean | Promise<boolean>): Promise<void>;
