@@ -33,6 +33,16 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'checkKind(request, this.usedAs);',
       'if (isOtherKind(claim, this.usedAs)) return this.queuedOrBusy(request);',
     ],
+    [
+      'a detached lock is attached twice',
+      'this.replace(detached, holder);',
+      'this.holders = [...this.holders, holder];',
+    ],
+    [
+      'an attached lock has a token of its own',
+      'const holder = { owner, claim: detached.claim, token, lastToken: token,',
+      'const holder = { owner, claim: detached.claim, token: token + 1, lastToken: token + 1,',
+    ],
     ['leases end half a second early', '!isOver(until, now))', '!isOver(until, now + 500))'],
     ['an owner that asks again waits for itself', 'if (mine)', 'if (false)'],
     [

@@ -24,6 +24,12 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...mutantsOf('redis', 'redis/scripts/lua.generated.js', [
+    ['a detached lock is attached twice', 'leave(from, kind, weight)', ''],
+    [
+      'a detached lock that has ended is attached',
+      "if not is_detached() then return { 3, now, '', 0 } end",
+      '',
+    ],
     [
       'a release wakes no foreign client',
       "receivers = was_holder == 1 and redis.call(publish, KEYS[5], '0') or 0",
