@@ -85,6 +85,28 @@ describe('a flash sale over four processes', () => {
     });
   });
 
+  it('takes the payment of an order once, though ten requests for it arrive at four processes', async () => {
+    const buyers = Array.from({ length: 8 }, (_, i) => `payer-${i}`);
+    const goodsId = await shop.addItem(buyers.length);
+    const payTenTimes = async (userId: string) => {
+      const order = await post(`${shop.urls[0]}/goods/${goodsId}/purchase`, {}, { 'x-user-id': userId });
+      const path = `/orders/${String(order.body['id'])}/payment`;
+      const headers = { 'x-user-id': userId, 'idempotency-key': 'click', 'content-type': 'application/json' };
+      const init = { method: 'POST', headers, body: JSON.stringify({ payMs: 50 }) };
+      return Promise.all(Array.from({ length: 10 }, (_, i) => fetch(`${shop.urls[i % 4]}${path}`, init)));
+    };
+    for (const answers of await Promise.all(buyers.map(payTenTimes))) {
+      expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(201));
+      expect(new Set(await Promise.all(answers.map((it) => it.text()))).size).toBe(1);
+      const replayed = answers.filter(({ headers }) => headers.get('idempotent-replayed') === 'true');
+      expect(replayed).toHaveLength(9);
+    }
+    const sql = 'SELECT order_id FROM payments JOIN orders ON orders.id = order_id WHERE goods_id = $1';
+    const paid = await shop.database.query<{ order_id: number }>(sql, [goodsId]);
+    expect(new Set(paid.map(({ order_id }) => order_id)).size).toBe(buyers.length);
+    expect(paid).toHaveLength(buyers.length);
+  }, 60_000);
+
   it('sells exactly the stock, one to a buyer, under tokens that grow', async () => {
     const goodsId = await shop.addItem(20);
     const outcomes = await sendCrowd({

@@ -1,6 +1,7 @@
-import { Module, type DynamicModule } from '@nestjs/common';
+import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { ScheduleModule } from '@nestjs/schedule';
 import { DistributedLockModule } from 'nestjs-distributed-lock';
+import { OnceModule, sqlResults } from 'nestjs-distributed-lock/once';
 import { Database } from './database.js';
 import { CrowdController } from './live/crowd.controller.js';
 import { CrowdService } from './live/crowd.service.js';
@@ -13,9 +14,23 @@ import { GoodsController } from './shop/goods.controller.js';
 import { GoodsRepository } from './shop/goods.repository.js';
 import { NightlyReport } from './shop/nightly-report.js';
 import { OrdersRepository } from './shop/orders.repository.js';
+import { PaymentController } from './shop/payment.controller.js';
 import { PurchaseController } from './shop/purchase.controller.js';
 import { PurchaseService } from './shop/purchase.service.js';
 import { RestockService } from './shop/restock.service.js';
+
+/** Global, because `OnceModule` stores its results there, too. */
+@Global()
+@Module({})
+class DatabaseModule {
+  static register(url: string): DynamicModule {
+    return {
+      module: DatabaseModule,
+      providers: [{ provide: Database, useFactory: () => openDatabase(url) }],
+      exports: [Database],
+    };
+  }
+}
 
 @Module({})
 export class AppModule {
@@ -28,12 +43,18 @@ export class AppModule {
     return {
       module: AppModule,
       imports: [
+        DatabaseModule.register(databaseUrl),
         DistributedLockModule.forRoot({ store, watchdogTimeoutMs, waitMs }),
+        OnceModule.forRootAsync({
+          inject: [Database],
+          useFactory: (database: Database) => ({
+            results: sqlResults((sql, parameters) => database.query(sql, parameters)),
+          }),
+        }),
         ScheduleModule.forRoot(),
       ],
-      controllers: [GoodsController, PurchaseController, CrowdController, ViewController],
+      controllers: [GoodsController, PurchaseController, PaymentController, CrowdController, ViewController],
       providers: [
-        { provide: Database, useFactory: () => openDatabase(databaseUrl) },
         GoodsRepository,
         OrdersRepository,
         PurchaseService,

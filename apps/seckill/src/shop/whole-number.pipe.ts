@@ -28,5 +28,7 @@ export class WholeNumberPipe implements PipeTransform<unknown, number> {
 /** Up to the largest integer of Postgres. */
 export const GoodsId = new WholeNumberPipe({ min: 1, max: 2 ** 31 - 1 });
 
+export const OrderId = GoodsId;
+
 /** How long the payment takes, in ms. A real shop would call a payment service. */
 export const PayMs = new WholeNumberPipe({ min: 0, max: 10_000, byDefault: 0 });
