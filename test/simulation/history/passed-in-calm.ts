@@ -54,9 +54,11 @@ export async function passedInCalm(stage: Stage, watchdogTimeoutMs: number): Pro
   await kernel.run(kernel.now + PATIENCE_MS, detached.isOver);
   const baton = detached.value;
   if (baton === undefined) {
-    // Sessions and quorums cannot do it. With a connection broken, the store may not have answered until the lease was over.
+    // Sessions and quorums cannot do it. With a connection broken, the store may not have answered until the lease was over. A session
+    // may be in doubt when the lock was granted.
     const isRefused = isLockError(detached.error, 'LOCK_STORE');
-    const isLost = isLockError(detached.error, 'LOCK_LOST') && fault === 'while it is detached';
+    const mayBeLost = fault === 'while it is detached' || stage.parts.hasSessions;
+    const isLost = isLockError(detached.error, 'LOCK_LOST') && mayBeLost;
     if (!isRefused && !isLost) say('errors', `detach ends with ${String(detached.error)}`);
     first.process.receive(() => void lock.release());
     return release(stage, waiter);
