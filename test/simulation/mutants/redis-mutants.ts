@@ -121,8 +121,8 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a free lock is granted past its queue',
-      "if is_plain and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then",
-      "if is_plain and redis.call('EXISTS', KEYS[1]) == 0 then",
+      "if digit == '1' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then",
+      "if digit == '1' and redis.call('EXISTS', KEYS[1]) == 0 then",
     ],
     [
       'waiters that are gone are granted',
@@ -134,7 +134,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       "if is_free or was_holder == 1 and kind == 'permits' then hand_off(kind, held_alone)",
       "if is_free or was_holder == 1 and kind == 'permits' then local _ = 0",
     ],
-    ['tokens forget the counter', 'or 0) >= token then', 'or 0) >= 9e15 then'],
+    ['tokens forget the counter', 'or counted) >= first then', 'or counted) >= 9e15 then'],
     [
       'a plain waiter that is gone is granted',
       '(tonumber(string.sub(note, 1, 13)) or 0) >= now then',
