@@ -5,7 +5,7 @@ import type { Chance, Clock } from '../common/clock.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 
 /** A reply that calls its listener without a promise, in the turn of the event loop in which it arrives. */
-export interface Reply {
+export interface CommandReply {
   listen(onValue: (value: unknown) => void, onError: (error: unknown) => void): void;
 }
 
@@ -30,7 +30,7 @@ export interface RedisClient extends Omit<RedisNode, 'askBeside'>, EventEmitter<
   ownerOf?(slot: number): RedisNode | undefined;
   /** Makes the client reload soon which master serves which slots. Absent where there is no cluster. */
   refreshSlots?(): void;
-  evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown> | Reply;
+  evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown> | CommandReply;
   /**
    * From now on, commands sent in this turn of the event loop are buffered, and leave in few system calls at the end of the turn, or at
    * `writeNow`. Absent where the library itself decides when to write.

@@ -1,7 +1,7 @@
 import { Linked } from '../common/collections.js';
 import type { ClockReading } from '../common/clock.js';
 import type { LockStoreError } from '../port/lock.errors.js';
-import type { RedisClient, Reply } from './client.js';
+import type { RedisClient, CommandReply } from './client.js';
 import { asStoreError, asUnsureError } from './errors.js';
 
 /**
@@ -35,7 +35,7 @@ export abstract class RedisCommand<Result = unknown> extends Linked {
   private reject: ((error: unknown) => void) | undefined;
 
   /** Writes the command, maybe long after its caller asked. Throws if it must not be written now. */
-  abstract send(client: RedisClient): Promise<unknown> | Reply;
+  abstract send(client: RedisClient): Promise<unknown> | CommandReply;
   /** Interprets the reply. @returns `TOO_LATE` if the command must be sent again, now that the reply has corrected our estimate of the server's time */
   abstract read(value: unknown, receivedAt: number): Result | typeof TOO_LATE;
 

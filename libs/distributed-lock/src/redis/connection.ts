@@ -7,7 +7,7 @@ import { Outage, type OutageOptions } from '../connection/kept-connection.js';
 import { ReplyDeadline, WaitingRequests } from '../connection/request-pipe.js';
 import { ServerClock } from '../connection/server-clock.js';
 import { LockStoreError } from '../port/lock.errors.js';
-import type { RedisClient, RedisNode, Reply } from './client.js';
+import type { RedisClient, RedisNode, CommandReply } from './client.js';
 import { RedisCommand, TOO_LATE } from './command.js';
 import { asStoreError, describe, forgetArguments, isAnswer, isDenied, unknown } from './errors.js';
 
@@ -249,7 +249,7 @@ export class RedisConnection {
     if (isShared && command.flush === 'now') this.client.writeNow?.();
   }
 
-  private send(command: RedisCommand): Promise<unknown> | Reply {
+  private send(command: RedisCommand): Promise<unknown> | CommandReply {
     try {
       return command.send(this.client);
     } catch (error) {
@@ -258,7 +258,7 @@ export class RedisConnection {
   }
 
   /** Waits for the reply to one copy of the command. A reply to the first copy is ignored as soon as there is a second one. */
-  private follow(command: RedisCommand, reply: Promise<unknown> | Reply): void {
+  private follow(command: RedisCommand, reply: Promise<unknown> | CommandReply): void {
     const { isSecondCopy } = command;
     const onValue = (value: unknown): void => {
       if (command.isSecondCopy === isSecondCopy) this.onReply(command, value);

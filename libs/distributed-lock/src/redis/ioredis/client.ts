@@ -8,7 +8,7 @@ import { ServerProtocol } from '../../connection/kept-connection.js';
 import { quitWithin } from '../../connection/timing.js';
 import { ClientDatabase } from '../client.js';
 import type { Arguments, ClientEvents, ClientSettings, RedisClient } from '../client.js';
-import type { RedisNode, Reply, WireKeys } from '../client.js';
+import type { RedisNode, CommandReply, WireKeys } from '../client.js';
 import { forgetArguments } from '../errors.js';
 import { evalShaClassFor, writeNow, writeTogether } from './evalsha.js';
 import {
@@ -108,11 +108,11 @@ abstract class IoredisClient<Client extends Redis | Cluster = Redis | Cluster>
     return this.client.call(command, ...args);
   }
 
-  evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown> | Reply {
+  evalSha(sha: string, keys: WireKeys, args: Arguments): Promise<unknown> | CommandReply {
     if (!this.EvalSha) return this.call('evalsha', [sha, keys.names.length, ...keys.names, ...args]);
     return this.client.sendCommand(new this.EvalSha(sha, keys, args) as unknown as Command) as
       | Promise<unknown>
-      | Reply;
+      | CommandReply;
   }
 
   /**

@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream';
 import type { Cluster, Command, Redis } from 'ioredis';
 import { detached } from '../../common/promises.js';
-import { type Arguments, asBulk, type Reply, type WireKeys } from '../client.js';
+import { type Arguments, asBulk, type CommandReply, type WireKeys } from '../client.js';
 import { findIoredis } from './options.js';
 
 /** Passed to the constructor of ioredis in place of the arguments, because it would copy and inspect each. `EvalSha` sets them itself. */
@@ -75,7 +75,7 @@ export function evalShaClassFor(client: Redis | Cluster): EvalShaClass | undefin
  * objects for each command, which takes a seventh of the time of a lock (docs/decisions/0012). But ioredis passes it on as the promise of
  * its command, and tracing tools wait for that, so it becomes a promise for everybody who uses it as one.
  */
-export class DirectReply implements Reply, PromiseLike<unknown> {
+export class DirectReply implements CommandReply, PromiseLike<unknown> {
   private outcome: ((listener: Listener) => void) | undefined;
   private readonly listeners: Listener[] = [];
   private promise: Promise<unknown> | undefined;

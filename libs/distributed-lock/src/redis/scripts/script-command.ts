@@ -5,7 +5,7 @@ import { textOf } from '../../connection/connection-errors.js';
 import { RequestsByOwner } from '../../connection/reliable-release.js';
 import type { Claim, LockSnapshot, ReleaseRequest } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
-import { type Arguments, type RedisClient, type RedisNode, type Reply, WireKeys } from '../client.js';
+import { type Arguments, type RedisClient, type RedisNode, type CommandReply, WireKeys } from '../client.js';
 import { RedisCommand, type TOO_LATE } from '../command.js';
 import type { RedisConnection } from '../connection.js';
 import { type AccessRights, asStoreError, isDenied, isWrongType } from '../errors.js';
@@ -39,7 +39,7 @@ export abstract class ScriptCommand<R extends ScriptReply, Result> extends Redis
   protected abstract args(): Arguments;
   protected abstract onReply(reply: R): Result | typeof TOO_LATE;
 
-  send(client: RedisClient): Promise<unknown> | Reply {
+  send(client: RedisClient): Promise<unknown> | CommandReply {
     this.lastArgs = this.args();
     return client.evalSha(this.script.sha, this.keys, this.lastArgs);
   }
