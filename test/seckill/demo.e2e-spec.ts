@@ -17,11 +17,20 @@ describe('the demo', () => {
     expect(status).toBe(0);
   }, 240_000);
 
+  it('plays one scene alone', async () => {
+    const { status, stdout } = await runProgram('demo/main', ['--scene', 'frozen']);
+    expect([...stdout.matchAll(/^\d\. .+$/gm)].map(String)).toEqual(['1. A holder that is frozen']);
+    expect(stdout).toMatch(/noticed: (503 LOCK_LOST|409 STALE_TOKEN) to its buyer, and nothing written/);
+    expect(status).toBe(0);
+  }, 240_000);
+
   it('prints what it can do when asked, and refuses what it cannot', async () => {
     const help = await runProgram('demo/main', ['--help']);
     expect(help).toMatchObject({ status: 0, stderr: '' });
     expect(help.stdout).toContain('npm run demo --');
     expect(await runProgram('demo/main', ['--instnces', '2'])).toMatchObject({ status: 1, stdout: '' });
+    const unknown = await runProgram('demo/main', ['--scene', 'frozn']);
+    expect(unknown.stderr).toContain('no scene "frozn": locked, unlocked, frozen, killed');
     const { status, stderr } = await runProgram('demo/main', ['--stock', '1e3']);
     expect(stderr).toContain('--stock must be a whole number from 1 to 999999; it is "1e3"');
     expect(status).toBe(1);
