@@ -25,6 +25,7 @@ export const SLOW_LANE = [
   'docs/compare',
   'docs/first-lock',
   'docs/recipes-',
+  'docs/ten-minutes',
   'docs/when-not-to-lock',
   'fencing/held-until-commit',
   'fencing/sql',

@@ -59,6 +59,7 @@ export const SIDEBAR = {
       'docs/redisson.md': 'Beside Redisson (Java)',
     },
     Trust: {
+      'docs/ten-minutes.md': 'Ten minutes: five claims, shown',
       'docs/faults.md': 'Under faults',
       'docs/simulation.md': 'Deterministic simulation',
       'docs/benchmarks.md': 'Benchmarks',

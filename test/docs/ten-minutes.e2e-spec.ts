@@ -1,0 +1,58 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, it } from '@jest/globals';
+import { readPage } from '../support/pages.js';
+import { OWN_SERVERS } from '../seckill/support/run-program.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const LIMIT_MS = 240_000;
+
+/** A command of the page, and what the page says that it prints. */
+const COMMAND = /^```sh\n(.+)\n```\n\n```text\n([^]*?)^```$/gm;
+const commands = [...readPage('docs/ten-minutes.md').matchAll(COMMAND)].map(
+  ([, command = '', printed = '']) => [command, printed] as const,
+);
+
+/** What needs no other library: these are run. */
+const isCheap = (command: string): boolean =>
+  / (demo|simulate) /.test(command) && !/--contestant/.test(command);
+
+/** Numbers differ from run to run, but not whether there are any. Who notices first, the process or the database, differs, too. */
+const withoutFigures = (text: string): string =>
+  text
+    .replaceAll(/\d[\d.]*/g, (n) => (n === '0' ? n : '#'))
+    .replaceAll(/# (LOCK_LOST|STALE_TOKEN)/g, 'a loss');
+
+describe('the page for ten minutes', () => {
+  it('has five commands', () => {
+    expect(commands).toHaveLength(5);
+  });
+
+  it.each(commands)('has a command of this repository: %s', async (command) => {
+    const [, script = '', rest = ''] = /^npm run --silent ([\w:]+) -- (.+)$/.exec(command) ?? [];
+    expect(Object.keys(JSON.parse(readPage('package.json')).scripts)).toContain(script);
+    const args = rest.split(' ');
+    const [, plan] = /--plan (\S+)/.exec(rest) ?? [];
+    if (plan) expect(existsSync(`${ROOT}${plan}`)).toBe(true);
+    if (script === 'bench') {
+      const bench = `${ROOT}verification/bench/src`;
+      const { parseOptions } = (await import(`${bench}/options.mjs`)) as Record<string, any>;
+      const { STORES } = (await import(`${bench}/stores/index.mjs`)) as Record<string, any>;
+      expect(() => parseOptions(args, STORES)).not.toThrow();
+    }
+  });
+
+  it.each(commands.filter(([command]) => isCheap(command)))(
+    'says what its command prints: %s',
+    async (command, printed) => {
+      const [name = '', ...args] = command.split(' ');
+      const env = { ...process.env, ...OWN_SERVERS };
+      const { stdout } = await promisify(execFile)(name, args, { cwd: ROOT, env });
+      const lines = withoutFigures(stdout).split('\n');
+      for (const line of withoutFigures(printed).trimEnd().split('\n')) expect(lines).toContain(line);
+    },
+    LIMIT_MS,
+  );
+});
