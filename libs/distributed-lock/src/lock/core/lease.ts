@@ -52,8 +52,8 @@ export class Lease extends Linked {
   /** How many times a caller has changed the length of the lease (`extend`) or its claim (`downgrade`). */
   private resets = 0;
   /**
-   * The end of the lease if the store executed the last `extend` or `downgrade` the moment it was sent. The reply to a renewal that was sent
-   * before cannot prove a later end, because the store may have executed that renewal first.
+   * The end of the lease if the store executed the last `extend` or `downgrade` the moment it was sent, or never. The reply to a renewal that
+   * was sent before cannot prove a later end, because the store may have executed that renewal first.
    */
   private surelyUntil = Infinity;
   /**
@@ -333,7 +333,7 @@ export class Lease extends Linked {
     this.fixedUntil = asked;
     this.leaseMs = leaseMs;
     this.resets += 1;
-    this.surelyUntil = Math.min(this.surelyUntil, end);
+    this.surelyUntil = Math.min(this.surelyUntil, before, end);
     this.validUntil = Math.min(this.validUntil, end);
     if (!this.watched) this.armExpiry();
     const reply = await this.renew(leaseMs);
