@@ -18,12 +18,12 @@ export function findMariadbServer() {
 function onThisMachine(user) {
   const { env } = process;
   const chosen = env.MARIADB_BIN;
-  if (chosen && !versionOf(chosen, env, user)) {
+  if (chosen && !versionOfMariadb(chosen, env, user)) {
     throw new Error(`MARIADB_BIN (${chosen}) is not a MariaDB server that runs here.`);
   }
   const candidates = chosen ? [chosen] : ['mariadbd', '/usr/sbin/mariadbd'];
   for (const command of candidates) {
-    const version = versionOf(command, env, user);
+    const version = versionOfMariadb(command, env, user);
     if (version) return { command, args: [], env, version };
   }
   return undefined;
@@ -35,16 +35,12 @@ function fetched(user) {
   const { folder, env } = unpacked;
   const command = join(folder, 'usr/sbin/mariadbd');
   const args = [`--lc-messages-dir=${join(folder, 'usr/share/mysql')}`];
-  const version = versionOf(command, env, user);
+  const version = versionOfMariadb(command, env, user);
   return version && { command, args, env, version };
 }
 
-/**
- * The user that the server will run as must be able to run it: root's own folders are closed to others.
- *
- * @returns {string | undefined} what MariaDB says of itself
- */
-function versionOf(command, env, user) {
+/** @type {import('./index.d.mts').versionOfMariadb} */
+export function versionOfMariadb(command, env, user) {
   const options = { env, ...user, cwd: '/', encoding: 'utf8', timeout: 10_000 };
   const { status, stdout } = spawnSync(command, ['--no-defaults', '--version'], options);
   return status === 0 ? stdout.trim() : undefined;

@@ -33,4 +33,15 @@ export interface MariadbCommand {
  */
 export function findMariadbServer(): MariadbCommand;
 
+/**
+ * The user that the server will run as must be able to run it: root's own folders are closed to others.
+ *
+ * @returns what the program says of its version; `undefined` if this user cannot run it
+ */
+export function versionOfMariadb(
+  command: string,
+  env: NodeJS.ProcessEnv,
+  user: MariadbCommand['user'],
+): string | undefined;
+
 export function startMariadbServer(options?: MariadbServerOptions): Promise<MariadbServer>;

@@ -1,2 +1,2 @@
-export { findMariadbServer } from './find-mariadb-server.mjs';
+export { findMariadbServer, versionOfMariadb } from './find-mariadb-server.mjs';
 export { startMariadbServer } from './start-mariadb-server.mjs';

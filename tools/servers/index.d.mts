@@ -1,6 +1,6 @@
 /** What the suites of stores other than Redis run on, in the order in which it is fetched. */
 export const SERVER_NAMES: readonly ServerName[];
-export type ServerName = 'postgres' | 'pgbouncer' | 'mariadb' | 'mysql' | 'etcd' | 'zookeeper';
+export type ServerName = 'postgres' | 'pgbouncer' | 'mariadb' | 'galera' | 'mysql' | 'etcd' | 'zookeeper';
 
 /**
  * Finds a server on this machine, or fetches it. A download of half a gigabyte needs `large`, which is true by default

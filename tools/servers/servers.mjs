@@ -1,4 +1,5 @@
 import { findEtcdServer } from '../etcd-server/index.mjs';
+import { findGalera } from '../galera-cluster/index.mjs';
 import { findMariadbServer } from '../mariadb-server/index.mjs';
 import { findMysqlServer } from '../mysql-server/index.mjs';
 import { findPgbouncer } from '../pgbouncer/index.mjs';
@@ -9,6 +10,7 @@ const SERVERS = {
   postgres: findPostgresServer,
   pgbouncer: findPgbouncer,
   mariadb: findMariadbServer,
+  galera: findGalera,
   mysql: findMysqlServer,
   etcd: findEtcdServer,
   zookeeper: findZookeeperServer,

@@ -44,7 +44,10 @@ const SETTINGS = [
   "SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'group_replication_consistency')",
 ];
 
-/** On a cluster, a read must wait until its node has applied what other nodes have committed. From the manuals; not tried. */
+/**
+ * On a cluster, a read must wait until its node has applied what other nodes have committed (docs/decisions/0043-galera.md). Group
+ * Replication was not tried.
+ */
 const OF_CLUSTERS: Readonly<Record<string, string>> = {
   wsrep_on: 'SET SESSION wsrep_sync_wait = 1',
   group_replication_consistency: "SET SESSION group_replication_consistency = 'BEFORE'",

@@ -340,7 +340,12 @@ const FAILURES: ReadonlyMap<number, ServerFailure> = new Map([
   ),
   ...known([1021, 1030, 1114], NOT_NOW, 'The server has no room for the lock table'),
   ...known([1037], NOT_NOW), // out of memory
-  ...known([1047, 3100], FATAL), // a node of Galera without its cluster, a member of Group Replication without its group
+  // A node of Galera without its cluster, a member of Group Replication without its group.
+  ...known(
+    [1047, 3100],
+    FATAL,
+    'This node is cut off from the others: give an address that leads to one that is not',
+  ),
   ...known([1317, 1969, 3024], LOST), // KILL QUERY: nobody knows which statement of the packet was cut off
   ...known([1053, 1180, 1927, 4031], LOST), // shutdown, failed commit, KILL, idle for longer than wait_timeout
 ]);
