@@ -171,7 +171,7 @@ export class Lane {
       //    document, so `apply` runs only if it is called.
       const { left } = batch;
       const requests = left.flatMap(({ request }) => request ?? []);
-      const acquiring = left.filter(mayTake);
+      const acquiring = requests.filter((request) => !isAttach(request));
       const base = (batch.fresh ?? this.newest) as TimedReading;
       let applied: Applied | undefined;
       const apply = (): Applied => (applied ??= this.applyTo(base, left));
@@ -189,13 +189,7 @@ export class Lane {
       // 5. Send the request. Its reply resolves tasks, or brings a newer document for the tasks that are left.
       switch (action) {
         case 'take':
-          this.onTakeReply(
-            batch,
-            await register.take(
-              this.name,
-              acquiring.map(({ request }) => request),
-            ),
-          );
+          this.onTakeReply(batch, await register.take(this.name, acquiring));
           break;
         case 'read':
           batch.fresh = this.onReply(await register.read(this.name));
@@ -386,8 +380,8 @@ interface Applied {
 }
 
 /** Whether the task acquires, so that a `take` can execute it. */
-function mayTake(task: Task): task is Task & { readonly request: AcquireRequest } {
-  return task.request !== undefined && !isAttach(task.request);
+function mayTake({ request }: Task): boolean {
+  return request !== undefined && !isAttach(request);
 }
 
 function willLeaveNote({ request }: Task): boolean {

@@ -142,7 +142,8 @@ export class Lease extends Linked {
   }
 
   /**
-   * Whether a local hand-off is safe for the lease: the watchdog renews it, a token is left, the last renewal was answered, and at least half of the lease is left.
+   * Whether a local hand-off is safe for the lease: the watchdog renews it, a token is left, the last renewal was answered, and at least
+   * half of the lease is left.
    * For an unconfirmed lease the time does not matter, because the owner waits for the confirmation before it admits the next caller.
    */
   mayHandOff(at: ClockReading): boolean {
