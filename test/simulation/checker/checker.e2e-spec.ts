@@ -95,6 +95,13 @@ describe('the checker of a history', () => {
     expect(broken(reader, hold({ process: 'P1', from: 1500 }))).toBe(1);
   });
 
+  it('finds work that takes no time while another holder believes', () => {
+    const atOnce = (from: number) => hold({ process: 'P1', from, endedAt: from });
+    expect(broken(hold(), atOnce(1500))).toBe(1);
+    expect([broken(hold(), atOnce(1000)), broken(hold(), atOnce(2000))]).toEqual([0, 0]);
+    expect(broken(hold({ claim: 'permits' }), { ...atOnce(1500), claim: 'permits' })).toBe(1);
+  });
+
   it('finds more permits than there are', () => {
     const permit = { claim: 'permits', permits: 2 } as const;
     const two = [hold(permit), hold({ ...permit, process: 'P1', from: 1100 })];
@@ -103,6 +110,14 @@ describe('the checker of a history', () => {
     const one = hold({ claim: 'permits', permits: 1, from: 1200, token: 1050 });
     expect(broken(hold({ ...permit, process: 'P1', from: 1100 }), one)).toBe(0);
     expect(broken(hold({ ...permit, process: 'P1', from: 1100, token: 1040 }), one)).toBe(1);
+  });
+
+  it('finds a holder of permits that believes again when others have them', () => {
+    const permit = { claim: 'permits', permits: 2 } as const;
+    const others = [1400, 1450].map((from) => hold({ ...permit, process: `P${from}`, from }));
+    const brokenBy = (...samples: Sample[]) => broken(hold({ ...permit, samples }), ...others);
+    expect(brokenBy(sample(1000, 300))).toBe(0);
+    expect(brokenBy(sample(1000, 300), sample(1800, 200))).toBe(1);
   });
 
   it('knows that a holder no longer believes in a lease that is over, or that it was told is in doubt', () => {

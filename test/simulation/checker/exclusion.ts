@@ -86,27 +86,34 @@ function checkPermits(
   isGone: IsGone,
 ): readonly Violation[] {
   const holds = history.holds.filter(({ claim }) => claim === 'permits');
-  return holds.flatMap((hold) => {
-    const [span] = beliefs.get(hold) ?? [];
-    if (!span) return [];
-    const inside = holds.filter(
-      (other) =>
-        other.key === hold.key &&
-        // One that was granted later and names more permits counts by its own number.
-        (other.token <= hold.token || other.permits <= hold.permits) &&
-        (beliefs.get(other) ?? []).some(({ from, to }) => from <= span.from && span.from < to),
-    );
+  const textOf = (hold: HoldRecord, span: Span): string | undefined => {
+    const inside = holds.filter((other) => other === hold || countsFor(hold, span, { other, beliefs }));
     const weight = inside.reduce((sum, it) => sum + it.weight, 0);
-    if (weight <= hold.permits) return [];
-    if (inside.some((it) => isGone(it, { from: span.from, to: span.from }))) return [];
+    if (weight <= hold.permits) return undefined;
+    if (inside.some((it) => isGone(it, { from: span.from, to: span.from }))) return undefined;
     const names = inside.map(({ call, process }) => `call ${call} of ${process}`).join(', ');
-    return [
-      {
-        rule: 'exclusion',
-        text: `${weight} of ${hold.permits} permits of ${hold.key} at ${Math.round(span.from)}: ${names}`,
-      },
-    ];
+    return `${weight} of ${hold.permits} permits of ${hold.key} at ${Math.round(span.from)}: ${names}`;
+  };
+  return holds.flatMap((hold) => {
+    // A holder that stopped believing may begin once more, when others have its permits.
+    const texts = (beliefs.get(hold) ?? []).flatMap((span) => textOf(hold, span) ?? []);
+    return texts.slice(0, 1).map((text) => ({ rule: 'exclusion', text }));
   });
+}
+
+/** Whether `other` holds permits of the same key at the moment when `hold` begins to believe. */
+function countsFor(
+  hold: HoldRecord,
+  span: Span,
+  { other, beliefs }: { other: HoldRecord; beliefs: ReadonlyMap<HoldRecord, readonly Span[]> },
+): boolean {
+  if (other.key !== hold.key) return false;
+  // One that was granted later and names more permits counts by its own number.
+  if (other.token > hold.token && other.permits > hold.permits) return false;
+  return (beliefs.get(other) ?? []).some(
+    ({ from, to }) =>
+      (from <= span.from && span.from < Math.min(to, span.to)) || isInside(span, { from, to }),
+  );
 }
 
 function overlapsOf(a: readonly Span[], b: readonly Span[]): readonly Span[] {
@@ -115,10 +122,15 @@ function overlapsOf(a: readonly Span[], b: readonly Span[]): readonly Span[] {
     for (const other of b) {
       const from = Math.max(one.from, other.from);
       const to = Math.min(one.to, other.to);
-      if (from < to) spans.push({ from, to });
+      if (from < to || isInside(one, other) || isInside(other, one)) spans.push({ from, to });
     }
   }
   return spans;
+}
+
+/** Whether a holder whose work takes no time believes while another one does. */
+function isInside(moment: Span, { from, to }: Span): boolean {
+  return moment.from === moment.to && from < moment.from && moment.to < to;
 }
 
 function describe(a: HoldRecord, b: HoldRecord, { from, to }: Span): string {

@@ -81,5 +81,7 @@ describe('a takeover', () => {
     expect([isToldAt(10_100), isToldAt(10_600)]).toEqual([false, true]);
     const before: Partial<CallRecord> = { askedAt: -2000, settledAt: undefined, crashedAt: -1000 };
     expect([isExcused({}, before), isExcused({}, { ...before, crashedAt: 1000 })]).toEqual([false, true]);
+    // Its call ends before it takes anything by force, and afterwards.
+    expect([11_400, 11_500].map((settledAt) => isExcused({}, { settledAt }))).toEqual([false, true]);
   });
 });

@@ -60,7 +60,7 @@ function announcedTo(history: History, hold: HoldRecord): readonly Taker[] {
  */
 export function mayBeForcedOut(history: History, hold: HoldRecord, span: Span, withinMs: number): boolean {
   const isExcused = announcedTo(history, hold).some((taker) => {
-    if (earliestForceOf(history, taker) > span.from) return false;
+    if (earliestForceOf(history, taker) > Math.min(span.from, endOf(taker))) return false;
     const isLate = history.isToldLate || isKeptFrom(history, hold, noticeOf(taker, hold, span.from));
     return isLate && !mustBeTold(history, hold, { since: endOf(taker), now: span.to, withinMs });
   });
