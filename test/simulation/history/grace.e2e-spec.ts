@@ -4,7 +4,7 @@ import { Kernel } from '../kernel/kernel.js';
 import { Machine } from '../kernel/machine.js';
 import { SimProcess } from '../kernel/process.js';
 import { beginGrace, checkForced } from './grace.js';
-import { History, type HoldRecord } from './history.js';
+import { History, type CallRecord, type HoldRecord } from './history.js';
 
 const COMMAND_TIMEOUT_MS = 100;
 
@@ -13,6 +13,11 @@ function worldOf() {
   const history = new History(kernel);
   history.commandTimeoutMs = COMMAND_TIMEOUT_MS;
   return { kernel, history, process: new SimProcess('P0', kernel, new Machine(1, 0, 'exact')) };
+}
+
+function takerOf(process: SimProcess, graceMs: number): CallRecord {
+  const asked = { askedAt: 0, askedAtOwn: process.monotonic, askedAtUptime: 0 };
+  return { call: `${graceMs}`, process: 'P0', keys: ['k'], under: [], waitMs: 60_000, graceMs, ...asked };
 }
 
 describe('the notice of a takeover', () => {
@@ -45,17 +50,7 @@ describe('a takeover by force', () => {
   it('waits for as long as its notice may take, and for the rest of a minimum hold as long as the grace', async () => {
     const check = async (afterMs: number, holder = 'a:1'): Promise<number> => {
       const { kernel, history, process } = worldOf();
-      history.calls.push({
-        call: '1',
-        process: 'P0',
-        keys: ['k'],
-        under: [],
-        waitMs: 60_000,
-        graceMs: 1000,
-        askedAt: 0,
-        askedAtOwn: process.monotonic,
-        askedAtUptime: 0,
-      });
+      history.calls.push(takerOf(process, 1000));
       await kernel.run(afterMs);
       checkForced(process, { key: 'k', holder }, history);
       return history.violations.length;
@@ -63,5 +58,16 @@ describe('a takeover by force', () => {
     // 1000 ms, 30 ms for clocks and timers, 250 ms and two commands.
     expect([await check(1470), await check(1480)]).toEqual([1, 0]);
     expect([await check(990, 'a:-1'), await check(1000, 'a:-1')]).toEqual([1, 0]);
+  });
+
+  it('may be that of a call which was let in at that moment, and not of one that was let in before', async () => {
+    const check = async (settledAt: number): Promise<number> => {
+      const { kernel, history, process } = worldOf();
+      history.calls.push({ ...takerOf(process, 1000), settledAt }, takerOf(process, 9000));
+      await kernel.run(1480);
+      checkForced(process, { key: 'k', holder: 'a:1' }, history);
+      return history.violations.length;
+    };
+    expect([await check(1480), await check(1479)]).toEqual([0, 1]);
   });
 });

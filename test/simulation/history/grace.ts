@@ -53,7 +53,8 @@ export function checkForced(
 ): void {
   const isRest = holder?.includes(':-') === true;
   const own = takersOf(history, key).filter(
-    (it) => it.process === process.name && it.settledAt === undefined && !it.isCrashed,
+    // The event of its force may follow the moment at which the call is let in.
+    (it) => it.process === process.name && (it.settledAt ?? Infinity) >= process.trueNow && !it.isCrashed,
   );
   const early = own.map(({ askedAtOwn, graceMs }) => {
     const leastMs = isRest ? graceMs : forcedAfterMs(graceMs, history.commandTimeoutMs);
