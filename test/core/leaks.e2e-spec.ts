@@ -13,7 +13,7 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { closeServices, failureOf, openServiceOn } from '../support/lock-services.js';
 
 setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
+const collectGarbage = runInNewContext('gc') as (options?: { type: 'minor' }) => void;
 
 type Call = (locks: LockService, key: string) => Promise<unknown>;
 
@@ -23,6 +23,8 @@ const AT_ONCE = 16;
 const LIMIT_BYTES = 60_000;
 /** The same for the names of 2048 keys, which a store keeps in maps that grow in steps. */
 const LIMIT_OF_NAMES_BYTES = 400_000;
+/** What each lock may leave until the next full collection. If one old object keeps all later ones, it is some 5400 B. */
+const LIMIT_UNTIL_FULL_COLLECTION_BYTES = 3000;
 
 /** The ways in which a call may begin and end. */
 const WAYS: Readonly<Record<string, Call>> = {
@@ -129,5 +131,24 @@ describe('keys that were never used before', () => {
     await useNewKeys();
     const before = await heapAfter(useNewKeys);
     expect((await heapAfter(useNewKeys)) - before).toBeLessThan(LIMIT_OF_NAMES_BYTES);
+  }, 60_000);
+});
+
+describe('what a lock leaves behind', () => {
+  afterEach(closeServices);
+
+  it('is collected with the young objects: an old one does not keep it until the next full collection', async () => {
+    const locks = openServiceOn(redisStore(process.env['REDIS_URL'] as string));
+    const collectAtWork = (i: number) => () => {
+      if (i % AT_ONCE === 0) collectGarbage({ type: 'minor' });
+    };
+    const callMany = (count: number) =>
+      callWith(count, (i) => locks.withLock(`leak:${i % AT_ONCE}`, collectAtWork(i)));
+    const before = await heapAfter(() => callMany(2000));
+    await callMany(5000);
+    collectGarbage({ type: 'minor' });
+    collectGarbage({ type: 'minor' });
+    const growth = process.memoryUsage().heapUsed - before;
+    expect(growth / 5000).toBeLessThan(LIMIT_UNTIL_FULL_COLLECTION_BYTES);
   }, 60_000);
 });

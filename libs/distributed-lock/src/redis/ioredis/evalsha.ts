@@ -71,29 +71,35 @@ export function evalShaClassFor(client: Redis | Cluster): EvalShaClass | undefin
 }
 
 /**
- * The reply to one command. Calls its listeners in the turn of the event loop in which the reply arrives. A promise would make two more
+ * The reply to one command. Calls its listener in the turn of the event loop in which the reply arrives. A promise would make two more
  * objects for each command, which takes a seventh of the time of a lock (docs/decisions/0012). But ioredis passes it on as the promise of
  * its command, and tracing tools wait for that, so it becomes a promise for everybody who uses it as one.
+ *
+ * It is made of fields only: V8 would allocate a list of listeners in its old generation, as it does with the arguments above.
  */
 export class DirectReply implements CommandReply, PromiseLike<unknown> {
-  private outcome: ((listener: Listener) => void) | undefined;
-  private readonly listeners: Listener[] = [];
+  private state: 'awaited' | 'resolved' | 'rejected' = 'awaited';
+  /** The value, or the error. */
+  private outcome: unknown;
+  private onValue: ((value: unknown) => void) | undefined;
+  private onError: ((error: unknown) => void) | undefined;
   private promise: Promise<unknown> | undefined;
+  private settlePromise: (() => void) | undefined;
 
-  listen(onValue: Listener['onValue'], onError: Listener['onError']): void {
-    const listener = { onValue, onError };
-    const { outcome } = this;
+  /** Sets the only listener; others use the promise. */
+  listen(onValue: (value: unknown) => void, onError: (error: unknown) => void): void {
+    this.onValue = onValue;
+    this.onError = onError;
     // A command that ioredis refuses is settled before anybody listens. Its listener may send the next one, so it is not called from here.
-    if (outcome) queueMicrotask(() => outcome(listener));
-    else this.listeners.push(listener);
+    if (this.state !== 'awaited') queueMicrotask(() => this.tell());
   }
 
   resolve(value: unknown): void {
-    this.settle(({ onValue }) => onValue(value));
+    this.settle('resolved', value);
   }
 
   reject(error: unknown): void {
-    this.settle(({ onError }) => onError(error));
+    this.settle('rejected', error);
   }
 
   // oxlint-disable-next-line no-thenable -- ioredis returns it where it would return a promise
@@ -113,20 +119,29 @@ export class DirectReply implements CommandReply, PromiseLike<unknown> {
   }
 
   private asPromise(): Promise<unknown> {
-    return (this.promise ??= new Promise((resolve, reject) => this.listen(resolve, reject)));
+    return (this.promise ??= new Promise((resolve, reject) => {
+      this.settlePromise = () =>
+        this.state === 'resolved' ? resolve(this.outcome) : reject(this.outcome as Error);
+      if (this.state !== 'awaited') this.settlePromise();
+    }));
   }
 
-  /** Calls the listeners outside of any async context: the socket may have been opened in that of a request. */
-  private settle(call: (listener: Listener) => void): void {
-    if (this.outcome) return;
-    this.outcome = (listener) => detached(() => call(listener));
-    for (const listener of this.listeners) this.outcome(listener);
+  private settle(state: 'resolved' | 'rejected', outcome: unknown): void {
+    if (this.state !== 'awaited') return;
+    this.state = state;
+    this.outcome = outcome;
+    // Outside of any async context: the socket may have been opened in that of a request.
+    if (this.onValue) detached(() => this.tell());
+    this.settlePromise?.();
   }
-}
 
-interface Listener {
-  readonly onValue: (value: unknown) => void;
-  readonly onError: (error: unknown) => void;
+  /** Forgets the listener: a reply that has reached the old generation would keep the command, and all later ones, until it is collected. */
+  private tell(): void {
+    const { state, outcome, onValue, onError } = this;
+    this.onValue = this.onError = undefined;
+    if (state === 'resolved') onValue?.(outcome);
+    else onError?.(outcome);
+  }
 }
 
 /** How many commands share a system call. With more, the server would wait for the last one before it could answer the first. */
