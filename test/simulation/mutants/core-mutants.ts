@@ -32,7 +32,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'leaseMs * DRIFT * 0.5',
     ],
   ]),
-  ...mutantsOf('documents', 'lock/core/hold.js', [
+  ...mutantsOf('documents', 'lock/core/held-lock.js', [
     [
       'a holder is always told that others wait',
       'this.isHeld() && this.holds.some((hold) => hold.owner.contention.isContended)',

@@ -11,7 +11,7 @@ import {
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
 import { memoryStore } from '../memory/store.js';
-import type { HeldLock } from './core/hold.js';
+import type { HeldLock } from './core/held-lock.js';
 import { LockService } from './lock.service.js';
 import type { LockStoreContext } from '../port/lock-store.js';
 import type { Lock } from './lock.js';

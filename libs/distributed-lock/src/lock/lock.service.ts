@@ -15,7 +15,7 @@ import { checkOptions, describeGiven, overlay } from '../port/option-checks.js';
 import { Acquirer } from './core/acquirer.js';
 import { currentFlow, findHold } from './core/async-context.js';
 import type { GuardedStore } from './core/guarded-store.js';
-import type { HeldLock } from './core/hold.js';
+import type { HeldLock } from './core/held-lock.js';
 import { LockRuntime, RuntimeLifecycle } from './core/lock-runtime.js';
 import { isTraced, traceCall } from './core/trace-channels.js';
 import { EventHub } from './events/event-hub.js';

@@ -1,7 +1,7 @@
 import type { ClockReading } from '../common/clock.js';
 import { isPromiseLike } from '../common/promises.js';
 import { runHolding } from './core/async-context.js';
-import type { HeldLock } from './core/hold.js';
+import type { HeldLock } from './core/held-lock.js';
 import type { Lock, WithLockOptions } from './lock.js';
 import { discardStream, holdStream, streamKindOf } from './streams/held-stream.js';
 

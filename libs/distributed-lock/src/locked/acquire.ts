@@ -3,7 +3,7 @@ import { isObservable, type Observable, of, type Subscriber, type TeardownLogic 
 import { onAbort } from '../common/listeners.js';
 import { andThen, isPromiseLike, type MaybePromise, promiseOf } from '../common/promises.js';
 import { mockError } from '../distributed-lock.tokens.js';
-import type { HeldLock } from '../lock/core/hold.js';
+import type { HeldLock } from '../lock/core/held-lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import type { Keys } from '../lock/request/key-claim.js';
 import { isLockError, type LockWaitTimeoutError } from '../port/lock.errors.js';

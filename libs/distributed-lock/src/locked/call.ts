@@ -5,7 +5,7 @@ import { isObservable, Observable, throwError } from 'rxjs';
 import { andThen, type MaybePromise, promiseOf } from '../common/promises.js';
 import { importOf, injectedProperty, mockError } from '../distributed-lock.tokens.js';
 import { currentFlow, runFor, runHolding } from '../lock/core/async-context.js';
-import type { HeldLock } from '../lock/core/hold.js';
+import type { HeldLock } from '../lock/core/held-lock.js';
 import { ServiceInternals } from '../lock/events/service-internals.js';
 import type { Lock } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';

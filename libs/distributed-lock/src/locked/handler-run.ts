@@ -5,7 +5,7 @@ import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/com
 import { isObservable, Observable, type Observer, type Subscriber, Subscription, tap } from 'rxjs';
 import { inBackground, isPromiseLike } from '../common/promises.js';
 import { currentFlow, runFor, runHolding } from '../lock/core/async-context.js';
-import type { HeldLock } from '../lock/core/hold.js';
+import type { HeldLock } from '../lock/core/held-lock.js';
 import type { StreamHoldOptions } from '../lock/streams/held-source.js';
 import { holdStream } from '../lock/streams/held-stream.js';
 import { type LockLostError, LockNotHeldError } from '../port/lock.errors.js';

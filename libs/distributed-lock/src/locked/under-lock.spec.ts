@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Observable, Subject, type Subscription } from 'rxjs';
 import { LockLostError } from '../port/lock.errors.js';
-import type { HeldLock } from '../lock/core/hold.js';
+import type { HeldLock } from '../lock/core/held-lock.js';
 import { acquireFor, type WaitCancellation } from './acquire.js';
 import { UnderLock } from './handler-run.js';
 

@@ -6,7 +6,8 @@ import { LockDeadlockError, LockShutdownError } from '../../port/lock.errors.js'
 import { CallSite } from '../request/call-site.js';
 import { claimText, kindName, type LockRequest, type Terms } from '../request/lock-request.js';
 import { currentFlow, findHold, holdsOfFlow } from './async-context.js';
-import { HeldLock, type Hold } from './hold.js';
+import { HeldLock } from './held-lock.js';
+import type { Hold } from './hold.js';
 import { LocalQueue } from './local-queue.js';
 import type { LockRuntime } from './lock-runtime.js';
 

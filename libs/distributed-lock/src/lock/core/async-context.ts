@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { HeldLock, Hold } from './hold.js';
+import type { HeldLock } from './held-lock.js';
+import type { Hold } from './hold.js';
 
 /** The incoming request that a flow handles, as far as the flow knows it. */
 interface Handling {

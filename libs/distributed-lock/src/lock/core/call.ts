@@ -1,7 +1,8 @@
 import type { Clock } from '../../common/clock.js';
 import { Linked } from '../../common/collections.js';
 import type { LockRequest } from '../request/lock-request.js';
-import type { HeldLock, Hold } from './hold.js';
+import type { HeldLock } from './held-lock.js';
+import type { Hold } from './hold.js';
 import type { LocalQueue } from './local-queue.js';
 
 const NO_HOLDS: readonly Hold[] = [];

@@ -5,8 +5,8 @@ import { systemClock } from '../../common/clock.js';
 import { LOCK } from '../../port/lock-store.js';
 import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
 import { CAPABILITIES, type StoreCapability } from '../../port/timing.js';
-import type { AcquireReply, LockStore, Notification, ReleaseReply } from '../../port/lock-store.js';
-import { GuardedStore } from './guarded-store.js';
+import type { AcquireReply, LockStore, Notification } from '../../port/lock-store.js';
+import { GuardedStore, type ReleaseOutcome } from './guarded-store.js';
 
 type Given = Readonly<Record<string, unknown>>;
 
@@ -15,7 +15,7 @@ const ACQUIRE = { ...ON_A, waitMs: 0, ticket: 0, tokens: 1 };
 
 const acquire = (store: GuardedStore): Promise<AcquireReply> =>
   new Promise((onReply, onFailure) => store.acquire(ACQUIRE, { onReply, onFailure }));
-const release = (store: GuardedStore): Promise<ReleaseReply> => store.release(ON_A).reply;
+const release = (store: GuardedStore): Promise<ReleaseOutcome> => store.release(ON_A).outcome;
 
 describe('a store of another package', () => {
   let answers: Record<string, unknown>;

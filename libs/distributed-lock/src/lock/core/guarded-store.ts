@@ -1,6 +1,6 @@
 import { catchError, EMPTY, type Observable } from 'rxjs';
 import { type Clock, Delays } from '../../common/clock.js';
-import { detached, ignoreFailure, inBackground, promiseOf } from '../../common/promises.js';
+import { detached, inBackground, promiseOf } from '../../common/promises.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -11,6 +11,7 @@ import type {
   ReleaseRequest,
 } from '../../port/lock-store.js';
 import { isLockError, LockConfigurationError, LockError, LockStoreError } from '../../port/lock.errors.js';
+import type { Lock } from '../lock.js';
 import { canStore, type StoreCapability, storeThatCan, type StoreThatCan } from '../../port/timing.js';
 
 const METHODS = ['acquire', 'renew', 'release', 'inspect', 'close'] as const;
@@ -91,17 +92,23 @@ export class GuardedStore implements Omit<Full, 'acquire' | 'attach' | 'release'
    */
   release(request: ReleaseRequest, delayMs = 0): Release {
     this.releasing += 1;
-    const release = new PendingRelease(this, request.key);
-    if (delayMs <= 0) this.sendRelease(request, release);
-    else {
-      const sent = detached(() => this.delays.wait(delayMs).then(() => this.sendRelease(request, release)));
-      ignoreFailure(sent);
-    }
-    return release;
+    const send = () => this.store.release(request);
+    const onReply = (reply: ReleaseReply) => this.onReleased(reply === 'not held' ? 'lost' : reply);
+    const onFailed = (error: unknown) => {
+      this.onError('release', asLockError(this.name, error, request.key), request.key);
+      return this.onReleased('unknown');
+    };
+    // Outside of any async context: otherwise the promise would keep that of the caller in memory, as long as the lock is reachable.
+    return detached(() => {
+      const reply = delayMs > 0 ? this.delays.wait(delayMs).then(send) : promiseOf(send);
+      return { outcome: reply.then(onReply, onFailed) };
+    });
   }
 
-  private sendRelease(request: ReleaseRequest, to: Replies<ReleaseReply>): void {
-    this.send(request.key, () => this.store.release(request), to);
+  private onReleased(outcome: ReleaseOutcome): ReleaseOutcome {
+    this.releasing -= 1;
+    if (this.releasing === 0) this.onAllReleased?.();
+    return outcome;
   }
 
   inspect: Full['inspect'] = (key) => this.ask(key, () => this.store.inspect(key));
@@ -131,12 +138,6 @@ export class GuardedStore implements Omit<Full, 'acquire' | 'attach' | 'release'
   async finishReleases(): Promise<void> {
     this.delays.endAll();
     if (this.releasing > 0) await new Promise<void>((resolve) => (this.onAllReleased = resolve));
-  }
-
-  onReleased(key: string, error?: LockError): void {
-    this.releasing -= 1;
-    if (error) this.onError('release', error, key);
-    if (this.releasing === 0) this.onAllReleased?.();
   }
 
   private send<T>(key: string, command: () => Promise<T>, to: Replies<T>): void {
@@ -187,46 +188,14 @@ function asLockError(store: string, error: unknown, key: string | undefined): Lo
   return new LockStoreError(text, key, isOwn ? reason : 'unknown', { cause: error });
 }
 
+/** What became of a release, as `Lock.release` tells it. */
+export type ReleaseOutcome = Awaited<ReturnType<Lock['release']>>;
+
 /** A release that has been started. */
 export interface Release {
-  /** The promise is created when somebody first reads this property: most releases run in the background and need none. */
-  readonly reply: Promise<ReleaseReply>;
+  /** Never rejects. */
+  readonly outcome: Promise<ReleaseOutcome>;
 }
 
-/** The result of a release that needs no request: a local hand-off, or another call still shares the lock. */
-export const RELEASED = { reply: Promise.resolve('released' as const) } satisfies Release;
-
-class PendingRelease implements Replies<ReleaseReply> {
-  private outcome: ReleaseReply | undefined;
-  private promise: Promise<ReleaseReply> | undefined;
-  private resolve: ((reply: ReleaseReply) => void) | undefined;
-
-  constructor(
-    private readonly store: GuardedStore,
-    private readonly key: string,
-  ) {}
-
-  get reply(): Promise<ReleaseReply> {
-    const { outcome } = this;
-    const settle = (resolve: (reply: ReleaseReply) => void): void => {
-      if (outcome === undefined) this.resolve = resolve;
-      else resolve(outcome);
-    };
-    // Outside of any async context: otherwise the promise would keep the context of its first reader in memory, as long as the hold exists.
-    return (this.promise ??= detached(() => new Promise(settle)));
-  }
-
-  onReply(reply: ReleaseReply): void {
-    this.settle(reply);
-  }
-
-  onFailure(error: LockError): void {
-    this.settle('unknown', error);
-  }
-
-  private settle(outcome: ReleaseReply, error?: LockError): void {
-    this.outcome = outcome;
-    this.store.onReleased(this.key, error);
-    this.resolve?.(outcome);
-  }
-}
+/** A release that needs no request: a local hand-off, or another call still shares the lock. */
+export const RELEASED: Release = { outcome: Promise.resolve('released') };

@@ -7,7 +7,8 @@ import { type Busy, isExclusive, type Queued } from '../../port/lock-store.js';
 import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 import { kindName, type LockRequest, type Terms } from '../request/lock-request.js';
 import { Call } from './call.js';
-import type { HeldLock, Hold } from './hold.js';
+import type { HeldLock } from './held-lock.js';
+import type { Hold } from './hold.js';
 import type { LockRuntime } from './lock-runtime.js';
 import { Owner } from './owner.js';
 

@@ -6,7 +6,7 @@ import { locks, other, world } from '../../../../../test/support/world-per-test.
 import { memoryStore } from '../../memory/store.js';
 import { LockLostError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 import { LockService } from '../lock.service.js';
-import type { HeldLock } from './hold.js';
+import type { HeldLock } from './held-lock.js';
 import type { LockAcquireMessage, LockHoldMessage } from './trace-channels.js';
 
 const ACQUIRE = tracingChannel<unknown, LockAcquireMessage>('nestjs-distributed-lock:acquire');

@@ -6,7 +6,7 @@
 //             asyncStart, asyncEnd        it has released, or `error` came before: the lock was lost
 import { type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { Lock } from '../lock.js';
-import type { HeldLock } from './hold.js';
+import type { HeldLock } from './held-lock.js';
 
 /** Describes the call, in both messages. One object belongs to one operation, so a subscriber may keep its own data in it. */
 interface TracedCall {

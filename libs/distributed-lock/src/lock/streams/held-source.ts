@@ -1,6 +1,6 @@
 import { ignoreFailure } from '../../common/promises.js';
 import { runHolding } from '../core/async-context.js';
-import type { HeldLock } from '../core/hold.js';
+import type { HeldLock } from '../core/held-lock.js';
 
 /**
  * Runs the steps (`next`, `return`, `throw`) of a stream under its lock. After a `done`, an error or a loss the stream is over: later steps

@@ -4,7 +4,7 @@ import type { UnderlyingByteSource } from 'node:stream/web';
 import { isObservable, type Observable } from 'rxjs';
 import { ignoreFailure } from '../../common/promises.js';
 import { LockConfigurationError } from '../../port/lock.errors.js';
-import type { HeldLock } from '../core/hold.js';
+import type { HeldLock } from '../core/held-lock.js';
 import {
   HeldSource,
   type HeldStream,
