@@ -64,6 +64,16 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
     ['further waiters of a client that is gone stay in the queue', 'if (clients.size > 0)', 'if (false)'],
     ['maxWaiting is ignored', 'if (this.isOneTooMany(request))', 'if (false)'],
     [
+      'the maxWaiting of a note is ignored',
+      'if (!this.isQueued(note.owner) && this.isFull(note))',
+      'if (false)',
+    ],
+    [
+      'an owner that is refused leaves its note',
+      'if (this.reading.notes.some((note) => note.owner === owner))',
+      'if (false)',
+    ],
+    [
       'the last to come is the first in the queue',
       'const behind = this.queue.findIndex((other) => other.ticket > ticket);',
       'const behind = 0;',
@@ -130,17 +140,17 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('documents', 'document/document.js', [
     [
-      'an owner that may be one too many leaves a note',
-      'return waitMs > 0 && maxWaiting === Infinity;',
-      'return waitMs > 0;',
+      'an owner with maxWaiting leaves no note, however many swaps it loses',
+      '(maxWaiting === Infinity || lostSwaps > 0)',
+      'maxWaiting === Infinity',
     ],
   ]),
   ...mutantsOf('documents', 'document/lane.js', [
     ['a write is tried again however long it takes', 'const MIN_TRIES = 2', 'const MIN_TRIES = 12'],
     [
       'nobody leaves a note after lost writes',
-      'const SWAPS_WITHOUT_NOTES = 2',
-      'const SWAPS_WITHOUT_NOTES = 1000',
+      'const TRIES_WITHOUT_NOTES = 2',
+      'const TRIES_WITHOUT_NOTES = 1000',
     ],
     ['a take counts although another client had the document', 'if (!isDone)', 'if (false)'],
     ['a swap counts although another client was first', 'if (isDone)', 'if (true)'],

@@ -61,6 +61,8 @@ export interface LockDocument {
 /** A request to join the queue, which is stored beside the document. If its ticket is 0, `StoredNote.at` becomes the ticket. */
 export interface Note extends Omit<StoredWaiter, 'until' | 'session'> {
   readonly waitMs: number;
+  /** If so many other owners wait when a client reads the note, the owner does not join the queue. Absent without a limit. */
+  readonly maxWaiting?: number;
 }
 
 export interface StoredNote extends Note {
@@ -162,15 +164,15 @@ export function isAttach(request: AcquireRequest): request is AttachRequest {
 }
 
 /**
- * Whether this request stores a note if the lock is not free. A request with a limit `maxWaiting` does not: the client that merges
- * the note into the queue does not know the limit, so the queue could grow beyond it.
+ * Whether this request stores a note if the lock is not free. A request with a limit `maxWaiting` does so only after its client has
+ * lost a swap: if it is refused, a further write must remove the note, and without a note a refusal costs no write at all.
  */
-export function leavesNote({ waitMs, maxWaiting = Infinity }: AcquireRequest): boolean {
-  return waitMs > 0 && maxWaiting === Infinity;
+export function leavesNote({ waitMs, maxWaiting = Infinity }: AcquireRequest, lostSwaps: number): boolean {
+  return waitMs > 0 && (maxWaiting === Infinity || lostSwaps > 0);
 }
 
 export function noteOf(request: AcquireRequest, { minToken, nonce }: Pick<Note, 'minToken' | 'nonce'>): Note {
-  const { owner, claim, leaseMs, tokens, ticket } = request;
+  const { owner, claim, leaseMs, tokens, ticket, maxWaiting = Infinity } = request;
   return {
     owner,
     claim,
@@ -180,5 +182,6 @@ export function noteOf(request: AcquireRequest, { minToken, nonce }: Pick<Note, 
     ticket,
     nonce,
     waitMs: Math.min(request.waitMs, SILENT_WAITER_MS),
+    ...(maxWaiting < Infinity && { maxWaiting }),
   };
 }

@@ -42,16 +42,20 @@ const waiter: fc.Arbitrary<StoredWaiter> = fc.record({
   nonce: fc.string(),
   until: moment,
 });
-const note: fc.Arbitrary<Note> = fc.record({
-  owner,
-  claim,
-  leaseMs: ms,
-  tokens: fc.nat(),
-  minToken: whole,
-  ticket: whole,
-  nonce: fc.string(),
-  waitMs: fc.nat(),
-});
+const note: fc.Arbitrary<Note> = fc.record(
+  {
+    owner,
+    claim,
+    leaseMs: ms,
+    tokens: fc.nat(),
+    minToken: whole,
+    ticket: whole,
+    nonce: fc.string(),
+    waitMs: fc.nat(),
+    maxWaiting: whole,
+  },
+  { requiredKeys: ['owner', 'claim', 'leaseMs', 'tokens', 'minToken', 'ticket', 'nonce', 'waitMs'] },
+);
 
 const row = (state: string | null, lastToken = 0, notes = '') => ({ state, notes, lastToken, at: AT });
 

@@ -42,7 +42,8 @@ type RequestJson = readonly [
 ];
 type WaiterJson = readonly [...RequestJson, until: MomentJson, session?: string];
 export type EntriesJson = readonly [holders: HolderJson[], queue: WaiterJson[]];
-type NoteJson = readonly [...RequestJson, waitMs: number, at: number];
+/** The back end appends `at`, so `maxWaiting` stands before it. */
+type NoteJson = readonly [...RequestJson, waitMs: number, ...limit: [] | [maxWaiting: number], at: number];
 
 /** A row of a SQL table with a document. */
 interface StoredRow {
@@ -68,7 +69,9 @@ export function serializeFirstGrant(request: AcquireRequest): string {
 
 /** The JSON of a note without its end. The back end appends the time in microseconds, and `],`. */
 export function serializeNote(note: Note): string {
-  return `${JSON.stringify([...serializeRequest(note), Math.ceil(note.waitMs)]).slice(0, -1)},`;
+  const { waitMs, maxWaiting } = note;
+  const limit = maxWaiting === undefined ? [] : [maxWaiting];
+  return `${JSON.stringify([...serializeRequest(note), Math.ceil(waitMs), ...limit]).slice(0, -1)},`;
 }
 
 /** @throws LockStoreError for a document of another format */
@@ -88,9 +91,11 @@ export function parseDocument({ state, lastToken, at }: StoredRow, key: string):
 export function parseNotes({ notes }: StoredRow, key: string): readonly StoredNote[] {
   if (notes === '') return [];
   const read = () => JSON.parse(`[${notes.slice(0, -1)}]`) as NoteJson[];
-  return parseStored(key, read).map((text) =>
-    Object.assign(parseRequest(text), { waitMs: text[7], at: text[8] }),
-  );
+  return parseStored(key, read).map((text) => {
+    const [, , , , , , , waitMs, ...rest] = text;
+    const limit = rest.length > 1 && { maxWaiting: rest[0] as number };
+    return Object.assign(parseRequest(text), { waitMs, ...limit, at: rest.at(-1) as number });
+  });
 }
 
 export function serializeEntries({ holders, queue }: LockDocument): EntriesJson {

@@ -145,6 +145,32 @@ describe('notes', () => {
     expect(key.isChanged).toBe(true);
   });
 
+  it('with a limit enter the queue only behind fewer others, and a free key at once', () => {
+    const notes = [note(THIRD), note(ME, { maxWaiting: 1 })];
+    expect(owners(state({ ...held(holder(OTHER)), notes }).document.queue)).toEqual([THIRD]);
+    const queued = state({ ...held(holder(OTHER)), notes: notes.toReversed() }).document.queue;
+    expect(owners(queued)).toEqual([ME, THIRD]);
+    expect(owners(state({ notes: [note(ME, { maxWaiting: 0 })] }).document.queue)).toEqual([ME]);
+  });
+
+  it('with a limit prolong the stay of a waiter, however many others have come', () => {
+    const queue = [waiter(THIRD), waiter(ME)];
+    const notes = [note(ME, { maxWaiting: 0, waitMs: 9000 })];
+    const key = state({ document: { holders: [holder(OTHER)], queue }, notes });
+    expect(key.document.queue).toMatchObject([{ owner: THIRD }, { owner: ME, until: NOW + 9000 }]);
+  });
+
+  it('of an owner that is refused are deleted, so that it does not enter the queue later', () => {
+    const full = { document: { holders: [holder(OTHER)], queue: [waiter(THIRD)] } };
+    const limited = request(ME, { waitMs: 500, maxWaiting: 1 });
+    const key = state({ ...full, notes: [note(ME, { maxWaiting: 1 })] });
+    expect(key.acquire(limited)).toMatchObject({ kind: 'busy', waiting: 1 });
+    expect(key.isChanged).toBe(true);
+    const without = state(full);
+    expect(without.acquire(limited)).toMatchObject({ kind: 'busy', waiting: 1 });
+    expect(without.isChanged).toBe(false);
+  });
+
   it('decide nothing: without a change the document is not changed', () => {
     expect(state({ ...held(holder(OTHER)), notes: [note(THIRD)] }).isChanged).toBe(false);
   });

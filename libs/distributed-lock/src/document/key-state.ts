@@ -106,7 +106,11 @@ export class KeyState {
     const mine = this.holderOf(owner);
     if (mine) return this.giveWholeLease(mine, leaseMs, Math.max(mine.lastToken, mine.token + tokens - 1));
     checkKind(request, this.usedAs);
-    if (this.isOneTooMany(request)) return this.queuedOrBusy(request);
+    if (this.isOneTooMany(request)) {
+      // Write without the owner's note, which another client would merge after others have left.
+      if (this.reading.notes.some((note) => note.owner === owner)) this.isChangedNow = true;
+      return this.queuedOrBusy(request);
+    }
     // If the owner is in the queue already, for example because its note was merged, this changes nothing that must be written.
     if (waitMs > 0) this.join(noteOf(request, this.client));
     this.grantNext(owner);
@@ -223,18 +227,22 @@ export class KeyState {
     return clients;
   }
 
-  /** Moves the owner of a note into the queue, unless another client granted it the lock while the note was on its way. */
+  /**
+   * Moves the owner of a note into the queue, unless another client granted it the lock while the note was on its way, or too many
+   * others wait.
+   */
   private mergeNote(note: StoredNote): void {
     const at = note.at / 1000;
     const hasCrossed = this.reading.document.holders.some(
       ({ owner, until }) => owner === note.owner && !isOver(until, at),
     );
     if (hasCrossed || isOtherKind(note.claim, this.usedAs)) return;
+    if (!this.isQueued(note.owner) && this.isFull(note)) return;
     this.put(note, note.ticket || note.at, at + note.waitMs);
   }
 
   private join(note: Note): void {
-    const isNew = !this.queue.some((waiter) => waiter.owner === note.owner);
+    const isNew = !this.isQueued(note.owner);
     const last = this.queue.at(-1)?.ticket ?? 0;
     // Waiters with equal tickets stay in order of arrival. With a larger ticket than necessary, notes that are merged later would
     // overtake this owner.
@@ -337,11 +345,19 @@ export class KeyState {
 
   /** Whether the owner must not join the queue, because `maxWaiting` other owners or more wait already. */
   private isOneTooMany({ owner, waitMs, claim, maxWaiting = Infinity }: AcquireRequest): boolean {
-    if (waitMs <= 0 || maxWaiting === Infinity || this.queue.some((waiter) => waiter.owner === owner))
-      return false;
+    if (waitMs <= 0 || maxWaiting === Infinity || this.isQueued(owner)) return false;
     this.grantNext();
+    return this.isFull({ owner, claim, maxWaiting });
+  }
+
+  /** Whether an owner that is not in the queue would have to wait there behind `maxWaiting` others or more. */
+  private isFull({ owner, claim, maxWaiting = Infinity }: Limited): boolean {
     const isFree = this.queue.length === 0 && mayEnter(claim, this.holders);
     return !isFree && this.countOthers(owner) >= maxWaiting;
+  }
+
+  private isQueued(owner: string): boolean {
+    return this.queue.some((waiter) => waiter.owner === owner);
   }
 
   /** How many other owners wait whose clients are not gone. */
@@ -402,6 +418,8 @@ export interface ActingClient {
   readonly areRenewalsWritten: boolean;
   isGone?(clientId: string): boolean;
 }
+
+type Limited = Pick<AcquireRequest, 'owner' | 'claim' | 'maxWaiting'>;
 
 /** A grant without `validUntil`, which depends on when the write was sent. */
 type UntimedGrant = Omit<Grant, 'validUntil'>;

@@ -5,6 +5,7 @@ import { LockStoreError } from '../port/lock.errors.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { MemoryDocuments, MemoryRegister } from '../memory/store.js';
 import { RELEASE_RETRY_MS } from '../connection/reliable-release.js';
+import type { Reading } from './document.js';
 import { DocumentStore } from './store.js';
 import type { Swap, Take, WriteReply } from './timed-register.js';
 
@@ -18,7 +19,9 @@ class FarRegister extends MemoryRegister {
   override readonly commandTimeoutMs = COMMAND_TIMEOUT_MS as 1;
   override readonly isRemote = true as false;
   areOthersFirst = false;
+  roundTripMs = ROUND_TRIP_MS;
   readonly swapsAt: number[] = [];
+  reads = 0;
 
   constructor(
     documents: MemoryDocuments,
@@ -41,8 +44,13 @@ class FarRegister extends MemoryRegister {
     );
   }
 
+  override read(name: string): Promise<Reading> {
+    this.reads += 1;
+    return super.read(name);
+  }
+
   private async far<Reply>(request: () => Promise<Reply>): Promise<Reply> {
-    const pause = () => new Promise<void>((resolve) => this.time.after(ROUND_TRIP_MS / 2, resolve));
+    const pause = () => new Promise<void>((resolve) => this.time.after(this.roundTripMs / 2, resolve));
     await pause();
     const reply = await request();
     await pause();
@@ -101,6 +109,39 @@ describe('a lane whose writes lose to those of other clients', () => {
     register.areOthersFirst = false;
     await clock.advance(1000);
     expect(asked.value).toMatchObject({ kind: 'granted', confirmed: true });
+  });
+
+  it('leaves a note for a limited owner after its first lost swap, even if a round trip takes nearly as long as a command may', async () => {
+    register.roundTripMs = COMMAND_TIMEOUT_MS - 1;
+    const limited = { waitMs: 10_000, maxWaiting: 1 };
+    await near.acquire(request(near, 1));
+    register.areOthersFirst = true;
+    const asked = follow(far.acquire(request(far, 1, limited)));
+    await clock.advance(2 * register.roundTripMs);
+    expect(documents.read(KEY, clock.now()).notes).toEqual([]);
+    await clock.advance(register.roundTripMs);
+    expect(asked.value).toMatchObject({ kind: 'queued', waiting: 0 });
+    const refused = follow(far.acquire(request(far, 2, limited)));
+    await clock.advance(COMMAND_TIMEOUT_MS);
+    expect(refused.value).toMatchObject({ kind: 'busy', waiting: 1 });
+  });
+
+  it('removes the note of an owner that is refused meanwhile, and forgets the owner', async () => {
+    await near.acquire(request(near, 1));
+    register.areOthersFirst = true;
+    const asked = follow(far.acquire(request(far, 1, { waitMs: 10_000, maxWaiting: 1 })));
+    await clock.advance(2 * ROUND_TRIP_MS);
+    register.areOthersFirst = false;
+    await near.acquire(request(near, 2, { waitMs: 10_000 }));
+    await clock.advance(2 * ROUND_TRIP_MS);
+    expect(asked.value).toMatchObject({ kind: 'busy', waiting: 1 });
+    expect(documents.read(KEY, clock.now())).toMatchObject({
+      notes: [],
+      document: { queue: [{ owner: 'near:2' }] },
+    });
+    const { reads } = register;
+    await Promise.all([far.close(), clock.advance(COMMAND_TIMEOUT_MS)]);
+    expect(register.reads).toBe(reads);
   });
 
   it('fails what it has tried, and goes on with what came meanwhile', async () => {

@@ -15,8 +15,11 @@ import type { TimedRegister, TimedReply } from './timed-register.js';
 const TRIES_WITHOUT_PAUSE = 4;
 /** After this many requests for one batch, the lane sends another one only within `commandTimeoutMs` of the first reply. */
 const MIN_TRIES = 2;
-/** After this many failed swaps in one batch, the lane stores notes for the acquires that wait: no other client can make that fail. */
-const SWAPS_WITHOUT_NOTES = 2;
+/**
+ * After this many requests for one batch, of which the last was a failed swap, the lane stores notes for the acquires that wait: no
+ * other client can make that fail.
+ */
+const TRIES_WITHOUT_NOTES = 2;
 const MAX_PAUSE_MS = 8;
 
 /**
@@ -180,7 +183,7 @@ export class Lane {
         acquiring: acquiring.length === 0 ? 'none' : acquiring.length < left.length ? 'some' : 'all',
         document: !base ? 'not known' : base.reading.version === undefined ? 'absent' : 'present',
         isFresh: batch.fresh !== undefined,
-        mustLeaveNotes: batch.lostSwaps >= SWAPS_WITHOUT_NOTES && !this.hasNotes && left.some(willLeaveNote),
+        mustLeaveNotes: !this.hasNotes && mustLeaveNotes(batch),
         isChanged: () => apply().state.isChanged,
       });
       // 4. Give up if it is too late for another request.
@@ -189,7 +192,7 @@ export class Lane {
       // 5. Send the request. Its reply resolves tasks, or brings a newer document for the tasks that are left.
       switch (action) {
         case 'take':
-          this.onTakeReply(batch, await register.take(this.name, acquiring));
+          this.onTakeReply(batch, await register.take(this.name, acquiring, batch.lostSwaps));
           break;
         case 'read':
           batch.fresh = this.onReply(await register.read(this.name));
@@ -210,7 +213,7 @@ export class Lane {
   /** If the key was free, the first acquire of the batch holds the lock now. Otherwise notes were stored for those that wait. */
   private onTakeReply(batch: Batch, { isDone, timed }: TimedReply): void {
     batch.fresh = this.onReply(timed);
-    if (!isDone) return this.onNotesStored(batch.left.filter(willLeaveNote));
+    if (!isDone) return this.onNotesStored(batch.left.filter((task) => willLeaveNote(task, batch)));
     const first = batch.left.find(mayTake) as Task;
     this.settleOf(first, this.stateIn(batch.fresh))(this.executedBy(batch.fresh));
     batch.left = batch.left.filter((task) => task !== first);
@@ -384,8 +387,13 @@ function mayTake({ request }: Task): boolean {
   return request !== undefined && !isAttach(request);
 }
 
-function willLeaveNote({ request }: Task): boolean {
-  return request !== undefined && leavesNote(request);
+function willLeaveNote({ request }: Task, { lostSwaps }: Batch): boolean {
+  return request !== undefined && leavesNote(request, lostSwaps);
+}
+
+function mustLeaveNotes(batch: Batch): boolean {
+  const isLosing = batch.lostSwaps > 0 && batch.tries >= TRIES_WITHOUT_NOTES;
+  return isLosing && batch.left.some((task) => willLeaveNote(task, batch));
 }
 
 /** Whether `one` has the larger `order`, or was requested after `other` had arrived: a store may lose its last writes in a crash. */

@@ -210,6 +210,8 @@ export class DocumentStore implements LockStore {
         const outcome = change(state);
         return ({ sentAt, waiting, validUntil: sessionUntil }): AcquireReply => {
           if (outcome.kind === 'queued') lane.owners.onQueued(owner, leaseMs, waitMs);
+          // It may have left a note.
+          if (outcome.kind === 'busy') lane.owners.onGone(owner);
           if (outcome.kind !== 'granted') return outcome;
           const { kind, token, lastToken, confirmed } = outcome;
           lane.owners.onGranted(owner, leaseMs, token);

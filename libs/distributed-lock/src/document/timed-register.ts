@@ -19,11 +19,11 @@ export class TimedRegister {
     return this.context.register.isRemote;
   }
 
-  /** Sends a `take` for the first request, and notes for all that are willing to wait. */
-  take(name: string, requests: readonly AcquireRequest[]): Promise<TimedReply> {
+  /** Sends a `take` for the first request, and notes for those of `leavesNote`. */
+  take(name: string, requests: readonly AcquireRequest[], lostSwaps: number): Promise<TimedReply> {
     const { register, client } = this.context;
     const { minToken } = client;
-    const notes = requests.filter(leavesNote).map((each) => noteOf(each, client));
+    const notes = requests.filter((each) => leavesNote(each, lostSwaps)).map((each) => noteOf(each, client));
     const [request] = requests as readonly [AcquireRequest];
     return this.write(requests, (deadline) => register.take({ name, request, notes, minToken, deadline }));
   }

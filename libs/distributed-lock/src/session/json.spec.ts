@@ -95,8 +95,9 @@ describe('the text of a document under sessions', () => {
 });
 
 describe('the text of a note under sessions', () => {
-  it('says who waits, under which session', () => {
-    const { until: _, ...note } = waiter;
+  it.each([{}, { maxWaiting: 0 }, { maxWaiting: 3 }])('says who waits, under which session: %j', (limit) => {
+    const { until: _, ...rest } = waiter;
+    const note = { ...rest, ...limit };
     const text = serializeSessionNote({ ...note, waitMs: 500 }, 's1');
     expect(parseSessionNote({ id: 'x', text, at: 77 }, 'goods:42')).toEqual({
       ...note,

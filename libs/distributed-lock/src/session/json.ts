@@ -33,7 +33,8 @@ export function serializeSessionDocument(
 }
 
 export function serializeSessionNote(note: Note, session: string): string {
-  return JSON.stringify(serializeWaiter({ ...note, until: Infinity, session }));
+  const waiter = serializeWaiter({ ...note, until: Infinity, session });
+  return JSON.stringify(note.maxWaiting === undefined ? waiter : [...waiter, note.maxWaiting]);
 }
 
 /**
@@ -68,10 +69,12 @@ export function isFreeJson(text: string): boolean {
 
 /** @throws LockStoreError for a note that this library has not written */
 export function parseSessionNote({ id, text, at }: StoredDocument['notes'][number], key: string): StoredNote {
-  const { until: _, ...note } = parseStored(key, () =>
-    checked(parseWaiter(JSON.parse(text) as EntriesJson[1][number])),
-  );
-  return { ...note, waitMs: Infinity, id, at };
+  return parseStored(key, () => {
+    const json = JSON.parse(text) as EntriesJson[1][number];
+    const { until: _, ...note } = checked(parseWaiter(json));
+    const [maxWaiting] = json.slice(9);
+    return { ...note, waitMs: Infinity, ...(typeof maxWaiting === 'number' && { maxWaiting }), id, at };
+  });
 }
 
 /** The length of the lease, which the JSON contains in place of its end. */
