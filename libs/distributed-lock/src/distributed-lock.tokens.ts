@@ -1,8 +1,8 @@
-import { Inject, Optional, type Type } from '@nestjs/common';
+import { Inject, Optional } from '@nestjs/common';
 import type { ModuleRef } from '@nestjs/core';
 import { ServiceInternals } from './lock/events/service-internals.js';
 import { LockService } from './lock/lock.service.js';
-import { refuseStandard } from './nest/metadata.js';
+import { findProvider, refuseStandard } from './nest/metadata.js';
 import { LockConfigurationError } from './port/lock.errors.js';
 
 /** Made by `Symbol.for`, so that both builds of this package have the same tokens. */
@@ -73,22 +73,6 @@ export function noRegistrationError(
       ? `${where}: there is no DistributedLockModule without a name in this application. Import ${importOf()} in its root module, or choose another one by the option ${option}.`
       : `${where}: no DistributedLockModule has the name "${name}". Import ${importOf(name)}, or correct the option ${option}.`,
   );
-}
-
-/**
- * Finds the singleton provider of a token, in any module of the application, or with `strict` only in that of `moduleRef`;
- * `undefined` if there is none.
- */
-export function findProvider<T>(
-  moduleRef: ModuleRef,
-  token: symbol | Type<T>,
-  strict = false,
-): T | undefined {
-  try {
-    return moduleRef.get<T>(token, { strict });
-  } catch {
-    return undefined;
-  }
 }
 
 /** @param what what is wrong with the service, as the end of a sentence: `is a mock` */

@@ -48,7 +48,7 @@ export {
   type LockedOptions,
 } from './locked/locked.options.js';
 export { CurrentLock, Locked, LockSignal } from './locked/locked.decorator.js';
-export { lockKey, type KeyValue } from './locked/key-template.js';
+export { lockKey, type KeyValue } from './keys/key-template.js';
 export { LockedInterceptor } from './locked/locked.interceptor.js';
 export { LockErrorFilter, toHttpException, type LockHttpOptions } from './locked/client-errors.js';
 

@@ -11,11 +11,11 @@ import {
 } from '../../../libs/distributed-lock/src/lock/request/lock-options.js';
 import { LockRequests } from '../../../libs/distributed-lock/src/lock/request/lock-request.js';
 import { resolveLockHttp } from '../../../libs/distributed-lock/src/locked/client-errors.js';
+import { siteOf } from '../../../libs/distributed-lock/src/locked/lock-plan.js';
 import {
   LOCKED_RULES,
   type LockedOptions,
   optionsOf,
-  siteOf,
 } from '../../../libs/distributed-lock/src/locked/locked.options.js';
 import { follow, LockWorld } from '../../support/lock-world.js';
 

@@ -11,9 +11,8 @@ import {
 import { timeOfDay } from '../common/clock.js';
 import { inBackground } from '../common/promises.js';
 import { ServiceInternals } from '../lock/events/service-internals.js';
-import { KeyPlan } from '../locked/key-plan.js';
-import { KeyTemplate } from '../locked/key-template.js';
-import { newSite } from '../locked/locked.options.js';
+import { keyPlanOf, newKeySite } from '../keys/key-plan.js';
+import { KeyTemplate } from '../keys/key-template.js';
 import { type AnyClass, type AnyFunction, refuseStandard, wrapMethod } from '../nest/metadata.js';
 import { declaringClass } from '../nest/parameter-names.js';
 import { LockConfigurationError, LockShutdownError, LockWaitTimeoutError } from '../port/lock.errors.js';
@@ -115,10 +114,7 @@ export function LockedJob(
       throw new LockConfigurationError(`${where}: put it on the method process of a WorkerHost.`);
     }
     checkOptions(where, options, RULES);
-    const lockedSite = newSite(
-      { target, method, original },
-      { decorator: '@LockedJob', key: source, options: {} },
-    );
+    const site = newKeySite({ target, method, original }, { decorator: '@LockedJob', key: source });
     injectLockService(target, options.name);
     descriptor.value = wrapMethod(original, (self, args) => {
       const host = self as Host;
@@ -127,7 +123,7 @@ export function LockedJob(
       ];
       if (!locks) throw noRegistrationError(options.name, { where });
       if (!ServiceInternals.areIn(locks)) throw mockError(options.name, where, 'is a mock');
-      const plan = KeyPlan.of(host.constructor as AnyClass, lockedSite);
+      const plan = keyPlanOf(host.constructor as AnyClass, site);
       const [job, token] = args as [Job, string | undefined];
       const run = new JobRun({ host, locks, job, token, key: oneKey(plan.keysOfCall(args), where), options });
       return run.start(() => Reflect.apply(original, self, args) as unknown);

@@ -6,14 +6,10 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { DiscoveryService, ModuleRef } from '@nestjs/core';
-import {
-  loadedCopies,
-  findLockService,
-  findProvider,
-  getLockServiceToken,
-} from '../distributed-lock.tokens.js';
+import { loadedCopies, findLockService, getLockServiceToken } from '../distributed-lock.tokens.js';
 import { ServiceInternals } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
+import { findProvider } from '../nest/metadata.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { nearestName } from '../port/option-checks.js';
 import { Candidate, type TermHandlers } from './candidate.js';

@@ -6,8 +6,9 @@ import { mockError } from '../distributed-lock.tokens.js';
 import type { HeldLock } from '../lock/core/held-lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import type { Keys } from '../lock/request/key-claim.js';
+import type { RequestKeys, RequestValues } from '../keys/key-plan.js';
 import { isLockError, type LockWaitTimeoutError } from '../port/lock.errors.js';
-import type { CallKeys, KeyPlan } from './key-plan.js';
+import type { LockPlan } from './lock-plan.js';
 import { askPlace, type BusyFallback, type LockedOptions } from './locked.options.js';
 
 /** The outcome of a call: its `Granted`, or the answer that `onBusy` returned in place of the method. */
@@ -17,17 +18,17 @@ export interface Granted {
   /** `undefined` if `when` said that the call needs no lock. */
   readonly lock?: HeldLock;
   /** For a request: the values from which its keys were made. */
-  readonly parts?: CallKeys['parts'] | undefined;
+  readonly values?: RequestValues | undefined;
 }
 
 /** One call of a locked method, by Nest or by other code. */
 export interface LockedCall {
-  readonly plan: Pick<KeyPlan, 'options' | 'call' | 'where'>;
+  readonly plan: Pick<LockPlan, 'options' | 'call' | 'where'>;
   /** Returns the arguments of the method: the first `count`, or more. */
   readonly argsFor: (count: number) => MaybePromise<readonly unknown[]>;
   /** Calls `onBusy` in place of the method. */
   readonly fallBack: (onBusy: BusyFallback, busy: LockWaitTimeoutError) => unknown;
-  readonly keys: () => MaybePromise<CallKeys>;
+  readonly keys: () => MaybePromise<Pick<RequestKeys, 'keys'> & Partial<RequestKeys>>;
   readonly service: LockService;
 }
 
@@ -97,11 +98,11 @@ export function acquireOrFallBack(call: LockedCall, cancellation: WaitCancellati
     andThen(busyAnswer(options, error, call.fallBack), (answer) => ({ answer }));
   return andThen(isNeeded(options, call.argsFor), (needed) => {
     if (!needed) return {};
-    return andThen(call.keys(), ({ keys, parts }) =>
+    return andThen(call.keys(), ({ keys, values }) =>
       promiseOf(() => acquire(keys)).then((lock: Partial<HeldLock> | undefined): Acquired => {
         // A lock without `holds` comes from a mock of `acquire`, and would protect nothing. Not checked by `instanceof`, because
         // an application may load two copies of this package.
-        if (Array.isArray(lock?.holds)) return { lock: lock as HeldLock, parts };
+        if (Array.isArray(lock?.holds)) return { lock: lock as HeldLock, values };
         throw mockError(options.name, `@Locked on ${where}`, 'gave no lock');
       }, onRefusal),
     );

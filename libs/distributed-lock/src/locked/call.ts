@@ -9,6 +9,7 @@ import type { HeldLock } from '../lock/core/held-lock.js';
 import { ServiceInternals } from '../lock/events/service-internals.js';
 import type { Lock } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
+import type { Keys } from '../lock/request/key-claim.js';
 import { assertHoldable, holdStream } from '../lock/streams/held-stream.js';
 import type { AnyClass } from '../nest/metadata.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
@@ -16,8 +17,8 @@ import { acquireFor, acquireOrFallBack, busyAnswer, isNeeded, WaitCancellation }
 import type { LockedCall } from './acquire.js';
 import { runAsCalled } from './handler-flow.js';
 import { UnderLock } from './handler-run.js';
-import { type CallKeys, KeyPlan } from './key-plan.js';
-import { type LockedSite, optionsOf } from './locked.options.js';
+import { type LockedSite, type LockPlan, lockPlanOf } from './lock-plan.js';
+import { optionsOf } from './locked.options.js';
 
 /** One call of the wrapper that `@Locked` put in place of a method. */
 interface MethodCall {
@@ -29,8 +30,8 @@ interface MethodCall {
 }
 
 interface PlainCall extends LockedCall, Pick<MethodCall, 'run'> {
-  readonly plan: KeyPlan;
-  readonly keys: () => CallKeys;
+  readonly plan: LockPlan;
+  readonly keys: () => { readonly keys: Keys };
 }
 
 /**
@@ -57,7 +58,7 @@ export function callLocked(
 }
 
 function plainCall({ site, self, args, run }: MethodCall, cls = classOf(self, site)): PlainCall {
-  const plan = KeyPlan.of(cls, site);
+  const plan = lockPlanOf(cls, site);
   return {
     plan,
     service: serviceOf(self, plan),
@@ -172,7 +173,7 @@ function itemsUnder(lock: HeldLock, { plan, run }: PlainCall): AsyncIterable<unk
 }
 
 /** Returns the values for the async generator to yield if the lock was busy: those that `onBusy` returned as an iterable, or none. */
-function itemsOf({ where }: KeyPlan, answer: unknown): AsyncIterable<unknown> | Iterable<unknown> {
+function itemsOf({ where }: LockPlan, answer: unknown): AsyncIterable<unknown> | Iterable<unknown> {
   if (answer === undefined) return [];
   if (typeof answer === 'object' && answer !== null) {
     if (Symbol.asyncIterator in answer || Symbol.iterator in answer) return answer as Iterable<unknown>;
@@ -221,7 +222,7 @@ export class Registration {
  *
  * @throws LockConfigurationError if there is no such application or more than one, because a locked method never runs unlocked
  */
-function serviceOf(self: unknown, { options: { name }, where }: KeyPlan): LockService {
+function serviceOf(self: unknown, { options: { name }, where }: LockPlan): LockService {
   const injected = (self as Readonly<Record<symbol, LockService | undefined>> | undefined)?.[
     injectedProperty(name)
   ];

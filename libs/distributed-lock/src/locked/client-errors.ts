@@ -12,7 +12,9 @@ import {
 import { BaseExceptionFilter, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { throwError } from 'rxjs';
 import { detached } from '../common/promises.js';
-import { findProvider, getLockHttpToken } from '../distributed-lock.tokens.js';
+import { getLockHttpToken } from '../distributed-lock.tokens.js';
+import { type Answer, grpcCallOf } from '../nest/answers.js';
+import { findProvider } from '../nest/metadata.js';
 import { isLockError, LockError, type LockErrorCode } from '../port/lock.errors.js';
 import {
   checkOptions,
@@ -22,7 +24,6 @@ import {
   overlay,
   RULE,
 } from '../port/option-checks.js';
-import { type Answer, grpcCallOf } from './answers.js';
 import type { LockedOptions } from './locked.options.js';
 
 /**

@@ -11,8 +11,8 @@ import {
   type Flow,
 } from '../lock/core/async-context.js';
 import type { Lock } from '../lock/lock.js';
-import type { KeyPlan } from './key-plan.js';
-import { siteOf } from './locked.options.js';
+import { noteAppConfig } from '../nest/app-config.js';
+import { type LockPlan, siteOf } from './lock-plan.js';
 
 const ORIGIN = Symbol.for('nestjs-distributed-lock/origin');
 
@@ -44,19 +44,15 @@ const entries = new WeakMap<object, Flow | undefined>();
 
 /**
  * Runs as the first global guard of the application. Records the async flow in which a message begins, because no event of a
- * server announces a message. A microservice that is connected without `inheritAppConfig` skips all global enhancers, this guard
- * included. One handler may serve microservices with and without it.
+ * server announces a message.
  */
 export class MessageGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
-    if (context.getType() !== 'http') entries.set(context.getArgs(), currentFlow());
+    if (context.getType() === 'http') return true;
+    entries.set(context.getArgs(), currentFlow());
+    noteAppConfig(context);
     return true;
   }
-}
-
-/** False for a message that `MessageGuard` did not see: Nest applies no global pipes of the application to it. */
-export function hasAppConfig(context: ExecutionContext): boolean {
-  return context.getType() !== 'rpc' || entries.has(context.getArgs());
 }
 
 /** Metadata that `@Cron()`, `@Interval()` and `@Timeout()` of `@nestjs/schedule` set on a method. */
@@ -68,11 +64,11 @@ const PROCESSOR = 'bullmq:processor_metadata';
  * Runs a plain call of a locked method. If a scheduler or a worker makes the call, the locks in its async context belong to
  * somebody else, so the call runs without them. Any other call runs with them.
  */
-export function runAsCalled<T>(self: unknown, plan: KeyPlan, work: () => T): T {
+export function runAsCalled<T>(self: unknown, plan: LockPlan, work: () => T): T {
   return currentFlow() && isCalledByNest(self, plan) ? runAsNewFlow(undefined, work) : work();
 }
 
-function isCalledByNest(self: unknown, { site, call }: KeyPlan): boolean {
+function isCalledByNest(self: unknown, { site, call }: LockPlan): boolean {
   const { [site.method]: method, constructor } = Object(self) as Record<string | symbol, object>;
   if (siteOf(method) !== site) return false;
   // A scheduler calls the method directly from a timer, so the async resource is a Timeout. A call by the application comes from

@@ -4,13 +4,12 @@ import { catchError, defer, lastValueFrom, map, of } from 'rxjs';
 import { LockNotHeldError } from '../port/lock.errors.js';
 import { currentFlow } from '../lock/core/async-context.js';
 import { ExpectedNestCall, LockedHandlerRun, type HandlerRequest } from './handler-run.js';
-import type { KeyPlan } from './key-plan.js';
-import type { LockedSite } from './locked.options.js';
+import type { LockedSite, LockPlan } from './lock-plan.js';
 
 const siteOf = (method: string): LockedSite => ({ method }) as LockedSite;
 const nothing = (): void => undefined;
 const callOf = (site: LockedSite): HandlerRequest => ({
-  plan: { site, covers: () => true, isFree: () => true } as unknown as KeyPlan,
+  plan: { site, covers: () => true, isFree: () => true } as unknown as LockPlan,
   context: {} as ExecutionContext,
 });
 

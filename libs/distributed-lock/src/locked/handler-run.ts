@@ -8,11 +8,11 @@ import { currentFlow, runFor, runHolding } from '../lock/core/async-context.js';
 import type { HeldLock } from '../lock/core/held-lock.js';
 import type { StreamHoldOptions } from '../lock/streams/held-source.js';
 import { holdStream } from '../lock/streams/held-stream.js';
+import type { Answer } from '../nest/answers.js';
 import { type LockLostError, LockNotHeldError } from '../port/lock.errors.js';
+import type { RequestValues } from '../keys/key-plan.js';
 import type { Granted } from './acquire.js';
-import type { Answer } from './answers.js';
-import type { KeyPlan } from './key-plan.js';
-import type { LockedSite } from './locked.options.js';
+import type { LockedSite, LockPlan } from './lock-plan.js';
 
 /**
  * Runs work under a lock that is already granted. Releases the lock when the Observable of the work has ended *and* no part of
@@ -196,8 +196,10 @@ interface UnderLockOptions {
   readonly sendsItself?: (answer: Answer) => boolean;
 }
 
+const NO_VALUES: RequestValues = new Map();
+
 export interface HandlerRequest {
-  readonly plan: KeyPlan;
+  readonly plan: LockPlan;
   readonly context: ExecutionContext;
 }
 
@@ -218,8 +220,8 @@ type ContextOfRun = ExecutionContext & { [SHARED]?: LockedHandlerRun };
 export class LockedHandlerRun {
   /** `undefined` if `when` said that this call needs no lock. */
   readonly lock: HeldLock | undefined;
-  readonly plan: KeyPlan;
-  private readonly parts: Granted['parts'];
+  readonly plan: LockPlan;
+  private readonly values: RequestValues;
   isOpen = true;
 
   /**
@@ -227,12 +229,12 @@ export class LockedHandlerRun {
    * V8's old generation would keep the request in memory until the next full garbage collection.
    */
   constructor(
-    { plan, context, lock, parts }: HandlerRequest & Granted,
+    { plan, context, lock, values = NO_VALUES }: HandlerRequest & Granted,
     public underLock?: Pick<UnderLock<unknown>, 'addPart' | 'streams' | 'hold'>,
   ) {
     this.lock = lock;
     this.plan = plan;
-    this.parts = parts;
+    this.values = values;
     (context as ContextOfRun)[SHARED] = this;
   }
 
@@ -260,7 +262,7 @@ export class LockedHandlerRun {
    */
   covers(args: readonly unknown[]): boolean {
     const { lock, plan } = this;
-    return lock ? plan.covers(args, lock, this.parts) : this.isOpen && plan.isFree(args);
+    return lock ? plan.covers(args, lock, this.values) : this.isOpen && plan.isFree(args);
   }
 
   /** Runs `work` in an async flow that carries the lock and `as`, by default this run. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Observable } from 'rxjs';
 import { Locked } from './locked.decorator.js';
 import { exclusive, permits, shared } from '../lock/request/key-claim.js';
-import { lockKey } from './key-template.js';
+import { lockKey } from '../keys/key-template.js';
 
 interface Cart {
   readonly meta: { readonly n: number; readonly o: object };

@@ -2,22 +2,16 @@ import type { Observable } from 'rxjs';
 import { injectLockService } from '../distributed-lock.tokens.js';
 import type { Lock } from '../lock/lock.js';
 import { isKeyClaim, type KeyClaim, type Keys } from '../lock/request/key-claim.js';
+import { KeyTemplate, type KeyValue } from '../keys/key-template.js';
 import { type AnyFunction, enhancers, refuseStandard, wrapMethod } from '../nest/metadata.js';
 import { declaringClass, ParameterSlots } from '../nest/parameter-names.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { describeGiven } from '../port/option-checks.js';
 import { callLocked } from './call.js';
 import { ExpectedNestCall } from './handler-run.js';
-import { KeyTemplate, type KeyValue } from './key-template.js';
 import { LockedInterceptor } from './locked.interceptor.js';
-import {
-  checkLockedOptions,
-  type LockedOptions,
-  type LockedSite,
-  type LockPredicate,
-  putSite,
-  newSite,
-} from './locked.options.js';
+import { type LockedSite, newLockedSite, putSite } from './lock-plan.js';
+import { checkLockedOptions, type LockedOptions, type LockPredicate } from './locked.options.js';
 
 /** A method that can wait for a lock before it runs: it returns a Promise or an Observable, or is an `async *`. */
 type LockableMethod = (
@@ -223,7 +217,7 @@ export function Locked(key: LockedKey, options: LockedOptions = {}): MethodDecor
       );
     }
     checkLockedOptions(`@Locked on ${declaredIn.name}.${String(method)}`, options, source);
-    const site = newSite({ target, method, original }, { decorator: '@Locked', key: source, options });
+    const site = newLockedSite({ target, method, original }, { key: source, options });
     const wrapped = wrapMethod(original, (self, args) => {
       const run = (lock: Lock | undefined): unknown =>
         Reflect.apply(original, self, lock ? LOCK_SLOTS.fill({ target, method }, args, lock) : args);

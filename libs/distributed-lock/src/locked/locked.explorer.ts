@@ -17,9 +17,8 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 import { LOCK_SLOTS } from './locked.decorator.js';
 import { beginFlows, MessageGuard } from './handler-flow.js';
 import { lastInterceptor } from './handler-run.js';
-import { KeyPlan } from './key-plan.js';
 import { LockedInterceptor } from './locked.interceptor.js';
-import { siteOf } from './locked.options.js';
+import { type LockPlan, lockPlanOf, siteOf } from './lock-plan.js';
 import { LockErrorGatewayFilter } from './client-errors.js';
 
 const MESSAGES: readonly unknown[] = ['rpc', 'ws'];
@@ -30,7 +29,7 @@ const MESSAGES: readonly unknown[] = ['rpc', 'ws'];
  */
 @Injectable()
 export class LockedExplorer implements OnModuleInit {
-  private plans: readonly KeyPlan[] = [];
+  private plans: readonly LockPlan[] = [];
 
   constructor(
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
@@ -95,7 +94,7 @@ function planOf(
   cls: AnyClass,
   owner: object,
   [name, fn]: ReturnType<typeof methodsOf>[number],
-): KeyPlan | readonly [] {
+): LockPlan | readonly [] {
   const site = siteOf(fn);
   if (!site) {
     if (!LOCK_SLOTS.has(owner, name)) return [];
@@ -103,7 +102,7 @@ function planOf(
       `@CurrentLock or @LockSignal on ${cls.name}.${String(name)}: the method has no @Locked. Put one on it, or take the parameter away.`,
     );
   }
-  const plan = KeyPlan.of(cls, site);
+  const plan = lockPlanOf(cls, site);
   if (!isSubscription(fn as object)) return plan;
   throw new LockConfigurationError(
     `@Locked on ${plan.where}: a subscription goes on when its resolver has returned and its lock is released; acquire inside its generator.`,

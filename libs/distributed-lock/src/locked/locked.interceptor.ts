@@ -7,11 +7,13 @@ import { findLockService } from '../distributed-lock.tokens.js';
 import { ServiceInternals } from '../lock/events/service-internals.js';
 import type { Lock } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
+import { answerTo } from '../nest/answers.js';
+import { hasAppConfig } from '../nest/app-config.js';
+import { HandlerValues } from '../nest/handler-values.js';
 import { enhancers, isSse } from '../nest/metadata.js';
 import { isLockError, type LockError } from '../port/lock.errors.js';
 import { acquireFor, acquireOrFallBack, WaitCancellation } from './acquire.js';
 import type { Acquired, Granted, LockedCall } from './acquire.js';
-import { answerTo } from './answers.js';
 import {
   breakOffWith,
   ClientLeftError,
@@ -19,11 +21,9 @@ import {
   prepareTransport,
   toTransportError,
 } from './client-errors.js';
-import { hasAppConfig, runInOwnFlow } from './handler-flow.js';
+import { runInOwnFlow } from './handler-flow.js';
 import { type HandlerRequest, lastInterceptor, LockedHandlerRun, UnderLock } from './handler-run.js';
-import { HandlerValues } from './handler-values.js';
-import { KeyPlan } from './key-plan.js';
-import { siteOf } from './locked.options.js';
+import { type LockPlan, lockPlanOf, siteOf } from './lock-plan.js';
 
 /**
  * Acquires the lock of a `@Locked` handler before the interceptors inside it and the handler run, and holds it until
@@ -39,7 +39,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   /** Cached by registration name, because Nest walks over all modules to find a provider. */
   private readonly services = new Map<string | undefined, LockService>();
   /** Methods for which the log has warned already that a key lacked a value that the server must supply. One warning each. */
-  private readonly warned = new Set<KeyPlan>();
+  private readonly warned = new Set<LockPlan>();
   private readonly logger = new Logger('DistributedLock');
 
   constructor(
@@ -61,7 +61,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     //    handler.
     const passing = LockedHandlerRun.passing(context, site);
     if (passing) return this.isLast(context) ? passing.toHandler(next) : next.handle();
-    const plan = KeyPlan.of(context.getClass(), site);
+    const plan = lockPlanOf(context.getClass(), site);
     const request = { plan, context };
     const results = new Observable((out) =>
       this.inOwnFlow(request, () =>
@@ -89,7 +89,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     const site = siteOf(context.getHandler());
     if (!site) return true;
     const cancellation = new WaitCancellation();
-    const request = { plan: KeyPlan.of(context.getClass(), site), context };
+    const request = { plan: lockPlanOf(context.getClass(), site), context };
     try {
       keepAcquired(context, await this.inOwnFlow(request, () => this.acquire(request, cancellation)));
       return true;
@@ -187,7 +187,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
   }
 
   /** Logs the class, the method and the template, which the client does not get. The message contains no value of the request. */
-  private logKeyError(error: LockError, plan: KeyPlan, context: ExecutionContext): void {
+  private logKeyError(error: LockError, plan: LockPlan, context: ExecutionContext): void {
     const text = `@Locked on ${plan.where}: ${error.message}`;
     if (!plan.isServerMistake(error)) {
       const { headers } = Object(context.getArgByIndex(0)) as { headers?: Readonly<Record<string, unknown>> };
@@ -203,7 +203,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     }
   }
 
-  private serviceOf({ where, options: { name } }: KeyPlan): LockService {
+  private serviceOf({ where, options: { name } }: LockPlan): LockService {
     let service = this.services.get(name);
     if (!service) {
       service = findLockService(this.moduleRef, name, { where: `@Locked on ${where}` });

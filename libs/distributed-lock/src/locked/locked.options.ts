@@ -1,12 +1,11 @@
 import { injectLockService } from '../distributed-lock.tokens.js';
 import type { CallOptions, WithLockOptions } from '../lock/lock.js';
-import { type Keys, withClaimOf } from '../lock/request/key-claim.js';
+import type { KeySite } from '../keys/key-plan.js';
+import { withClaimOf } from '../lock/request/key-claim.js';
 import { CALL_RULES, checkCallOptions, MAX_TEXT } from '../lock/request/lock-options.js';
-import { type AnyClass, type AnyFunction, refuseStandard } from '../nest/metadata.js';
-import { declaringClass, type Signature, signatureOf } from '../nest/parameter-names.js';
+import { refuseStandard } from '../nest/metadata.js';
 import { LockConfigurationError, type LockWaitTimeoutError } from '../port/lock.errors.js';
 import { RULE, checkOptions, type OptionRules, overlay } from '../port/option-checks.js';
-import type { KeyTemplate } from './key-template.js';
 import { type LockHttpOptions, resolveLockHttp } from './client-errors.js';
 
 /** Options of `@Locked` and `@LockDefaults`. Options that are left out come from the module. */
@@ -90,7 +89,7 @@ export function optionsOf(cls: object, own: LockedOptions): LockedOptions {
  * @param key what it locks; a template may have a claim that contradicts an option
  * @throws LockConfigurationError whose message begins with `where`
  */
-export function checkLockedOptions(where: string, options: LockedOptions, key?: LockedSite['key']): void {
+export function checkLockedOptions(where: string, options: LockedOptions, key?: KeySite['key']): void {
   checkOptions(where, options, LOCKED_RULES);
   const call = { ...options, onBusy: busyOfCall(options.onBusy) };
   try {
@@ -126,52 +125,4 @@ export function askPlace(http: LockHttpOptions | undefined): Pick<CallOptions, '
  */
 function busyOfCall(onBusy: LockedOptions['onBusy']): CallOptions['onBusy'] {
   return onBusy === undefined || onBusy === 'takeover' ? onBusy : 'throw';
-}
-
-/** One decorator with a key, as written in the source. Compared by identity, because each decorated method has its own. */
-export interface LockedSite {
-  /** Its name, for messages: `@Locked`. */
-  readonly decorator: string;
-  /** The compiled templates, or the function that makes the keys from the method's arguments. */
-  readonly key: readonly KeyTemplate[] | ((...args: never[]) => Keys);
-  /** The options of `@Locked` alone, without the defaults of the class. */
-  readonly options: LockedOptions;
-  readonly declaredIn: AnyClass;
-  readonly method: string | symbol;
-  readonly isStatic: boolean;
-  /** The next `@Locked` below this one on the same method, if there are several. */
-  readonly inner: LockedSite | undefined;
-  /**
-   * The parameters of the function that `@Locked` wraps. It need not be the method itself: a decorator below may have replaced
-   * that.
-   */
-  readonly signature: Signature;
-  /** True for an `async *` method. Its call returns an async generator at once. */
-  readonly isGenerator: boolean;
-}
-
-/** Makes the site of a decorator on the method of a class, or on a static one. */
-export function newSite(
-  { target, method, original }: { target: object; method: string | symbol; original: AnyFunction },
-  written: Pick<LockedSite, 'decorator' | 'key' | 'options'>,
-): LockedSite {
-  return {
-    ...written,
-    declaredIn: declaringClass(target),
-    method,
-    isStatic: typeof target === 'function',
-    inner: siteOf(original),
-    signature: signatureOf(original),
-    isGenerator: Object.prototype.toString.call(original) === '[object AsyncGeneratorFunction]',
-  };
-}
-
-const SITE = Symbol.for('nestjs-distributed-lock/site');
-
-export function putSite(fn: AnyFunction, site: LockedSite): void {
-  Reflect.defineMetadata(SITE, site, fn);
-}
-
-export function siteOf(fn: unknown): LockedSite | undefined {
-  return typeof fn === 'function' ? (Reflect.getOwnMetadata(SITE, fn) as LockedSite | undefined) : undefined;
 }

@@ -1,4 +1,5 @@
-import type { DiscoveryService } from '@nestjs/core';
+import type { Type } from '@nestjs/common';
+import type { DiscoveryService, ModuleRef } from '@nestjs/core';
 import { LockConfigurationError } from '../port/lock.errors.js';
 
 /** Names under which Nest stores enhancers, the same in all supported versions. Nest does not export them from its root. */
@@ -149,6 +150,22 @@ export function wrapMethod(
     Reflect.defineMetadata(name, Reflect.getOwnMetadata(name, original), wrapped);
   }
   return wrapped;
+}
+
+/**
+ * Finds the singleton provider of a token, in any module of the application, or with `strict` only in that of `moduleRef`;
+ * `undefined` if there is none.
+ */
+export function findProvider<T>(
+  moduleRef: ModuleRef,
+  token: symbol | Type<T>,
+  strict = false,
+): T | undefined {
+  try {
+    return moduleRef.get<T>(token, { strict });
+  } catch {
+    return undefined;
+  }
 }
 
 export function discoveredClasses(discovery: DiscoveryService): readonly DiscoveredClass[] {

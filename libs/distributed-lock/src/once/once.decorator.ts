@@ -11,13 +11,12 @@ import {
 import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { lastValueFrom, Observable } from 'rxjs';
 import { discardStream, streamKindOf } from '../lock/streams/held-stream.js';
-import { answerTo } from '../locked/answers.js';
 import { ClientLeftError } from '../locked/client-errors.js';
-import { HandlerValues } from '../locked/handler-values.js';
-import { KeyPlan } from '../locked/key-plan.js';
 import { keyOf } from '../lock/request/key-claim.js';
-import { KeyTemplate } from '../locked/key-template.js';
-import { type LockedSite, newSite } from '../locked/locked.options.js';
+import { keyPlanOf, type KeySite, newKeySite } from '../keys/key-plan.js';
+import { KeyTemplate } from '../keys/key-template.js';
+import { answerTo } from '../nest/answers.js';
+import { HandlerValues } from '../nest/handler-values.js';
 import {
   type AnyClass,
   type AnyFunction,
@@ -54,7 +53,7 @@ const RULES: OptionRules<OnceHandlerOptions> = {
 };
 
 /** One `@Once` as written in the source. */
-interface OnceSite extends LockedSite {
+interface OnceSite extends KeySite {
   readonly once: OnceHandlerOptions;
 }
 
@@ -93,8 +92,8 @@ export function Once(key: string, options: OnceHandlerOptions): MethodDecorator 
     if (options.keepForMs === undefined) throw new LockConfigurationError(`${where}: keepForMs is missing.`);
     const original = descriptor?.value as AnyFunction | undefined;
     if (!original) throw new LockConfigurationError(`${where}: put it on a method.`);
-    const written = { decorator: '@Once', key: [template], options: {} };
-    const site: OnceSite = { ...newSite({ target, method, original }, written), once: options };
+    const written = { decorator: '@Once', key: [template] };
+    const site: OnceSite = { ...newKeySite({ target, method, original }, written), once: options };
     applyDecorators(SetMetadata(SITE, site), UseInterceptors(OnceInterceptor))(
       target,
       method,
@@ -125,7 +124,7 @@ export function checkOnce(cls: AnyClass, [method, fn]: readonly [name: string | 
   if (answersItself) {
     refuse('it writes its response itself, so that there is none to store. Use @Res({ passthrough: true }).');
   }
-  KeyPlan.of(cls, site);
+  keyPlanOf(cls, site);
 }
 
 interface StoredResponse {
@@ -196,7 +195,7 @@ export class OnceInterceptor implements NestInterceptor {
   }): Promise<unknown> {
     const { context, next, site, signal } = request;
     const { fingerprint, ...options } = site.once;
-    const { keys } = await KeyPlan.of(context.getClass(), site).keysOfRequest(context, this.values);
+    const { keys } = await keyPlanOf(context.getClass(), site).keysOfRequest(context, this.values);
     const [key = ''] = [keys].flat().map(keyOf);
     const call = { ...options, signal, fingerprint: fingerprintOf(fingerprint, context) };
     const handle = () => lastValueFrom(next.handle(), { defaultValue: undefined });

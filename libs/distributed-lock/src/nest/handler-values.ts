@@ -1,9 +1,10 @@
+// Reads what a handler will get, before Nest reads it: its parameters through their pipes, and parts of the request. For keys, and for
+// functions of the handler's arguments.
 import type { ArgumentMetadata, ExecutionContext, PipeTransform, Type } from '@nestjs/common';
 import { type ApplicationConfig, type ContextId, ContextIdFactory, type ModuleRef } from '@nestjs/core';
 import { andThen, type MaybePromise, promiseOf } from '../common/promises.js';
-import { findProvider } from '../distributed-lock.tokens.js';
-import { enhancers, type HandlerKind, type HandlerParameter } from '../nest/metadata.js';
-import { hasAppConfig } from './handler-flow.js';
+import { hasAppConfig } from './app-config.js';
+import { enhancers, findProvider, type HandlerKind, type HandlerParameter } from './metadata.js';
 
 /**
  * How to read each source of an HTTP parameter from the request. The index is Nest's number of the source. Sources that are

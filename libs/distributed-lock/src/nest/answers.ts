@@ -1,3 +1,4 @@
+// The response to a request while it is open, on each platform: whether it has begun, when it is over, how to abort it.
 import type { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServerHttp2Stream } from 'node:http2';

@@ -1,0 +1,18 @@
+import type { ExecutionContext } from '@nestjs/common';
+
+/**
+ * The arguments of the messages that a global guard of the application has seen. A microservice that is connected without
+ * `inheritAppConfig` skips all global enhancers, and nothing else tells the two apart. One handler may serve microservices of both
+ * kinds.
+ */
+const guarded = new WeakSet<object>();
+
+/** To be called by a global guard of the application, for each message. */
+export function noteAppConfig(context: ExecutionContext): void {
+  guarded.add(context.getArgs());
+}
+
+/** False for a message that no global guard has seen: Nest applies no global pipes and interceptors of the application to it. */
+export function hasAppConfig(context: ExecutionContext): boolean {
+  return context.getType() !== 'rpc' || guarded.has(context.getArgs());
+}
