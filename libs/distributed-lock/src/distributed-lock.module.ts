@@ -22,11 +22,11 @@ import { loadedCopies, getLockHttpToken, getLockServiceToken, twinsText } from '
 import { ServiceInternals } from './lock/events/service-internals.js';
 import { LockService } from './lock/lock.service.js';
 import { type LockServiceOptions, SERVICE_RULES } from './lock/request/lock-options.js';
-import { Registration } from './locked/call.js';
 import { type LockHttpOptions, resolveLockHttp } from './locked/client-errors.js';
 import { LockedExplorer } from './locked/locked.explorer.js';
-import { LockErrorFilter } from './locked/client-errors.js';
+import { LockErrorFilter } from './locked/error-filters.js';
 import { askPlace } from './locked/locked.options.js';
+import { Registration } from './locked/registrations.js';
 import { memoryStore } from './memory/store.js';
 import { isLockLoggerOption, LockLogger, type LockLoggerOption } from './observe/lock.logger.js';
 import { LockConfigurationError } from './port/lock.errors.js';

@@ -50,7 +50,8 @@ export {
 export { CurrentLock, Locked, LockSignal } from './locked/locked.decorator.js';
 export { lockKey, type KeyValue } from './keys/key-template.js';
 export { LockedInterceptor } from './locked/locked.interceptor.js';
-export { LockErrorFilter, toHttpException, type LockHttpOptions } from './locked/client-errors.js';
+export { toHttpException, type LockHttpOptions } from './locked/client-errors.js';
+export { LockErrorFilter } from './locked/error-filters.js';
 
 export type { LockClient, LockHolder } from './port/lock-store.js';
 

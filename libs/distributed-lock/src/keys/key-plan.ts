@@ -1,9 +1,9 @@
-// The keys of one decorated method: of a plain call from its arguments, of a request before Nest calls the handler. `@Locked`, `@Once`
-// and `@LockedJob` ask it for each call. It knows no lock.
+// The keys of one decorated method: of a plain call from its arguments, of a request before Nest calls the handler. `@Locked`,
+// `@Once` and `@LockedJob` ask it for each call. It knows no lock.
 import type { ExecutionContext } from '@nestjs/common';
 import { andThen, isPromiseLike, type MaybePromise } from '../common/promises.js';
 import { isKeyClaim, keyOf, type Keys } from '../lock/request/key-claim.js';
-import type { HandlerValues } from '../nest/handler-values.js';
+import { type HandlerValues, isReadable } from '../nest/handler-values.js';
 import {
   type AnyClass,
   type AnyFunction,
@@ -12,7 +12,6 @@ import {
   type HandlerParameter,
 } from '../nest/metadata.js';
 import { declaringClass, type Signature, signatureOf } from '../nest/parameter-names.js';
-import { isReadable } from '../nest/handler-values.js';
 import { LockConfigurationError, LockKeyError } from '../port/lock.errors.js';
 import type { KeyTemplate, Placeholder } from './key-template.js';
 import { offerOf, sourceOf, type ValueSource } from './value-sources.js';
@@ -47,10 +46,10 @@ export function newKeySite(
   };
 }
 
-/** The keys of one request, and the values from which they were made. */
-export interface RequestKeys {
+/** The keys of one call, and for a request the values from which they were made. */
+export interface CallKeys {
   readonly keys: Keys;
-  readonly values: RequestValues;
+  readonly values?: RequestValues;
 }
 
 /** By placeholder. For a key function: the arguments that it got, by position. */
@@ -109,7 +108,7 @@ export class KeyPlan<S extends KeySite = KeySite> {
    *
    * @throws LockKeyError if a value cannot be part of a key, or the error of a pipe
    */
-  keysOfRequest(context: ExecutionContext, reader: HandlerValues): MaybePromise<RequestKeys> {
+  keysOfRequest(context: ExecutionContext, reader: HandlerValues): MaybePromise<CallKeys> {
     const { key } = this.site;
     if (typeof key === 'function') {
       return andThen(this.argumentsOf(key.length, context, reader), (args) => ({

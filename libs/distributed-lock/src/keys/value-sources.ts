@@ -22,7 +22,7 @@ export interface ValueSource {
   readonly part: string | undefined;
 }
 
-/** What a method offers to placeholders: as a handler its decorated parameters, otherwise the names in its source. */
+/** What a method offers to placeholders: as a handler its decorated parameters, otherwise the names in its source text. */
 interface MethodShape {
   readonly kind: HandlerKind | undefined;
   readonly decorated: readonly HandlerParameter[];
@@ -84,7 +84,7 @@ function inHandler(
     if (declared) return ofParameter(declared, kind, deeper);
     const path = [name === 'headers' ? field.toLowerCase() : field, ...deeper];
     return {
-      inRequest: (context) => valueAtPath(readSource(name, context), path),
+      inRequest: (context) => valueAtPath(readSource(type, context), path),
       part: partName([name, ...path]),
     };
   }

@@ -1,12 +1,13 @@
-// How one call of a locked method acquires its lock, whether Nest or other code calls the method.
+// How one call of a locked method acquires its lock: asks `when`, makes the keys, waits, and asks `onBusy` if they do not come
+// free. The interceptor calls it for a request, `callLocked` for any other call.
 import { isObservable, type Observable, of, type Subscriber, type TeardownLogic } from 'rxjs';
 import { onAbort } from '../common/listeners.js';
 import { andThen, isPromiseLike, type MaybePromise, promiseOf } from '../common/promises.js';
 import { mockError } from '../distributed-lock.tokens.js';
+import type { CallKeys } from '../keys/key-plan.js';
 import type { HeldLock } from '../lock/core/held-lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import type { Keys } from '../lock/request/key-claim.js';
-import type { RequestKeys, RequestValues } from '../keys/key-plan.js';
 import { isLockError, type LockWaitTimeoutError } from '../port/lock.errors.js';
 import type { LockPlan } from './lock-plan.js';
 import { askPlace, type BusyFallback, type LockedOptions } from './locked.options.js';
@@ -18,7 +19,7 @@ export interface Granted {
   /** `undefined` if `when` said that the call needs no lock. */
   readonly lock?: HeldLock;
   /** For a request: the values from which its keys were made. */
-  readonly values?: RequestValues | undefined;
+  readonly values?: CallKeys['values'];
 }
 
 /** One call of a locked method, by Nest or by other code. */
@@ -28,7 +29,7 @@ export interface LockedCall {
   readonly argsFor: (count: number) => MaybePromise<readonly unknown[]>;
   /** Calls `onBusy` in place of the method. */
   readonly fallBack: (onBusy: BusyFallback, busy: LockWaitTimeoutError) => unknown;
-  readonly keys: () => MaybePromise<Pick<RequestKeys, 'keys'> & Partial<RequestKeys>>;
+  readonly keys: () => MaybePromise<CallKeys>;
   readonly service: LockService;
 }
 

@@ -8,7 +8,7 @@ import {
   LockStoreError,
   LockWaitTimeoutError,
 } from '../port/lock.errors.js';
-import { LockErrorFilter } from './client-errors.js';
+import { LockErrorFilter } from './error-filters.js';
 import { retryAfterSeconds, toHttpException } from './client-errors.js';
 
 const client = { application: 'secret-shop', host: 'pod-3', process: 11, since: new Date(0) };

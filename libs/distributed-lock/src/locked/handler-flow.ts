@@ -1,6 +1,7 @@
 // Which of the locks in the async context belong to a handler. Nest may call a handler in the async context of another one: for
 // instance after a middleware has put the request into a shared queue, or if a server or a worker was opened while a lock was
-// held. Locks of that other handler must not count as the handler's own.
+// held. Locks of that other handler must not count as the handler's own. The interceptor asks for each request, `callLocked` for
+// each plain call.
 import { executionAsyncResource } from 'node:async_hooks';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import {

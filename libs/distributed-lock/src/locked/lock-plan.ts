@@ -1,9 +1,9 @@
-// What is known of a locked method before any call: its keys, its options, and what is wrong with them. The explorer makes the plan of
-// each method at boot, and every call of a method begins with its plan.
-import type { CallOptions, Lock } from '../lock/lock.js';
-import { withClaimOf } from '../lock/request/key-claim.js';
+// What is known of a locked method before any call: its keys, its options, and what is wrong with them. The explorer makes the
+// plan of each method at boot, and every call of a method begins with its plan.
 import { type KeySite, KeyPlan, newKeySite, oncePerMethod, type RequestValues } from '../keys/key-plan.js';
 import type { KeyTemplate } from '../keys/key-template.js';
+import type { CallOptions, Lock } from '../lock/lock.js';
+import { withClaimOf } from '../lock/request/key-claim.js';
 import { type AnyClass, type AnyFunction, ROUTE_PARAMETER } from '../nest/metadata.js';
 import { LockConfigurationError, type LockError } from '../port/lock.errors.js';
 import { callOptions, checkLockedOptions, type LockedOptions, optionsOf } from './locked.options.js';
@@ -48,12 +48,15 @@ export class LockPlan extends KeyPlan<LockedSite> {
   readonly options: LockedOptions;
   /** The options that each call passes to the service. */
   readonly call: CallOptions;
+  /** What a call gets if its lock is lost while the method runs. */
+  readonly onLost: 'throw' | 'ignore';
 
   /** @throws LockConfigurationError for a name that the method does not have, or options that do not fit it */
   constructor(cls: AnyClass, site: LockedSite) {
     super(cls, site);
     this.options = optionsOf(cls, site.options);
     this.call = callOptions(this.options, this.where);
+    this.onLost = this.options.onLost ?? 'throw';
     // Check the merged options: those of the method may contradict those of its class.
     checkLockedOptions(`@Locked on ${this.where}`, this.options, site.key);
     if (this.kind) this.checkHandler();

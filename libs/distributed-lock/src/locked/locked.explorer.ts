@@ -1,3 +1,5 @@
+// What happens to locked methods at boot, before the first call. Nest creates the explorer as a provider of the module, and runs
+// `onModuleInit` of it, which stops the boot for a mistake in a `@Locked`.
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { ApplicationConfig, DiscoveryService, HttpAdapterHost } from '@nestjs/core';
 import { getLockServiceToken, noRegistrationError, twinsText } from '../distributed-lock.tokens.js';
@@ -14,12 +16,12 @@ import {
   functionsOf,
 } from '../nest/metadata.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
-import { LOCK_SLOTS } from './locked.decorator.js';
+import { LockErrorGatewayFilter } from './error-filters.js';
 import { beginFlows, MessageGuard } from './handler-flow.js';
 import { lastInterceptor } from './handler-run.js';
-import { LockedInterceptor } from './locked.interceptor.js';
 import { type LockPlan, lockPlanOf, siteOf } from './lock-plan.js';
-import { LockErrorGatewayFilter } from './client-errors.js';
+import { LOCK_SLOTS } from './locked.decorator.js';
+import { LockedInterceptor } from './locked.interceptor.js';
 
 const MESSAGES: readonly unknown[] = ['rpc', 'ws'];
 

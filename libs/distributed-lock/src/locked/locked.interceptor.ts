@@ -1,3 +1,5 @@
+// The way of a request to its lock and back. Nest calls the interceptor, which makes the key, waits for the lock, and runs the
+// inner interceptors and the handler under it.
 import { Inject, Injectable, Logger, type CallHandler, type CanActivate } from '@nestjs/common';
 import type { ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
@@ -14,16 +16,12 @@ import { enhancers, isSse } from '../nest/metadata.js';
 import { isLockError, type LockError } from '../port/lock.errors.js';
 import { acquireFor, acquireOrFallBack, WaitCancellation } from './acquire.js';
 import type { Acquired, Granted, LockedCall } from './acquire.js';
-import {
-  breakOffWith,
-  ClientLeftError,
-  httpErrorFor,
-  prepareTransport,
-  toTransportError,
-} from './client-errors.js';
+import { ClientLeftError, httpErrorFor } from './client-errors.js';
 import { runInOwnFlow } from './handler-flow.js';
-import { type HandlerRequest, lastInterceptor, LockedHandlerRun, UnderLock } from './handler-run.js';
+import { type HandlerRequest, lastInterceptor, LockedHandlerRun } from './handler-run.js';
 import { type LockPlan, lockPlanOf, siteOf } from './lock-plan.js';
+import { breakOffWith, prepareTransport, toTransportError } from './transport-errors.js';
+import { UnderLock } from './under-lock.js';
 
 /**
  * Acquires the lock of a `@Locked` handler before the interceptors inside it and the handler run, and holds it until
@@ -35,7 +33,7 @@ import { type LockPlan, lockPlanOf, siteOf } from './lock-plan.js';
  */
 @Injectable()
 export class LockedInterceptor implements NestInterceptor, CanActivate {
-  private readonly values: HandlerValues;
+  private readonly reader: HandlerValues;
   /** Cached by registration name, because Nest walks over all modules to find a provider. */
   private readonly services = new Map<string | undefined, LockService>();
   /** Methods for which the log has warned already that a key lacked a value that the server must supply. One warning each. */
@@ -47,7 +45,7 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     @Inject(ApplicationConfig) private readonly config: ApplicationConfig,
     @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
   ) {
-    this.values = new HandlerValues(moduleRef, config);
+    this.reader = new HandlerValues(moduleRef, config);
   }
 
   /**
@@ -59,8 +57,8 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     if (!site) return next.handle();
     // 1. If an outer binding of this interceptor has acquired already, only pass the call on: to the next interceptor, or to the
     //    handler.
-    const passing = LockedHandlerRun.passing(context, site);
-    if (passing) return this.isLast(context) ? passing.toHandler(next) : next.handle();
+    const passing = LockedHandlerRun.passing(context);
+    if (passing) return hasLastInterceptor(context) ? next.handle() : passing.toHandler(next);
     const plan = lockPlanOf(context.getClass(), site);
     const request = { plan, context };
     const results = new Observable((out) =>
@@ -112,16 +110,6 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     return runInOwnFlow(context, warnOf, work);
   }
 
-  /**
-   * Returns whether the handler comes next. False for a global binding of this interceptor, which is followed by the binding of
-   * the method.
-   */
-  private isLast(context: ExecutionContext): boolean {
-    if (enhancers.of('interceptors', context.getHandler()).at(-1) === lastInterceptor) return false;
-    if (LockedHandlerRun.of(context) || !hasAppConfig(context)) return true;
-    return !this.config.getGlobalInterceptors().some((it) => it instanceof LockedInterceptor);
-  }
-
   private acquire({ plan, context }: HandlerRequest, cancellation: WaitCancellation): MaybePromise<Acquired> {
     // If the client disconnects while the call waits, leave the queue. Gateways have no response to watch; there Nest
     // unsubscribes by itself.
@@ -131,38 +119,33 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
         answer.whenOver(() => answer.wasLeft() && cancellation.cancel(new ClientLeftError())),
       );
     }
-    const argsFor = (count: number) => plan.argumentsOf(count, context, this.values);
+    const argsFor = (count: number) => plan.argumentsOf(count, context, this.reader);
     const call: LockedCall = {
       plan,
       argsFor,
       fallBack: async (onBusy, busy) => {
         const args = await argsFor(Math.max(0, onBusy.length - 1));
-        return Reflect.apply(onBusy, await this.values.handlerOf(context), [busy, ...args]) as unknown;
+        return Reflect.apply(onBusy, await this.reader.handlerOf(context), [busy, ...args]) as unknown;
       },
-      keys: () => plan.keysOfRequest(context, this.values),
+      keys: () => plan.keysOfRequest(context, this.reader),
       service: this.serviceOf(plan),
     };
     return andThen(prepareTransport(context.getType()), () => acquireOrFallBack(call, cancellation));
   }
 
   private run(request: GrantedRequest, out: Subscriber<unknown>): TeardownLogic {
-    const { plan, context, next, lock } = request;
-    const isLast = this.isLast(context);
-    // Nest runs the handler in the async context of `handle()`, and the handler's Observable in that of `subscribe()`. So run
-    // both under the lock.
-    const inside = (handlerRun: LockedHandlerRun): Observable<unknown> =>
-      isLast ? handlerRun.toHandler(next) : next.handle();
+    const { plan, context, lock } = request;
     if (!lock) {
       const free = new LockedHandlerRun(request);
       return free.enter(() =>
-        inside(free)
+        this.goOn(free, request)
           .pipe(finalize(() => free.close()))
           .subscribe(out),
       );
     }
     const type = context.getType<string>();
     const underLock = new UnderLock(out, lock, {
-      onLost: plan.options.onLost ?? 'throw',
+      onLost: plan.onLost,
       lossFor: (error) => this.errorFor(error, request),
       streams: { where: plan.where, readBy: type === 'rpc' || type === 'ws' ? 'nobody' : 'nest' },
       answer: answerTo(context),
@@ -171,10 +154,21 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
         plan.answersItself || (answer.isBegun() && type === 'http' && !isSse(context.getHandler())),
     });
     const handlerRun = new LockedHandlerRun(request, underLock);
+    // Nest runs the handler in the async context of `handle()`, and the handler's Observable in that of `subscribe()`. So run
+    // both under the lock.
     return underLock.start(
-      (observer) => handlerRun.enter(() => inside(handlerRun).subscribe(observer)),
+      (observer) => handlerRun.enter(() => this.goOn(handlerRun, request).subscribe(observer)),
       handlerRun,
     );
+  }
+
+  /** Goes on to what Nest has behind this binding: other interceptors, or the handler. */
+  private goOn(handlerRun: LockedHandlerRun, { context, next }: GrantedRequest): Observable<unknown> {
+    // If this is a global binding, the one of the method follows.
+    const isGlobal =
+      hasAppConfig(context) &&
+      this.config.getGlobalInterceptors().some((it) => it instanceof LockedInterceptor);
+    return isGlobal || hasLastInterceptor(context) ? next.handle() : handlerRun.toHandler(next);
   }
 
   /** Makes the error for the client from an error of the lock. Errors of the handler do not come here. */
@@ -211,6 +205,10 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     }
     return service;
   }
+}
+
+function hasLastInterceptor(context: ExecutionContext): boolean {
+  return enhancers.of('interceptors', context.getHandler()).at(-1) === lastInterceptor;
 }
 
 interface GrantedRequest extends HandlerRequest, Granted {

@@ -1,3 +1,5 @@
+// The options of `@Locked` and `@LockDefaults`: what they mean, what is checked, and which of them the service gets. The
+// decorators check them when a class is loaded, and `LockPlan` merges them for each method.
 import { injectLockService } from '../distributed-lock.tokens.js';
 import type { CallOptions, WithLockOptions } from '../lock/lock.js';
 import type { KeySite } from '../keys/key-plan.js';

@@ -3,7 +3,7 @@ import { Observable, Subject, type Subscription } from 'rxjs';
 import { LockLostError } from '../port/lock.errors.js';
 import type { HeldLock } from '../lock/core/held-lock.js';
 import { acquireFor, type WaitCancellation } from './acquire.js';
-import { UnderLock } from './handler-run.js';
+import { UnderLock } from './under-lock.js';
 
 const lost = new LockLostError('a', 1, 'expired', 'for a test');
 

@@ -1,4 +1,5 @@
 // The response to a request while it is open, on each platform: whether it has begun, when it is over, how to abort it.
+// `@Locked` and `@Once` watch the responses to their requests by it.
 import type { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServerHttp2Stream } from 'node:http2';

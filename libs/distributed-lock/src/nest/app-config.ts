@@ -1,3 +1,5 @@
+// Whether Nest applies the global pipes and interceptors of the application to a request. `MessageGuard` notes the messages of
+// which that is true; whoever must know Nest's order asks here.
 import type { ExecutionContext } from '@nestjs/common';
 
 /**

@@ -1,5 +1,5 @@
-// Reads what a handler will get, before Nest reads it: its parameters through their pipes, and parts of the request. For keys, and for
-// functions of the handler's arguments.
+// Reads what a handler will get, before Nest reads it: its parameters through their pipes, and parts of the request. For keys,
+// and for functions of the handler's arguments.
 import type { ArgumentMetadata, ExecutionContext, PipeTransform, Type } from '@nestjs/common';
 import { type ApplicationConfig, type ContextId, ContextIdFactory, type ModuleRef } from '@nestjs/core';
 import { andThen, type MaybePromise, promiseOf } from '../common/promises.js';
@@ -160,7 +160,10 @@ function isClass(pipe: BoundPipe): pipe is Type<PipeTransform> {
   return typeof pipe === 'function';
 }
 
-function extract({ type = -1, factory, data }: HandlerParameter, context: ExecutionContext): unknown {
+function extract(
+  { type = -1, factory, data }: Partial<HandlerParameter>,
+  context: ExecutionContext,
+): unknown {
   if (factory) return factory(data, context);
   const name = typeof data === 'string' ? data : undefined;
   const transport = context.getType<string>();
@@ -183,14 +186,16 @@ function argumentsOf(context: ExecutionContext): readonly unknown[] {
     : args;
 }
 
-/** Reads `<source.…>` from the request as it was sent, without applying pipes. */
-export function readSource(source: string, context: ExecutionContext): unknown {
-  const type = context.getType<string>();
-  const [first, second, third] = argumentsOf(context);
-  if (source === 'data') return type === 'ws' ? second : first;
-  if (source === 'args') return second;
-  const request = type === 'http' ? first : (third as { readonly req?: unknown } | undefined)?.req;
-  return property(request, source);
+/**
+ * Reads one source of the request as it was sent, without applying pipes.
+ *
+ * @param type Nest's number of the source; `undefined` for the user that a guard has put on the request
+ */
+export function readSource(type: number | undefined, context: ExecutionContext): unknown {
+  if (type !== undefined) return extract({ type }, context);
+  const [first, , third] = argumentsOf(context);
+  const request = context.getType() === 'http' ? first : (third as Named | undefined)?.['req'];
+  return property(request, 'user');
 }
 
 function property(from: unknown, name: string | undefined): unknown {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { isAmong } from './call.js';
+import { isAmong } from './registrations.js';
 
 describe('an object', () => {
   const object = { name: 'one' };
