@@ -20,21 +20,16 @@ function takerOf(process: SimProcess, graceMs: number): CallRecord {
   return { call: `${graceMs}`, process: 'P0', keys: ['k'], under: [], waitMs: 60_000, graceMs, ...asked };
 }
 
+function holdOf(call: string): HoldRecord {
+  const claim = { claim: 'exclusive', weight: 1, permits: 1 } as const;
+  return { call, process: 'P0', key: 'k', ...claim, token: 1, from: 0, samples: [] };
+}
+
 describe('the notice of a takeover', () => {
   it('leaves a holder the grace that it was told first, when it comes once more and late', () => {
     const check = (by: string, graceMs: number, isAsleep = false): number => {
       const { history, process } = worldOf();
-      const record: HoldRecord = {
-        call: '1',
-        process: 'P0',
-        key: 'k',
-        claim: 'exclusive',
-        weight: 1,
-        permits: 1,
-        token: 1,
-        from: 0,
-        samples: [],
-      };
+      const record = holdOf('1');
       if (isAsleep) history.pauses.push({ process: 'P0', kind: 'suspend', from: 1, to: 2 });
       beginGrace(record, process, { graceMs: 2000, by: 'a' }, history);
       beginGrace(record, process, { graceMs, by }, history);
@@ -52,7 +47,7 @@ describe('a takeover by force', () => {
       const { kernel, history, process } = worldOf();
       history.calls.push(takerOf(process, 1000));
       await kernel.run(afterMs);
-      checkForced(process, { key: 'k', holder }, history);
+      checkForced(process, { key: 'k', holder, owner: 'P0:1' }, history);
       return history.violations.length;
     };
     // 1000 ms, 30 ms for clocks and timers, 250 ms and two commands.
@@ -60,14 +55,18 @@ describe('a takeover by force', () => {
     expect([await check(990, 'a:-1'), await check(1000, 'a:-1')]).toEqual([1, 0]);
   });
 
-  it('may be that of a call which was let in at that moment, and not of one that was let in before', async () => {
-    const check = async (settledAt: number): Promise<number> => {
+  it('may be that of a call which its owner has let in by then, and not of one that another owner has let in', async () => {
+    const check = async (owner: string, afterMs = 1480): Promise<number> => {
       const { kernel, history, process } = worldOf();
-      history.calls.push({ ...takerOf(process, 1000), settledAt }, takerOf(process, 9000));
-      await kernel.run(1480);
-      checkForced(process, { key: 'k', holder: 'a:1' }, history);
+      const taker = takerOf(process, 1000);
+      history.calls.push({ ...taker, settledAt: 1300 }, takerOf(process, 9000));
+      history.holds.push({ ...holdOf(taker.call), owner });
+      await kernel.run(afterMs);
+      checkForced(process, { key: 'k', holder: 'a:1', owner: 'P0:1' }, history);
       return history.violations.length;
     };
-    expect([await check(1480), await check(1479)]).toEqual([0, 1]);
+    expect([await check('P0:1'), await check('P0:2')]).toEqual([0, 1]);
+    // Its own force is still too early.
+    expect(await check('P0:1', 1470)).toBe(1);
   });
 });

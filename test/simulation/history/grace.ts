@@ -1,6 +1,6 @@
 import type { SimProcess } from '../kernel/process.js';
 import type { History, HoldRecord, Pause } from './history.js';
-import { forcedAfterMs, maxNoticeMs, takersOf } from './takeovers.js';
+import { forcedAfterMs, maxNoticeMs, type Taker, takersOf } from './takeovers.js';
 
 /** A shorter sleep may go uncounted. */
 const MIN_SLEEP_MS = 105;
@@ -46,15 +46,10 @@ function checkPromise(
  * docs/guarantees.md, a takeover: the call waits for the holder, and then takes the lock by force. Nobody works under the rest of a minimum
  * hold, so that it need not wait for longer than the grace.
  */
-export function checkForced(
-  process: SimProcess,
-  { key, holder }: { readonly key: string; readonly holder: string | undefined },
-  history: History,
-): void {
+export function checkForced(process: SimProcess, { key, holder, owner }: Forced, history: History): void {
   const isRest = holder?.includes(':-') === true;
   const own = takersOf(history, key).filter(
-    // The event of its force may follow the moment at which the call is let in.
-    (it) => it.process === process.name && (it.settledAt ?? Infinity) >= process.trueNow && !it.isCrashed,
+    (it) => it.process === process.name && !it.isCrashed && mayBeOf(it, { key, owner }, history),
   );
   const early = own.map(({ askedAtOwn, graceMs }) => {
     const leastMs = isRest ? graceMs : forcedAfterMs(graceMs, history.commandTimeoutMs);
@@ -66,6 +61,24 @@ export function checkForced(
   history.violate(
     'exclusion',
     `${process.name} takes ${key} over by force ${Math.round(earlyMs)} ms before its holder must have been told`,
+  );
+}
+
+/** A lock that was freed by force, and the owner that has freed it for its calls. */
+interface Forced {
+  readonly key: string;
+  readonly holder: string | undefined;
+  readonly owner: string;
+}
+
+/**
+ * Whether a call may have asked for this force: it still waits, or it has got its lock as this owner. The store may tell the owner of its
+ * grant before it replies to the force.
+ */
+function mayBeOf(taker: Taker, { key, owner }: Omit<Forced, 'holder'>, { holds }: History): boolean {
+  if (taker.settledAt === undefined) return true;
+  return holds.some(
+    (it) => it.owner === owner && it.key === key && it.call === taker.call && it.process === taker.process,
   );
 }
 

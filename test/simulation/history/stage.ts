@@ -188,7 +188,11 @@ export class Stage {
   private noteTakeover(process: SimProcess, event: LockEvent): void {
     const actor = this.actorWith(process);
     if (event.type === 'forced' && event.owner !== undefined && actor)
-      checkForced(process, { ...event, key: nameOf(actor, event.key) }, this.parts.history);
+      checkForced(
+        process,
+        { holder: event.holder, owner: event.owner, key: nameOf(actor, event.key) },
+        this.parts.history,
+      );
     if (event.type !== 'takeover' && event.type !== 'lost') return;
     for (const held of this.held) {
       if (held.actor.process !== process) continue;
