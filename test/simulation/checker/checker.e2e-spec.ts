@@ -99,7 +99,12 @@ describe('the checker of a history', () => {
     const atOnce = (from: number) => hold({ process: 'P1', from, endedAt: from });
     expect(broken(hold(), atOnce(1500))).toBe(1);
     expect([broken(hold(), atOnce(1000)), broken(hold(), atOnce(2000))]).toEqual([0, 0]);
-    expect(broken(hold({ claim: 'permits' }), { ...atOnce(1500), claim: 'permits' })).toBe(1);
+    const brokenBy = (...samples: Sample[]) => broken(hold({ samples }), atOnce(1500));
+    expect(brokenBy(sample(1000, 5000), sample(1500, 5000))).toBe(1);
+    expect(brokenBy(sample(1000, 5000), sample(1500, 0))).toBe(0);
+    const permitsBeside = (endedAt: number) =>
+      broken(hold({ claim: 'permits', endedAt }), { ...atOnce(1500), claim: 'permits' });
+    expect([permitsBeside(2000), permitsBeside(1500)]).toEqual([1, 0]);
   });
 
   it('finds more permits than there are', () => {
@@ -172,6 +177,19 @@ describe('the checker of a history', () => {
     expect(broken(hold({ samples }), { ...between, samples: [sample(1400, 0)] })).toBe(0);
   });
 
+  it('finds one that believes again after a force on the other, which brings back no lock as lost data may', () => {
+    const brokenBy = (disturb: (history: History) => void) => {
+      const own = hold({ samples: [sample(1000, 300), sample(1800, 200)] });
+      const later = hold({ process: 'P1', from: 1400, endedAt: 1700, owner: 'a' });
+      const history = historyOf({ holds: [own, later] });
+      disturb(history);
+      return checkExclusion(history).length;
+    };
+    const force = { kind: 'force', at: 1600, to: 1700, key: 'k', owner: 'a', executedBy: 1700 };
+    expect(brokenBy((history) => history.disturbances.push(force))).toBe(1);
+    expect(brokenBy((history) => (history.losses = [lossOf({ at: 1600 })]))).toBe(0);
+  });
+
   it('finds one that lost its lock by force and believes in it after the next renewal', () => {
     const brokenBy = (againAt: number, leaseMs?: number) => {
       const samples = [1000, againAt].map((at) => sample(at, 100));
@@ -212,15 +230,17 @@ describe('the checker of a history', () => {
   });
 
   it('finds one who believes again, unless the other was let in while a sleep was hidden from it', () => {
-    const samples = [sample(1000, 300), sample(1800, 200)];
-    const between = hold({ process: 'P1', from: 1400, endedAt: 1500 });
-    const brokenBy = (process: string) => {
-      const history = historyOf({ holds: [hold({ samples }), between] });
+    const brokenBy = (process: string, endedAt = 1500, again = endedAt + 300) => {
+      const samples = [sample(1000, 300), sample(again, 200)];
+      const between = hold({ process: 'P1', from: 1400, endedAt });
+      const history = historyOf({ holds: [hold({ samples, endedAt: 9000 }), between] });
       history.pauses.push({ process, kind: 'clock', from: 1100, to: 1100, setByMs: -250 });
       history.pauses.push({ process, kind: 'suspend', from: 1100, to: 1350 });
       return checkExclusion(history).length;
     };
     expect([brokenBy('P1'), brokenBy('P2')]).toEqual([0, 1]);
+    // It goes on for longer than the second for which a sleep is hidden.
+    expect([brokenBy('P1', 2300), brokenBy('P1', 2400), brokenBy('P1', 2400, 2000)]).toEqual([0, 1, 0]);
   });
 
   it('excuses one beside a lease that a server has lost, for as long as that lease would have lasted', () => {

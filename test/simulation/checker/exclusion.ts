@@ -19,7 +19,11 @@ export function checkExclusion(history: History, toldWithinMs = Infinity): reado
       if (both) violations.push({ rule: 'exclusion', text: describe(a, b, both) });
     }
   }
-  return [...violations, ...checkRegained(history, isGone), ...checkPermits(history, beliefs, isGone)];
+  return [
+    ...violations,
+    ...checkRegained(history, beliefs, isGone),
+    ...checkPermits(history, beliefs, isGone),
+  ];
 }
 
 /** The pairs of which one begins to believe before the other believes for the last time. */
@@ -49,30 +53,33 @@ type IsGone = (hold: HoldRecord, span: Span) => boolean;
  * A holder does not believe in its lock again once another was granted it, and has believed in it. One that has lost it by force is
  * told of that by its next renewal.
  */
-function checkRegained(history: History, isGone: IsGone): readonly Violation[] {
+function checkRegained(
+  history: History,
+  beliefs: ReadonlyMap<HoldRecord, readonly Span[]>,
+  isGone: IsGone,
+): readonly Violation[] {
+  // A caller that is let in after its process has stood still, or while a sleep is hidden from it, may have a lock that is over.
+  const firstBeliefOf = (hold: HoldRecord): number | undefined => beliefs.get(hold)?.[0]?.from;
   const inOrder = history.holds.toSorted((a, b) => a.from - b.from);
   const ofKey = grouped(inOrder, ({ key }) => [key]);
   return history.holds.flatMap((a) => {
     const holds = ofKey.get(a.key) ?? [];
+    const isNext = (b: HoldRecord): boolean =>
+      b.call !== a.call && conflicts(a, b) && firstBeliefOf(b) !== undefined;
     let next = firstAfter(holds, a.from);
-    const isNext = (b: HoldRecord): boolean => b.call !== a.call && conflicts(a, b) && hasBelieved(b);
     while (next < holds.length && !isNext(holds[next] as HoldRecord)) next += 1;
     const b = holds[next];
-    const believed = b ? a.samples.filter(({ at, validForMs }) => at > b.from && validForMs > 0) : [];
-    if (!b || believed.length === 0) return [];
-    // Its lock may have been gone when it was let in: servers had lost it, or its machine had slept, which its clocks hid.
-    if (isGone(b, { from: b.from, to: b.from }) || isSleepHidden(history, b.process, b.from)) return [];
-    const again = believed.find(({ at }) => !isGone(a, { from: at, to: at }));
-    if (!again || isGone(b, { from: again.at, to: again.at })) return [];
+    const since = b && firstBeliefOf(b);
+    if (!b || since === undefined || isGone(b, { from: since, to: since })) return [];
+    const again = a.samples.find(
+      ({ at, validForMs }) => at > since && validForMs > 0 && !isGone(a, { from: at, to: at }),
+    );
+    // Servers that have lost the later grant may have the earlier one again. A force brings none back.
+    if (!again || isLost(history, b, { from: again.at, to: again.at })) return [];
     if (isSleepHidden(history, a.process, again.at)) return [];
     const text = `call ${a.call} of ${a.process} believes in ${a.key} at ${Math.round(again.at)}, after it was granted to call ${b.call} of ${b.process}`;
     return [{ rule: 'exclusion', text }];
   });
-}
-
-/** A caller that is let in after its process has stood still may have a lock that is over. */
-function hasBelieved({ samples }: HoldRecord): boolean {
-  return samples.some(({ validForMs }) => validForMs > 0);
 }
 
 export function conflicts(a: HoldRecord, b: HoldRecord): boolean {
@@ -110,10 +117,9 @@ function countsFor(
   if (other.key !== hold.key) return false;
   // One that was granted later and names more permits counts by its own number.
   if (other.token > hold.token && other.permits > hold.permits) return false;
-  return (beliefs.get(other) ?? []).some(
-    ({ from, to }) =>
-      (from <= span.from && span.from < Math.min(to, span.to)) || isInside(span, { from, to }),
-  );
+  const spans = beliefs.get(other) ?? [];
+  const isMet = spans.some(({ from, to }) => from <= span.from && span.from < Math.min(to, span.to));
+  return isMet || isInside(span, spans);
 }
 
 function overlapsOf(a: readonly Span[], b: readonly Span[]): readonly Span[] {
@@ -122,15 +128,19 @@ function overlapsOf(a: readonly Span[], b: readonly Span[]): readonly Span[] {
     for (const other of b) {
       const from = Math.max(one.from, other.from);
       const to = Math.min(one.to, other.to);
-      if (from < to || isInside(one, other) || isInside(other, one)) spans.push({ from, to });
+      if (from < to) spans.push({ from, to });
     }
   }
-  return spans;
+  return [...spans, ...a.filter((it) => isInside(it, b)), ...b.filter((it) => isInside(it, a))];
 }
 
-/** Whether a holder whose work takes no time believes while another one does. */
-function isInside(moment: Span, { from, to }: Span): boolean {
-  return moment.from === moment.to && from < moment.from && moment.to < to;
+/** Whether a holder whose work takes no time believes while another one does, who may be asked at that very moment. */
+function isInside({ from, to }: Span, spans: readonly Span[]): boolean {
+  return (
+    from === to &&
+    spans.some((it) => it.from < from && from <= it.to) &&
+    spans.some((it) => it.from <= from && from < it.to)
+  );
 }
 
 function describe(a: HoldRecord, b: HoldRecord, { from, to }: Span): string {
