@@ -9,6 +9,7 @@ import { leaseMargin } from '../../../libs/distributed-lock/src/port/timing.js';
 import type { Asking } from '../plan/plan.js';
 import { isShared, serviceIn, serviceOf, type Caller } from './caller.js';
 import { beginExtension, endExtension, type ExtensionOutcome } from './extensions.js';
+import { isSleepHidden } from './hidden-sleep.js';
 import { keyOf, nameOf } from './names.js';
 import type { Held } from './stage.js';
 import { mayBeForcedOut, nowOf, takersOf } from './takeovers.js';
@@ -86,7 +87,9 @@ export async function extend(caller: Caller, ms: number, held: Held, outer: read
   const wasAlone = records.map((record) => endExtension(record, now + ms, outcome)).every(Boolean);
   // With a session it lasts no longer than that, until the next renewal.
   const { history, hasSessions } = stage.parts;
-  const hasPaused = history.pauses.some((it) => it.process === process.name && it.to >= trulyAskedAt);
+  const hasPaused =
+    history.pauses.some((it) => it.process === process.name && it.to >= trulyAskedAt) ||
+    isSleepHidden(history, process.name, trulyAskedAt);
   // By both clocks of the machine, whose speeds differ by less than 1 %.
   const leastMs = ms - leaseMargin(ms) - 1.01 * (now - askedAt) - 2;
   // Who is told of a takeover has the rest of the grace, which may have begun before this call was let in.
