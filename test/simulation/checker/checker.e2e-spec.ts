@@ -517,6 +517,7 @@ describe('the checker of a history', () => {
     const first = waits('1', 'b', 'a', 100);
     expect(check(first, waits('2', 'a', 'b', 200, refused))).toBe(0);
     expect(check(first, waits('2', 'a', 'b', 200))).toBe(1);
+    expect(check({ ...first, waitMs: 0 }, waits('2', 'a', 'b', 200))).toBe(0);
     expect(check(first, waits('2', 'a', 'b', 200, { service: 1 }))).toBe(0);
     expect(check(first, waits('2', 'a', 'b', 200, { under: has('b', 150) }))).toBe(0);
     expect(check(waits('2', 'a', 'b', 200, refused))).toBe(1);

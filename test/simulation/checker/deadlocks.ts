@@ -58,7 +58,13 @@ function missed(calls: readonly CallRecord[], call: CallRecord): string | undefi
     return undefined;
   const waiting = calls.filter(
     (it) =>
-      it !== call && isOfOne(it, call) && it.keys.length === 1 && it.askedAt < at && waitsAt(it, at + 1),
+      it !== call &&
+      isOfOne(it, call) &&
+      it.keys.length === 1 &&
+      // One that asks once does not wait.
+      it.waitMs > 0 &&
+      it.askedAt < at &&
+      waitsAt(it, at + 1),
   );
   const seen = new Set<CallRecord>();
   const closes = (wanted: CallRecord): boolean =>
