@@ -36,10 +36,12 @@ function without(span: Span, stops: readonly Pause[]): readonly Span[] {
   for (const { from, to } of stops) {
     spans = spans.flatMap((each) => {
       if (to <= each.from || from >= each.to) return [each];
-      return [
+      const [before, after] = [
         { from: each.from, to: Math.min(each.to, from) },
         { from: Math.max(each.from, to), to: each.to },
-      ].filter((it) => it.to > it.from);
+      ];
+      // It was asked right before its process stood still.
+      return [...(before.to >= before.from ? [before] : []), ...(after.to > after.from ? [after] : [])];
     });
   }
   return spans;

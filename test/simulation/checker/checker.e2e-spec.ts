@@ -177,6 +177,13 @@ describe('the checker of a history', () => {
     expect(broken(hold({ samples }), { ...between, samples: [sample(1400, 0)] })).toBe(0);
   });
 
+  it('finds one that believes again after another that has stood still since it was let in', () => {
+    const own = hold({ samples: [sample(1000, 300), sample(1800, 200)] });
+    const history = historyOf({ holds: [own, hold({ process: 'P1', from: 1400, endedAt: 9000 })] });
+    history.pauses.push({ process: 'P1', kind: 'block', from: 1400, to: 9000 });
+    expect(checkExclusion(history)).toHaveLength(1);
+  });
+
   it('finds one that believes again after a force on the other, which brings back no lock as lost data may', () => {
     const brokenBy = (disturb: (history: History) => void) => {
       const own = hold({ samples: [sample(1000, 300), sample(1800, 200)] });
