@@ -6,6 +6,8 @@ export const SLOW_LANE = [
   // What makes much garbage, or asks a real server the same.
   'core/leaks',
   'simulation/redis/compare',
+  // Needs Go: the nightly part `porcupine` runs it.
+  'simulation/export/porcupine',
   // Faults of real servers, connections and processes, and many processes at once.
   'redis/access-rights',
   'redis/faults/',

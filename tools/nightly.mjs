@@ -30,6 +30,10 @@ const PARTS = {
     ),
     npm('test', 'test/simulation/contestants'),
   ],
+  porcupine: [
+    npm('test', 'test/simulation/export'),
+    npm('porcupine', '--from', 'tree', '--minutes', '4', '--mutants', '5'),
+  ],
   package: [
     node('tools/build-once.mjs'),
     ['npx', '--no-install', 'publint', 'libs/distributed-lock', '--strict'],

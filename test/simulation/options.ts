@@ -16,6 +16,7 @@ export const HELP = `npm run simulate -- [options]
   --all             goes on after a failure, and prints each in one line
   --plan FILE       runs a plan; may be given several times
   --json            with --plan: prints the history as data
+  --export FILE     with --count or --minutes: writes each history there, one line of JSON each (verification/porcupine)
   --words           with --plan: prints the history although it keeps its promises
   --shrink          with --seed or --plan: leaves out what a failure does not need`;
 
@@ -38,6 +39,8 @@ export interface Options {
   readonly safety: boolean;
   readonly json: boolean;
   readonly words: boolean;
+  /** The file to which each history is written. */
+  readonly exportTo: string | undefined;
   readonly shrink: boolean;
   readonly help: boolean;
 }
@@ -60,7 +63,7 @@ export function optionsOf(args: readonly string[]): Options {
     shrink,
     help,
   } = values;
-  const { jobs, every, report } = values;
+  const { jobs, every, report, export: exportTo } = values;
   const one = [plans.length > 0 && '--plan', seed !== undefined && '--seed'].filter((it) => it !== false);
   const several = Object.entries({ from, count, minutes, jobs })
     .filter(([, value]) => value !== undefined)
@@ -75,6 +78,8 @@ export function optionsOf(args: readonly string[]): Options {
   if (all && one.length > 0) throw new InputError('--all goes with --count or --minutes.');
   if (safety && (one.length > 0 || jobs !== undefined))
     throw new InputError('--safety goes with --count or --minutes, and not with --jobs.');
+  if (exportTo !== undefined && (several.length === 0 || one.length > 0 || jobs !== undefined))
+    throw new InputError('--export goes with --count or --minutes, and not with --jobs.');
   if (jobs !== undefined && count === undefined && minutes === undefined)
     throw new InputError('--jobs goes with --count or --minutes.');
   if (seed !== undefined) wholeOf('--seed', seed, 0);
@@ -93,6 +98,7 @@ export function optionsOf(args: readonly string[]): Options {
     safety,
     json,
     words,
+    exportTo,
     shrink,
     help,
   };
@@ -116,6 +122,7 @@ function parsed(args: readonly string[]) {
         shrink: { type: 'boolean', default: false },
         words: { type: 'boolean', default: false },
         json: { type: 'boolean', default: false },
+        export: { type: 'string' },
         all: { type: 'boolean', default: false },
         safety: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },

@@ -1,5 +1,7 @@
 import type { Backend } from './backends/backend.js';
+import { Exporter } from './export/exporter.js';
 import { drawPlan } from './plan/draw.js';
+import type { Plan } from './plan/plan.js';
 import { judge, replay } from './replay.js';
 
 interface Budget {
@@ -11,6 +13,8 @@ interface Budget {
   readonly all: boolean;
   /** Fails only for a broken rule of `SAFETY`. Other failures get a line with their command, and do not count. */
   readonly safety: boolean;
+  /** The file to which each history is written. */
+  readonly exportTo?: string | undefined;
 }
 
 /** The rules whose breach lets two callers work at the same time, or makes their tokens useless. */
@@ -22,8 +26,9 @@ const TWICE_EVERY = 50;
 /** Runs seeds until one breaks a promise, or the budget is spent. @returns whether all kept their promises */
 export async function search(
   backend: Backend,
-  { from, count, minutes, all, safety }: Budget,
+  { from, count, minutes, all, safety, exportTo }: Budget,
 ): Promise<boolean> {
+  const exporter = exportTo === undefined ? undefined : new Exporter(exportTo);
   const startedCpu = process.cpuUsage();
   let callbacks = 0;
   let failures = 0;
@@ -31,9 +36,11 @@ export async function search(
   let done = 0;
   for (; done < count && cpuSeconds(startedCpu) < minutes * 60; done++) {
     const seed = String(from + done);
-    const plan = drawPlan(backend, seed);
+    // Nothing is exported of the calm, which takes its time.
+    const plan: Plan = { ...drawPlan(backend, seed), ...(exporter && { calm: 'without scenes' }) };
     const outcome = await judge(plan, backend);
     callbacks += outcome.callbacks;
+    exporter?.add(plan, outcome);
     if (done % TWICE_EVERY === 0 && (await judge(plan, backend)).hash !== outcome.hash) {
       console.log(`Seed ${seed} went two ways.\n${again(backend, `--from ${seed} --count 1`)}`);
       if (!safety) return false;

@@ -16,7 +16,7 @@ export function checkExclusion(history: History, toldWithinMs = Infinity): reado
       if (!conflicts(a, b)) continue;
       const overlaps = overlapsOf(beliefs.get(a) ?? [], beliefs.get(b) ?? []);
       const both = overlaps.find((span) => !isGone(a, span) && !isGone(b, span));
-      if (both) violations.push({ rule: 'exclusion', text: describe(a, b, both) });
+      if (both) violations.push({ rule: 'exclusion', key: a.key, text: describe(a, b, both) });
     }
   }
   return [
@@ -78,7 +78,7 @@ function checkRegained(
     if (!again || isLost(history, b, { from: again.at, to: again.at })) return [];
     if (isSleepHidden(history, a.process, again.at)) return [];
     const text = `call ${a.call} of ${a.process} believes in ${a.key} at ${Math.round(again.at)}, after it was granted to call ${b.call} of ${b.process}`;
-    return [{ rule: 'exclusion', text }];
+    return [{ rule: 'exclusion', key: a.key, text }];
   });
 }
 
@@ -104,7 +104,7 @@ function checkPermits(
   return holds.flatMap((hold) => {
     // A holder that stopped believing may begin once more, when others have its permits.
     const texts = (beliefs.get(hold) ?? []).flatMap((span) => textOf(hold, span) ?? []);
-    return texts.slice(0, 1).map((text) => ({ rule: 'exclusion', text }));
+    return texts.slice(0, 1).map((text) => ({ rule: 'exclusion', key: hold.key, text }));
   });
 }
 

@@ -19,7 +19,7 @@ export function checkTokens(history: History, toldWithinMs = Infinity): readonly
         return [];
       if (mayBeForgotten(history, a, b)) return [];
       const text = `${b.key}: call ${b.call} of ${b.process} got ${b.token} after call ${a.call} of ${a.process} had ${a.token}`;
-      return [{ rule: 'tokens', text }];
+      return [{ rule: 'tokens', key: b.key, text }];
     });
 }
 

@@ -154,6 +154,8 @@ export interface Disturbance {
 export interface Violation {
   readonly rule: string;
   readonly text: string;
+  /** Of the lock that several hold at once, or whose tokens are out of order. */
+  readonly key?: string;
 }
 
 /** All that happened in one run of a plan, as the checker judges it. */

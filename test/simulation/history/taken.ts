@@ -57,7 +57,7 @@ function takesUntil(history: History, it: Disturbance, hold: HoldRecord): number
  * docs/guarantees.md, a restored cluster: services that live on may write by what they have read before. A version may come again, so
  * that the release of a lock of that time, which is sent again until its process reaches the servers, may take a new one.
  */
-function lastOldWriteAt(history: History, forgottenAt: number, key: string): number {
+export function lastOldWriteAt(history: History, forgottenAt: number, key: string): number {
   const { holds, disturbances } = history;
   const old = holds.filter(
     (it) =>
@@ -74,6 +74,6 @@ function lastOldWriteAt(history: History, forgottenAt: number, key: string): num
 }
 
 /** What the servers have lost then, their back end does not tell. */
-function isUntoldForget({ losses }: History, { kind }: Disturbance): boolean {
+export function isUntoldForget({ losses }: History, { kind }: Disturbance): boolean {
   return kind === 'forget' && !losses;
 }

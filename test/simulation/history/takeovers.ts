@@ -69,7 +69,7 @@ export function mayBeForcedOut(history: History, hold: HoldRecord, span: Span, w
 }
 
 /** The call waits for as long as its notice may take. Only the rest of a minimum hold, which has no process, is freed before that. */
-function earliestForceOf({ commandTimeoutMs }: History, { askedAt, graceMs }: Taker): number {
+export function earliestForceOf({ commandTimeoutMs }: History, { askedAt, graceMs }: Taker): number {
   return askedAt + 0.99 * forcedAfterMs(graceMs, commandTimeoutMs) - 2;
 }
 
@@ -85,7 +85,7 @@ function isKeptFrom(history: History, { process }: HoldRecord, span: Span): bool
 }
 
 /** From then on it takes nothing over. */
-function endOf({ settledAt, crashedAt }: Taker): number {
+export function endOf({ settledAt, crashedAt }: Taker): number {
   return settledAt ?? crashedAt ?? Infinity;
 }
 
