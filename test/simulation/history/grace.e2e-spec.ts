@@ -69,4 +69,15 @@ describe('a takeover by force', () => {
     // Its own force is still too early.
     expect(await check('P0:1', 1470)).toBe(1);
   });
+
+  it('may be that of a call that gave up while it was under way', async () => {
+    const check = async (settledAt: number): Promise<number> => {
+      const { kernel, history, process } = worldOf();
+      history.calls.push({ ...takerOf(process, 500), settledAt }, takerOf(process, 9000));
+      await kernel.run(1480);
+      checkForced(process, { key: 'k', holder: 'a:1', owner: 'P0:1' }, history);
+      return history.violations.length;
+    };
+    expect([await check(1380), await check(1379)]).toEqual([0, 1]);
+  });
 });

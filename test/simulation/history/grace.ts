@@ -48,8 +48,9 @@ function checkPromise(
  */
 export function checkForced(process: SimProcess, { key, holder, owner }: Forced, history: History): void {
   const isRest = holder?.includes(':-') === true;
+  const sentSince = process.trueNow - history.commandTimeoutMs;
   const own = takersOf(history, key).filter(
-    (it) => it.process === process.name && !it.isCrashed && mayBeOf(it, { key, owner }, history),
+    (it) => it.process === process.name && !it.isCrashed && mayBeOf(it, { key, owner, sentSince }, history),
   );
   const early = own.map(({ askedAtOwn, graceMs }) => {
     const leastMs = isRest ? graceMs : forcedAfterMs(graceMs, history.commandTimeoutMs);
@@ -72,11 +73,15 @@ interface Forced {
 }
 
 /**
- * Whether a call may have asked for this force: it still waits, or it has got its lock as this owner. The store may tell the owner of its
- * grant before it replies to the force.
+ * Whether a call may have asked for this force: it waited when the force was sent, or it has got its lock as this owner. The store may tell
+ * the owner of its grant before it replies to the force.
  */
-function mayBeOf(taker: Taker, { key, owner }: Omit<Forced, 'holder'>, { holds }: History): boolean {
-  if (taker.settledAt === undefined) return true;
+function mayBeOf(
+  taker: Taker,
+  { key, owner, sentSince }: Omit<Forced, 'holder'> & { readonly sentSince: number },
+  { holds }: History,
+): boolean {
+  if ((taker.settledAt ?? Infinity) >= sentSince) return true;
   return holds.some(
     (it) => it.owner === owner && it.key === key && it.call === taker.call && it.process === taker.process,
   );
