@@ -1,6 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockKeyError } from '../port/lock.errors.js';
-import { LockPaths } from './znodes.js';
+import { Request } from './client/protocol.js';
+import type { ZookeeperSession } from './client/session.js';
+import { LockPaths, Znodes } from './znodes.js';
 
 const ODD = [
   '.',
@@ -69,5 +71,42 @@ describe('the paths of the locks', () => {
     const paths = new LockPaths('/app/nest-lock');
     expect(paths.parents.slice(0, 3)).toEqual(['/app', '/app/nest-lock', '/app/nest-lock/l']);
     expect(paths.documentOf('a/b')).toBe('/app/nest-lock/l/a%2fb');
+  });
+});
+
+describe('a document that is read together with its notes', () => {
+  const OP = { sync: Request.sync('/').op, children: Request.getChildren('/').op };
+  const noted = { names: ['merged!0000000000'], stat: { czxid: 1, pzxid: 5, version: 1, creations: 1 } };
+  const empty = { names: [], stat: { ...noted.stat, pzxid: 9 } };
+  const node = { data: 'with the note', stat: { czxid: 1, mzxid: 9, version: 3 } };
+
+  /** A server whose notes are first these and then those. */
+  function serverWith(...children: readonly object[]) {
+    const asked: number[] = [];
+    let readings = 0;
+    const send = async ({ op }: Request<unknown>) => void asked.push(op);
+    const readIfExists = async ({ op }: Request<unknown>) => {
+      asked.push(op);
+      return op === OP.children ? children[Math.min(readings++, children.length - 1)] : node;
+    };
+    const session = { lastZxid: 9, send, readIfExists } as unknown as ZookeeperSession;
+    return { asked, znodes: new Znodes({ session, paths: new LockPaths('/root'), acl: 'open' }) };
+  }
+
+  it('is read again if it was written since its notes changed, so that a merged note does not count twice', async () => {
+    const { znodes } = serverWith(noted, empty);
+    expect(await znodes.rowOf('k')).toMatchObject({ text: 'with the note', notes: [] });
+  });
+
+  it('is believed if two readings show the same write: that one has left the notes', async () => {
+    const { znodes } = serverWith(noted);
+    expect(await znodes.rowOf('k')).toMatchObject({ notes: [{ id: 'merged!0000000000', text: 'merged' }] });
+  });
+
+  it('is read after the server has caught up with the leader', async () => {
+    const { asked, znodes } = serverWith(empty);
+    await znodes.read('k');
+    expect(asked.indexOf(OP.sync)).toBe(0);
+    expect(asked).toHaveLength(3);
   });
 });
