@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { describeLockStoreContract, ManualClock } from 'nestjs-distributed-lock/testing';
-import type { Grant } from '../../../libs/distributed-lock/src/port/lock-store.js';
+import { type Grant, LOCK, type LockStore } from '../../../libs/distributed-lock/src/port/lock-store.js';
 import { RedisServer } from './server/redis-server.js';
 import type { Line, LineEvents } from './socket/line.js';
 import { simulatedTarget } from './socket/connector.js';
@@ -62,6 +62,53 @@ describeLockStoreContract(
       'the simulated server has no SCAN',
   },
 );
+
+describe('a grant by notification, simulated', () => {
+  const key = 'places';
+  let stores: readonly LockStore[];
+  let holder: LockStore;
+  let client: LockStore;
+  let stranger: LockStore;
+
+  const requestOf = (store: LockStore, number: number, leaseMs = 30_000) =>
+    ({ key, claim: LOCK, owner: `${store.clientId}:${number}`, leaseMs }) as const;
+
+  async function ask(...of: Parameters<typeof requestOf>): Promise<string> {
+    const reply = of[0].acquire({ ...requestOf(...of), waitMs: 10_000, ticket: 0, tokens: 1 });
+    await clock.settle();
+    return (await reply).kind;
+  }
+
+  /** Two owners of one client wait, and behind them a stranger. The first of them is granted the lock. */
+  beforeEach(async () => {
+    const context = { clock, keyPrefix: '', watchdogTimeoutMs: 30_000 };
+    stores = [1, 2, 3].map(() => redisStore(simulatedTarget('simulated', line)).create(context));
+    [holder, client, stranger] = stores as [LockStore, LockStore, LockStore];
+    await clock.settle();
+    await ask(holder, 1);
+    await ask(client, 1, 2000);
+    await ask(client, 2);
+    await ask(stranger, 1);
+    const released = holder.release(requestOf(holder, 1));
+    await clock.settle();
+    await released;
+  });
+  afterEach(async () => {
+    server.execute(['FLUSHALL']);
+    await Promise.all(stores.map((store) => store.close()));
+  });
+
+  it('that nobody confirms ends the stay of all owners of that client in the queue', async () => {
+    await clock.advance(1100);
+    expect([await ask(stranger, 1), await ask(client, 2)]).toEqual(['granted', 'queued']);
+  });
+
+  it('that a recheck confirms leaves the others their places when its lease is over', async () => {
+    expect(await ask(client, 1, 2000)).toBe('granted');
+    await clock.advance(2100);
+    expect([await ask(stranger, 1), await ask(client, 2)]).toEqual(['queued', 'granted']);
+  });
+});
 
 describe('tokens shared with Redisson, simulated', () => {
   const TOKENS = 1000;
