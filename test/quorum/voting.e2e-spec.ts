@@ -231,6 +231,16 @@ describe('a quorum', () => {
     },
   );
 
+  it('ends a minimum hold by force also at the node that the force did not reach', async () => {
+    const locks = world.service();
+    const acquired = follow(locks.acquire('k', { holdAtLeastMs: LEASE_MS }));
+    await world.clock.advance(10);
+    for (const node of [0, 1]) await storeThatCan(world.eye(node), 'force').forceRelease('k');
+    await world.clock.advance(10);
+    expect(acquired.value.signal.aborted).toBe(true);
+    expect(await holders()).toBe(0);
+  });
+
   it('gives back what a failed round took, also by answers that come late', async () => {
     world.faults[0]!.command = ({ kind }) => (kind === 'acquire' ? { repliedAfterMs: 80 } : undefined);
     world.faults[1]!.command = ({ kind }) =>
