@@ -36,7 +36,7 @@ for (const { store, product, sent, floor, hop } of STORES) {
 
     beforeAll(async () => {
       const what = ['--store', store, '--only', 'serial,hop', '--peers', 'floor'];
-      const how = ['--seconds', '0.1', '--rounds', '1', '--out', out];
+      const how = ['--seconds', '0.1', '--rounds', '1', '--busy', '--out', out];
       await promisify(execFile)(process.execPath, [MAIN, ...what, ...how]);
       page = readFileSync(join(out, 'verification/bench/results', `${store}.md`), 'utf8');
     }, 120_000);

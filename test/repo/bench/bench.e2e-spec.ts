@@ -28,6 +28,8 @@ describe('the benchmark', () => {
       '0.5',
       '--rounds',
       '1',
+      // Other tests run beside.
+      '--busy',
       '--out',
       out,
     ];
@@ -72,6 +74,9 @@ describe('the benchmark', () => {
     const page = pageOf(TABLES);
     expect(page).toContain(`Node ${process.versions.node}`);
     expect(page).toMatch(/\| floor: two bare commands +\|/);
+    expect(page).toMatch(/\| Commit +\| ([0-9a-f]{12}|unknown)/);
+    expect(page).toMatch(/\| Cores used by other programs +\| \d/);
+    expect(page).toMatch(/\| locks\/s \| +least \| turns \| p50 wait \| p99 wait \| p99\.9 wait \|/);
     expect(pageOf('verification/bench/results/images/bench-serial.svg')).toContain('two bare commands');
   });
 

@@ -40,7 +40,12 @@ export const FLOOR = own('floor', 'floor: two bare commands');
 export const NATIVE_FLOOR = own('floor-native', 'floor: SET NX PX, and DELEX or DELIFEQ');
 export const QUEUE = own('queue', 'floor: a queue of promises');
 export const OURS = own('ours', 'ours, withLock');
+/** The same store with a client of node-redis. */
+export const OURS_BY_NODE_REDIS = own('ours-node-redis', 'ours by node-redis, withLock');
 export const OURS_AWAITED = own('ours-awaited', 'ours, acquire + release');
+
+/** Waits as the platform of OpenCTI has it wait: see the scenario `entities`. @returns {Entrant} */
+export const patientRedlock = () => peer('redlock-patient', 'redlock', 'redlock-patient.mjs');
 
 /** @returns {Entrant[]} */
 export const peers = () => [
@@ -76,6 +81,8 @@ export const MYSQL = {
   peers: () => [verrouOnKnex(), own('raw', 'GET_LOCK, a pool of 10', 'sql/get-lock.mjs')],
 };
 
+export const REDIS_CLUSTER = { floor: FLOOR, peers: () => [] };
+
 export const SQLITE = { floor: own('floor', STATEMENTS, 'sql/sqlite-floor.mjs'), peers: () => [] };
 
 const REQUESTS = 'floor: two bare requests';
@@ -89,6 +96,9 @@ export const ETCD = {
   },
   peers: () => [own('lock-rpc', "etcd's own RPC Lock", 'session/etcd-lock-rpc.mjs'), peer('etcd3')],
 };
+
+/** Three members of etcd or ZooKeeper: the floor, and nobody else. */
+export const aloneOn = ({ floor }) => ({ floor, peers: () => [] });
 
 export const ZOOKEEPER = {
   floor: own('floor', REQUESTS, 'session/zookeeper-floor.mjs'),

@@ -1,13 +1,26 @@
 import { medianOf } from './measure/statistics.mjs';
 
-/** Ours and the floor are measured in each round. Peers differ by more than noise, so one round of so many is enough. */
+/** Ours and the floor have a turn in each round. Peers differ by more than noise, so one of so many rounds is enough. */
 const PEERS_EVERY = 3;
+
+/**
+ * How many turns a contestant has in a scenario.
+ *
+ * @param {import('./stores/store.d.mts').BenchedStore} store @param {any} scenario @param {{ rounds: number, brief?: boolean }} options
+ * @returns {(entrant: { id: string }) => number}
+ */
+function turnsIn(store, scenario, { rounds, brief }) {
+  const most = Math.min(rounds, scenario.rounds ?? Infinity);
+  const others = Math.ceil(most / PEERS_EVERY);
+  const [ours, peers, jvm = 0] = brief ? store.brief[scenario.id] : [most, others, others];
+  return ({ id }) => (JVM.test(id) ? jvm : isPeer({ id }) ? peers : ours);
+}
 
 /**
  * @typedef {object} Row
  * @property {string} id
  * @property {string} name
- * @property {any} [figures] the median over the rounds
+ * @property {any} [figures] the median over the turns
  * @property {string} [skipped] why there are no figures
  */
 
@@ -15,18 +28,18 @@ const PEERS_EVERY = 3;
  * Contestants alternate, so that a noisy minute of the machine affects all of them.
  *
  * @param {import('./stores/store.d.mts').Context} context @param {any} scenario of src/scenarios
- * @param {{ rounds: number, includes: (id: string) => boolean }} options
+ * @param {{ rounds: number, brief?: boolean, store: import('./stores/store.d.mts').BenchedStore, includes: (id: string) => boolean }} options
  * @returns {Promise<{ scenario: any, rows: Row[], verdicts: import('./report/targets.mjs').Verdict[] }>}
  */
 export async function runScenario(context, scenario, options) {
-  const wanted = scenario.entrants().filter(({ id }) => options.includes(id));
+  const turnsOf = turnsIn(options.store, scenario, options);
+  const wanted = scenario.entrants().filter((it) => options.includes(it.id) && turnsOf(it) > 0);
   const entrants = wanted.map((entrant) => ({ ...entrant, ...entrant.prepare?.() }));
   const rounds = new Map(entrants.map(({ id }) => [id, []]));
   const failed = new Map();
-  for (let round = 0; round < Math.min(options.rounds, scenario.rounds ?? Infinity); round++) {
+  for (let round = 0; round < Math.max(...entrants.map(turnsOf)); round++) {
     for (const entrant of entrants) {
-      if (entrant.skipped || failed.has(entrant.id) || (isPeer(entrant) && round % PEERS_EVERY !== 0))
-        continue;
+      if (entrant.skipped || failed.has(entrant.id) || round >= turnsOf(entrant)) continue;
       progress(`${scenario.id} ${round + 1}: ${entrant.name}`);
       try {
         rounds.get(entrant.id).push(await scenario.measure(context, entrant));
@@ -43,6 +56,7 @@ export async function runScenario(context, scenario, options) {
   return { scenario, rows, verdicts: verdicts(scenario, rows) };
 }
 
+const JVM = /^(redisson|curator)\b/;
 /** Compared by figures of their own: JVMs, and a lock without a lease. */
 const APART = /^(redisson|curator|raw)\b/;
 

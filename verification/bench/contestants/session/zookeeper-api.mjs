@@ -16,7 +16,7 @@ export async function connectZookeeper(url) {
   const { systemChance } = await import(`${BUILT}/common/clock.js`);
   const { systemClock } = await import(`${BUILT}/common/clock.js`);
   const { ZookeeperSession } = await import(`${CLIENT}/session.js`);
-  const requests = await import(`${CLIENT}/requests.js`);
+  const { ANY_VERSION, Operation, Request, ZookeeperRefusalError } = await import(`${CLIENT}/protocol.js`);
   const { hostname: host, port } = new URL(url);
   let onConnected, onDisconnected;
   const connected = new Promise((resolve, reject) => ([onConnected, onDisconnected] = [resolve, reject]));
@@ -26,24 +26,27 @@ export async function connectZookeeper(url) {
       chance: systemChance,
       servers: [{ host, port: Number(port) }],
       tls: undefined,
-      credentials: undefined,
+      auth: undefined,
       timeoutMs: SESSION_MS,
       commandTimeoutMs: COMMAND_TIMEOUT_MS,
       lastZxid: 0,
-      keepAlive: (session) => session.send(requests.sync('/')),
+      keepAlive: () => session.send(Request.sync('/')),
     },
-    { onConnected, onDisconnected, onEvent: nothing, onEnd: nothing },
+    { onConnected, onDisconnected, onWatch: nothing, onEnd: nothing },
   );
   const ask = async (request) => (await session.send(request)).content;
+  const write = async (operation) => {
+    const reply = await ask(Request.multi([operation]));
+    if (!reply.isDone) throw new ZookeeperRefusalError(reply.code);
+  };
   await connected;
   return {
     /** @param {string} path @param {string} data */
-    createEphemeral: (path, data) =>
-      ask({ ...requests.create(path, { acl: 'open', data, isEphemeral: true }), read: nothing }),
+    createEphemeral: (path, data) => write(Operation.create(path, { acl: 'open', data, isEphemeral: true })),
     /** @param {string} path */
-    remove: (path) => ask({ ...requests.remove(path, requests.ANY_VERSION), read: nothing }),
+    remove: (path) => write(Operation.remove(path, ANY_VERSION)),
     /** @param {string} path @returns {Promise<readonly string[]>} */
-    childrenOf: async (path) => (await ask(requests.getChildren(path))).names,
+    childrenOf: async (path) => (await ask(Request.getChildren(path))).names,
     close: () => void session.close(false),
   };
 }

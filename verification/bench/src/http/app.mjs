@@ -1,10 +1,10 @@
 import 'reflect-metadata';
 import { Controller, Module, Param, ParseIntPipe, Post, UseInterceptors } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { ModuleRef, NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { DistributedLockModule, Locked, memoryStore } from 'nestjs-distributed-lock';
+import { DistributedLockModule, Locked, LockService, memoryStore } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { ContextInterceptor } from './context.interceptor.mjs';
+import { ContextInterceptor, NoopInterceptor } from './context.interceptor.mjs';
 import { decorateMethod } from './decorate.mjs';
 
 /** @param {string} route @param {MethodDecorator[]} locked */
@@ -24,6 +24,24 @@ function goodsController(route, locked) {
   return GoodsController;
 }
 
+/** The handler takes its lock itself. */
+function withLockController() {
+  class GoodsController {
+    constructor(moduleRef) {
+      this.moduleRef = moduleRef;
+    }
+
+    purchase(id) {
+      this.locks ??= this.moduleRef.get(LockService, { strict: false });
+      return this.locks.withLock(`goods:${id}`, () => ({ id, sold: true }));
+    }
+  }
+  Reflect.defineMetadata('design:paramtypes', [ModuleRef], GoodsController);
+  decorateMethod(GoodsController, 'purchase', [Post(':id/purchase')], [Param('id', new ParseIntPipe())]);
+  Controller('with-lock/goods')(GoodsController);
+  return GoodsController;
+}
+
 /** @param {string} redisUrl @returns {Promise<string>} where it listens */
 export async function startApp(redisUrl) {
   class AppModule {}
@@ -34,6 +52,8 @@ export async function startApp(redisUrl) {
     ],
     controllers: [
       goodsController('bare', []),
+      goodsController('noop', [UseInterceptors(NoopInterceptor)]),
+      withLockController(),
       goodsController('context', [UseInterceptors(ContextInterceptor)]),
       goodsController('memory', [Locked('goods:<id>')]),
       goodsController('redis', [Locked('goods:<id>', { name: 'redis' })]),

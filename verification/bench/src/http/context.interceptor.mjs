@@ -3,6 +3,13 @@ import { Observable } from 'rxjs';
 
 const storage = new AsyncLocalStorage();
 
+/** Does nothing: what Nest itself takes for an interceptor. */
+export class NoopInterceptor {
+  intercept(_context, next) {
+    return next.handle();
+  }
+}
+
 /** The least that a lock around a handler costs if nested calls must find the lock: it only opens an AsyncLocalStorage. */
 export class ContextInterceptor {
   intercept(_context, next) {

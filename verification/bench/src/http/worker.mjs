@@ -1,6 +1,7 @@
 // The application under load, as a process that speaks JSON lines like the contestants' do.
 import { createInterface } from 'node:readline';
 import { startApp } from './app.mjs';
+import { startHot } from './hot.mjs';
 import { microsecondsPerCall } from './methods.mjs';
 import { startSale } from './sale.mjs';
 
@@ -9,6 +10,7 @@ let cpu = process.cpuUsage();
 const TASKS = {
   open: async ({ url }) => ({ url: await startApp(url) }),
   sale: startSale,
+  hot: startHot,
   methods: async ({ count }) => ({ us: await microsecondsPerCall(count) }),
   /** CPU since the last call. */
   cpu: async () => {

@@ -28,6 +28,16 @@ export class Histogram {
     return found ? Math.min(Math.exp(found[0] * GROWTH), this.maxMs) : NaN;
   }
 
+  /** @returns {number} ms; NaN when nothing was added */
+  mean() {
+    let [sum, all] = [0, 0];
+    for (const [bucket, count] of this.counts) {
+      sum += count * Math.exp(bucket * GROWTH);
+      all += count;
+    }
+    return sum / all;
+  }
+
   toJSON() {
     return { counts: [...this.counts], maxMs: this.maxMs };
   }

@@ -17,13 +17,18 @@ export function jain(shares) {
   return squares === 0 ? NaN : sum ** 2 / (shares.length * squares);
 }
 
-/** The median of each figure over the rounds. A value that is no number is that of the first round. @param {object[]} rounds */
-export function medianOf(rounds) {
-  const [first] = rounds;
-  return Object.fromEntries(
-    Object.entries(first).map(([name, value]) => [
-      name,
-      typeof value === 'number' ? median(rounds.map((round) => round[name])) : value,
-    ]),
-  );
+/**
+ * The median of each figure over the turns, and `leastPerSecond`, the smallest throughput of any. A value that is no number is that of
+ * the first turn.
+ *
+ * @param {any[]} turns
+ */
+export function medianOf(turns) {
+  const [first] = turns;
+  const figures = Object.entries(first).map(([name, value]) => [
+    name,
+    typeof value === 'number' ? median(turns.map((turn) => turn[name])) : value,
+  ]);
+  const leastPerSecond = Math.min(...turns.map(({ perSecond = NaN }) => perSecond));
+  return { ...Object.fromEntries(figures), leastPerSecond, turns: turns.length };
 }

@@ -12,11 +12,10 @@ const WARM = {
   locks: 120_000,
   sliceMs: 250,
   graceMs: 1500,
-  longestMs: 5000,
   commonMs: 500,
 };
-/** The warm-up before a run that measures nothing that counts, in runs. A JVM is slow at first. */
-const RUNS = { node: 1, java: 5 };
+/** How much longer a warm-up may be. A JVM is slow at first. */
+const TIMES = { node: 1, java: 4 };
 
 /** How long callers may finish their last lock after the time is up. */
 const GRACE_MS = 500;
@@ -25,8 +24,10 @@ const GRACE_MS = 500;
  * @typedef {object} Load
  * @property {number} processes
  * @property {number} callers in each process
- * @property {'one' | 'each'} keys one key for all callers, or a key for each
+ * @property {'one' | 'each' | 'new' | number} keys one key for all callers, a key for each, one that nobody has had before for each
+ *   lock, or any of so many at a time
  * @property {number} [workMs] how long a caller stays in the critical section; default 0
+ * @property {number} [times] a turn is so many times as long as others; default 1
  */
 
 /**
@@ -36,19 +37,20 @@ const GRACE_MS = 500;
  * @param {Load} load @param {string} [url] default: the server's own
  */
 export async function takeTurns(context, entrant, load, url = context.url) {
-  const { observer, ms } = context;
-  const { processes, callers, keys, workMs = 0 } = load;
+  const { observer } = context;
+  const { processes, callers, keys, workMs = 0, times = 1 } = load;
+  const ms = context.ms * times;
   const shares = await context.sharesOf(entrant);
   await observer.clear();
   return withWorkers({ command: entrant.command, count: processes, url }, async (workers) => {
-    const own = (p) => Array.from({ length: callers }, (_, i) => `key:${p}:${i}`);
+    const own = (p) => ({ keys: Array.from({ length: callers }, (_, i) => `key:${p}:${i}`) });
     const run = (keysOf, ms, graceMs) => {
-      const task = (p) => ({ callers, keys: keysOf(p), ms, workMs, graceMs });
+      const task = (p) => ({ callers, ...keysOf(p), ms, workMs, graceMs });
       return Promise.all(workers.map((worker, p) => worker.ask('turns', task(p))));
     };
-    const wanted = keys === 'one' ? () => ['key'] : own;
-    await warmUp({ entrant, workers, ms }, (sliceMs, graceMs) => run(own, sliceMs, graceMs));
-    if (keys === 'one') await run(wanted, Math.min(WARM.commonMs, limitOf(entrant, ms)), WARM.graceMs);
+    const wanted = wantedKeys(keys) ?? own;
+    await warmUp(context, { entrant, workers }, (sliceMs, graceMs) => run(own, sliceMs, graceMs));
+    if (wanted !== own) await run(wanted, Math.min(WARM.commonMs, limitOf(entrant, context)), WARM.graceMs);
     const before = await observer.readWhenQuiet();
     const answers = await run(wanted, ms, GRACE_MS);
     const after = await observer.readWhenQuiet();
@@ -56,16 +58,24 @@ export async function takeTurns(context, entrant, load, url = context.url) {
   });
 }
 
+/** @param {Load['keys']} keys @returns {((process: number) => { keys: string[], choice?: string }) | undefined} */
+function wantedKeys(keys) {
+  if (keys === 'one') return () => ({ keys: ['key'] });
+  if (keys === 'new') return (p) => ({ keys: [`new:${p}:${performance.now()}`], choice: 'new' });
+  if (typeof keys !== 'number') return undefined;
+  return () => ({ keys: Array.from({ length: keys }, (_, i) => `shared:${i}`), choice: 'any' });
+}
+
 /**
  * Warms the processes of a contestant up, for a shorter time before a short run.
  *
- * @param {{ entrant: import('../../contestants/index.mjs').Entrant, workers: readonly unknown[], ms: number }} measured
- *   the processes of a contestant, and how long their run will take
+ * @param {Pick<import('../stores/store.d.mts').Context, 'ms' | 'warmUpMs'>} context
+ * @param {{ entrant: import('../../contestants/index.mjs').Entrant, workers: readonly unknown[] }} measured
  * @param {(ms: number, graceMs: number) => Promise<{ acquired: number }[]>} run
  */
-export function warmUp({ entrant, workers, ms }, run) {
-  const { leastMs = 0, longestMs } = { longestMs: WARM.longestMs, ...entrant.warmUp };
-  const limitMs = limitOf(entrant, ms);
+export function warmUp(context, { entrant, workers }, run) {
+  const { leastMs = 0, longestMs } = { longestMs: Infinity, ...entrant.warmUp };
+  const limitMs = limitOf(entrant, context);
   const enough = {
     locks: WARM.locks * workers.length,
     leastMs: Math.min(leastMs, limitMs),
@@ -74,9 +84,14 @@ export function warmUp({ entrant, workers, ms }, run) {
   return runUntil(() => run(Math.min(WARM.sliceMs, limitMs), WARM.graceMs), enough);
 }
 
-/** Runs of less than a second measure nothing that counts. @param {import('../../contestants/index.mjs').Entrant} entrant @param {number} ms */
-function limitOf(entrant, ms) {
-  return ms < 1000 ? ms * (entrant.warmUp ? RUNS.java : RUNS.node) : Infinity;
+/**
+ * The longest warm-up. Turns of less than a second measure nothing that counts.
+ *
+ * @param {import('../../contestants/index.mjs').Entrant} entrant
+ * @param {Pick<import('../stores/store.d.mts').Context, 'ms' | 'warmUpMs'>} context
+ */
+export function limitOf(entrant, { ms, warmUpMs }) {
+  return (ms < 1000 ? Math.min(ms, warmUpMs) : warmUpMs) * (entrant.warmUp ? TIMES.java : TIMES.node);
 }
 
 /** @param {readonly number[]} counts */
@@ -86,6 +101,7 @@ const sumOf = (counts) => counts.reduce((a, b) => a + b, 0);
 function figures(answers, serverUs, commands) {
   const sum = (pick) => answers.reduce((total, answer) => total + pick(answer), 0);
   const waits = answers.reduce((all, answer) => all.merge(answer.waits), new Histogram());
+  const took = answers.reduce((all, answer) => (answer.took ? all.merge(answer.took) : all), new Histogram());
   const perCaller = answers.flatMap((answer) => answer.perCaller);
   // Without any lock there is no cost of one.
   const acquired = sum((answer) => answer.acquired) || NaN;
@@ -94,8 +110,14 @@ function figures(answers, serverUs, commands) {
   const { ms } = answers[0];
   return {
     perSecond: (inTime * 1000) / ms,
+    tookMeanMs: took.mean(),
+    tookP50Ms: took.quantile(0.5),
+    tookP95Ms: took.quantile(0.95),
+    tookP99Ms: took.quantile(0.99),
+    tookP999Ms: took.quantile(0.999),
     p50Ms: waits.quantile(0.5),
     p99Ms: waits.quantile(0.99),
+    p999Ms: waits.quantile(0.999),
     maxMs: waits.maxMs,
     jain: jain(perCaller),
     processJain: jain(perProcess),

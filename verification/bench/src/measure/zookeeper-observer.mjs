@@ -16,10 +16,13 @@ export class ZookeeperObserver {
   /** The server counts its own questions, too. */
   #asked = 0;
 
-  /** @param {{ readonly port: number }} server @param {string} mark that is in the command line of its process alone */
-  constructor(server, mark) {
+  /**
+   * @param {{ readonly port: number }} server @param {string} mark in the command lines of its process, and of those of its ensemble
+   * @param {number} [index] of one of these; that of the ensemble's other members has another
+   */
+  constructor(server, mark, index = 0) {
     this.#server = server;
-    this.#pid = pidOf(mark);
+    this.#pid = pidsOf(mark)[index] ?? NaN;
   }
 
   async open() {
@@ -75,9 +78,9 @@ export class ZookeeperObserver {
   }
 }
 
-/** @param {string} mark @returns {number} NaN where there is no /proc */
-function pidOf(mark) {
-  if (process.platform !== 'linux') return NaN;
+/** @param {string} mark @returns {number[]} none where there is no /proc */
+function pidsOf(mark) {
+  if (process.platform !== 'linux') return [];
   const isMarked = (pid) => {
     try {
       return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(mark);
@@ -85,5 +88,7 @@ function pidOf(mark) {
       return false;
     }
   };
-  return Number(readdirSync('/proc').find((entry) => /^\d+$/.test(entry) && isMarked(entry)));
+  return readdirSync('/proc')
+    .filter((entry) => /^\d+$/.test(entry) && isMarked(entry))
+    .map(Number);
 }

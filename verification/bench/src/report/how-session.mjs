@@ -3,7 +3,7 @@ const ENGINES = {
 owner's, by \`@grpc/grpc-js\`, over 8 connections. In \`hop\` it is the first of the two, where nobody else wants the key. etcd's own
 RPC \`Lock\` waits in the server; the owner there is a lease, so each caller at work has one, granted before. \`etcd3\` grants and
 revokes a lease for each lock. Its lock does not wait: it refuses a key that is held.`,
-  zookeeper: `The floor is the creation of an ephemeral znode and its deletion, by our own client of the protocol, over 8 connections.
+  zookeeper: `The floor is the creation of an ephemeral znode and its deletion, each a \`multi\` of its own, by our own client of the protocol, over 8 connections.
 In \`hop\` it is the creation alone, where nobody else wants the znode. \`node-zookeeper-client\` has no lock: it runs ZooKeeper's recipe,
 sequential ephemeral znodes of which each watches the one before. Curator's \`InterProcessMutex\` is that recipe too, in a JVM for each
 process, with a thread for each caller.`,
@@ -23,15 +23,24 @@ const CPU = {
   zookeeper: 'that of its process in `/proc`, counted in ticks of 10 ms',
 };
 
-/** As `HOW`, for a coordination service. @param {keyof typeof ENGINES} id of the store */
-export const howSession = (id) => `
+/** @param {number} size */
+const members = (size) =>
+  size === 1
+    ? ''
+    : `**Members.** All ${size} share the cores and the disk of this machine with the callers. This library has the addresses of all, the floor
+has that of the leader. Requests and CPU are those of all members.
+
+`;
+
+/** As `HOW`, for a coordination service. @param {keyof typeof ENGINES} id of the store @param {number} [size] its members */
+export const howSession = (id, size = 1) => `
 ## How it is measured
 
-**Libraries.** Each library runs with the defaults that it documents, in fresh processes, on one server of this machine.
+**Libraries.** Each library runs with the defaults that it documents, in fresh processes, on ${size === 1 ? 'one server' : `${size} servers`} of this machine.
 ${ENGINES[id]} _withLock_ is what \`@Locked\` calls: it returns the result of the work while the release is under way.
 _acquire + release_ awaits both, as the other libraries do.
 
-**Disk.** ${DURABILITY[id]} Slower disks raise the cost of each write, also that of the floor.
+${members(size)}**Disk.** ${DURABILITY[id]} Slower disks raise the cost of each write, also that of the floor.
 
 **Fairness** is Jain's index of the locks that each caller got: 1 when all got the same, 1/n when one got all. In the figures to
 reach it is that of the locks that each process got.

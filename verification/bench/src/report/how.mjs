@@ -13,10 +13,12 @@ writes a line for each lock, and in \`crowd\` our callers may wait for two minut
 100 callers of a process are 100 threads of one client. Its rows are \`RLock\`, which has no order, and \`RFairLock\`,
 which has one. _Peers_ in the figures to reach are those that run in Node. The figures on Redisson there compare \`withLock\` with \`RLock\`, and have no limit.
 
-**Time.** Processes are warmed up until each has taken 120 000 locks, for 5 s at most. Where all ask for one key, they are warmed
-up by keys of their own, and then by the common key for 0.5 s, in \`hop\` for a whole run. In \`http\` and \`handler\` the warm-up takes 5 s. A JVM, which
-compiles later and in the background, has 5 s at least and 20 s at most, and in \`hop\` 20 s more.
-Ours and the floor alternate, round by round, and the median of the rounds is shown. Peers take part in every third round. A wait is the time from the call to the start of the work.
+**Time.** A turn is measured for 3 s, in fresh processes. Before it they are warmed up until each has taken 120 000 locks, for 5 s at most, and
+for 1 s at most in a run of all stores. Where all ask for common keys, they are warmed up by keys of their own, and then by the common ones
+for 0.5 s, in \`hop\` for a whole turn. A JVM, which compiles later and in the background, has four times as long.
+All contestants of a scenario take turns, one after the other, so that a noisy minute of the machine affects all of them. Some have more turns than
+others (column _turns_). The median of the turns is shown, and beside the throughput its _least_ of any turn. A wait is the time from the call to the start of the work.
+A p99.9 says something where there are many times a thousand locks.
 When the time is up, callers have half a second to finish. A caller that still waits then is counted with its wait so far, and
 shown. A caller that was refused (_failed_) asks again at once. How long it would have had to wait is not known, so the
 p99 of a library that refused some callers is not taken for the shortest.
@@ -37,6 +39,10 @@ clients send. Where a command comes from both sides the count is an estimate, ma
 **CPU** of Redis is \`used_cpu_user\` + \`used_cpu_sys\` of \`INFO\`. CPU of the client is that of all threads of its
 processes: \`process.cpuUsage()\` of Node, \`getProcessCpuTime()\` of a JVM, garbage collection and compilers
 included. **Heap** is measured after full collections.
+
+**A quiet machine.** No table is written while other programs use more than half of a core. Before a run, and after it, the benchmark looks for
+two seconds at how long the cores were busy while it only waits itself. Before, it waits five minutes for others to end. This is not the load
+average, which also counts threads of the kernel that wait for a device and use no CPU.
 
 **Network.** In \`network\` a small proxy delays the bytes of clients by a timer of 1 ms.
 

@@ -1,2 +1,7 @@
 /** Markdown of the short page. @param results of runScenario on Redis */
-export function overview(results: readonly object[]): { figures: string; asFast: string; compared: string };
+export function overview(results: readonly object[]): {
+  readonly figures: string;
+  readonly asFast: string;
+  readonly compared: string;
+  readonly readme: any;
+};

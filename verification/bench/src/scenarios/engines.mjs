@@ -6,7 +6,20 @@ import { atLeast, atMost, most, noLimit } from '../report/targets.mjs';
 import { waitInCrowd } from './crowd.mjs';
 import { holdLocks } from './hold.mjs';
 import { bareRequests, handOffs, hop, TWICE_IN_A_ROW } from './hop.mjs';
-import { columnsOf, hot4, hot4Work1, IN_USE, serial, spread } from './turns.mjs';
+import { columnsOf, hot4, hot4Work1, IN_USE, serial, spread, spreadNew } from './turns.mjs';
+
+/** What a run of all stores has of one of them: the turns of ours and the floor, and those of the others. */
+export const TURNS = {
+  serial: [2, 1],
+  spread: [1, 0],
+  'spread-new': [1, 0],
+  hot4: [2, 1],
+  'hot4-1ms': [3, 1],
+};
+/** As `TURNS`, for several servers of one kind. */
+export const FEW_TURNS = { serial: [2, 1], hot4: [2, 1], 'hot4-1ms': [2, 1] };
+/** @param {{ id: string }} scenario */
+export const FEW_SCENARIOS = ({ id }) => id in FEW_TURNS;
 
 const RAW = 'the raw lock, which has no lease';
 const HELD = 1000;
@@ -48,14 +61,14 @@ const BEAT_MS = 10_000;
  *
  * @param {object} store
  * @param {string} store.server its name
- * @param {'statements' | 'requests'} [store.sent] by clients
- * @param {{ floor: Entrant, hop?: HopFloor, peers: () => Entrant[] }} store.contestants
+ * @param {'statements' | 'requests' | 'commands'} [store.sent] by clients
+ * @param {{ floor?: Entrant, hop?: HopFloor, peers: () => Entrant[] }} store.contestants
  * @param {Limits} store.limits
  */
 export function engineScenarios({ server, sent = 'statements', contestants, limits }) {
   const { floor, hop: hopFloor, peers } = contestants;
   const columns = columnsOf(server, sent);
-  const everybody = () => [floor, OURS, OURS_AWAITED, ...peers()];
+  const everybody = () => [...(floor ? [floor] : []), OURS, OURS_AWAITED, ...peers()];
   const all = () => [OURS, ...peers()];
   const perLock = ({ ours, awaited }) => most([ours, awaited], 'commands');
   return [
@@ -86,6 +99,14 @@ export function engineScenarios({ server, sent = 'statements', contestants, limi
           awaited.perSecond / floor.perSecond,
           limits.spread,
         ),
+      ],
+    },
+    {
+      ...spreadNew,
+      columns,
+      entrants: everybody,
+      targets: ({ floor, awaited }) => [
+        noLimit('acquire + release, times the floor', awaited.perSecond / floor.perSecond),
       ],
     },
     {

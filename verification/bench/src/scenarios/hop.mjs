@@ -1,6 +1,6 @@
 import { FLOOR, OURS, peers } from '../../contestants/index.mjs';
 import { Histogram } from '../measure/histogram.mjs';
-import { warmUp } from '../measure/take-turns.mjs';
+import { limitOf, warmUp } from '../measure/take-turns.mjs';
 import { withWorkers } from '../measure/worker-process.mjs';
 import { median } from '../measure/statistics.mjs';
 import { ms, whole } from '../report/format.mjs';
@@ -47,12 +47,13 @@ async function bareHops({ observer, url, ms }, { command }) {
  *
  * @param {import('../stores/store.d.mts').Context} context @param {import('../../contestants/index.mjs').Entrant} entrant
  */
-export async function bareRequests({ observer, url, ms }, entrant) {
+export async function bareRequests(context, entrant) {
+  const { observer, url, ms } = context;
   await observer.clear();
   return withWorkers({ command: entrant.command, count: 1, url }, async ([worker]) => {
     const turns = (ms, workMs) =>
       worker.ask('turns', { callers: 1, keys: ['bare'], ms, workMs, graceMs: 1000 });
-    await warmUp({ entrant, workers: [worker], ms }, async (sliceMs) => [await turns(sliceMs, 0)]);
+    await warmUp(context, { entrant, workers: [worker] }, async (sliceMs) => [await turns(sliceMs, 0)]);
     const { waits, failures } = await turns(ms, HOLD_MS);
     const took = new Histogram().merge(waits);
     return {
@@ -66,8 +67,9 @@ export async function bareRequests({ observer, url, ms }, entrant) {
 }
 
 /** @param {import('../stores/store.d.mts').Context} context @param {import('../../contestants/index.mjs').Entrant} entrant */
-export async function handOffs({ observer, url, ms }, entrant) {
-  const { command, warmUp: longer } = entrant;
+export async function handOffs(context, entrant) {
+  const { observer, url, ms } = context;
+  const { command } = entrant;
   await observer.clear();
   return withWorkers({ command, count: 2, url }, async (workers) => {
     const run = (ms) => {
@@ -75,11 +77,11 @@ export async function handOffs({ observer, url, ms }, entrant) {
       return Promise.all(asked);
     };
     // Hand-offs are few in a second, so the compilers are warmed up by uncontended locks.
-    await warmUp({ entrant, workers, ms }, (sliceMs, graceMs) => {
+    await warmUp(context, { entrant, workers }, (sliceMs, graceMs) => {
       const task = (p) => ({ callers: 1, keys: [`warm:${p}`], ms: sliceMs, workMs: 0, graceMs });
       return Promise.all(workers.map((worker, p) => worker.ask('turns', task(p))));
     });
-    await run(longer?.longestMs ?? ms);
+    await run(Math.min(ms, limitOf(entrant, context)));
     const answers = await run(ms);
     return figures(
       hopsBetween(answers),

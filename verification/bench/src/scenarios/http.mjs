@@ -11,10 +11,8 @@ const COMMAND = [process.execPath, '--no-warnings', WORKER];
 const CONNECTIONS = 50;
 /** So many that concurrent requests seldom ask for the same item: the scenario measures the lock, not the waiting. */
 const ITEMS = 2000;
-/** The compilers take longer for a locked route than for a bare one. */
-const WARM_UP_S = 5;
-/** A database makes short runs uneven. */
-const MIN_S = 4;
+/** A database makes short turns uneven. */
+const MIN_S = 3;
 
 const entrant = (id, name, details) => ({
   id: `ours-${id}`,
@@ -27,8 +25,10 @@ const entrant = (id, name, details) => ({
 
 const COLUMNS = [
   { title: 'requests/s', of: ({ perSecond }) => whole(perSecond) },
+  { title: 'least', of: ({ leastPerSecond }) => whole(leastPerSecond) },
   { title: 'p50', of: ({ p50Ms }) => ms(p50Ms) },
   { title: 'p99', of: ({ p99Ms }) => ms(p99Ms) },
+  { title: 'p99.9', of: ({ p999Ms }) => ms(p999Ms) },
   { title: 'Node CPU µs', of: ({ nodeUs }) => count(nodeUs) },
   { title: 'other than 2xx', of: ({ failures }) => whole(failures) },
 ];
@@ -82,7 +82,9 @@ export const handler = {
   note: `${LOAD} The handler answers at once.`,
   entrants: () => [
     entrant('bare', 'without a lock'),
+    entrant('noop', 'an interceptor that does nothing'),
     entrant('context', CONTEXT),
+    entrant('with-lock', 'withLock in the handler, memory store'),
     entrant('memory', '@Locked, memory store'),
     entrant('redis', '@Locked, Redis store'),
   ],
@@ -95,7 +97,7 @@ export const handler = {
       return { url, requestFor: (item) => ({ path: `/${route}/goods/${item}/purchase` }) };
     }),
   targets: ({ rows }) => {
-    const [bare, context, memory] = rows.map(({ figures }) => figures);
+    const [bare, , context, , memory] = rows.map(({ figures }) => figures);
     if (!bare || !context || !memory) return [];
     return [
       noLimit(`memory store, share of the route behind ${CONTEXT}`, memory.perSecond / context.perSecond),
@@ -106,7 +108,7 @@ export const handler = {
 };
 
 /** @param {import('../stores/store.d.mts').Context} context @param {(worker: WorkerProcess) => Promise<{ url: string, requestFor: (item: number) => object }>} open */
-async function loadApp({ observer, ms }, open) {
+async function loadApp({ observer, ms, warmUpMs }, open) {
   const { default: autocannon } = await import(AUTOCANNON.href);
   // The process before was killed while it held locks.
   await observer.clear();
@@ -117,7 +119,7 @@ async function loadApp({ observer, ms }, open) {
     const setupRequest = (request) => ({ ...request, ...requestFor(Math.floor(Math.random() * ITEMS)) });
     const requests = [{ method: 'POST', setupRequest }];
     const load = (seconds) => autocannon({ url, connections: CONNECTIONS, duration: seconds, requests });
-    await load(WARM_UP_S);
+    await load(Math.ceil(warmUpMs / 1000));
     await worker.ask('cpu');
     const result = await load(Math.max(MIN_S, ms / 1000));
     const { cpuUs } = await worker.ask('cpu');
@@ -125,6 +127,7 @@ async function loadApp({ observer, ms }, open) {
       perSecond: result.requests.total / result.duration,
       p50Ms: result.latency.p50,
       p99Ms: result.latency.p99,
+      p999Ms: result.latency.p99_9,
       nodeUs: cpuUs / result.requests.total,
       failures: result.non2xx + result.errors,
     };

@@ -1,4 +1,11 @@
-import { FLOOR, NATIVE_FLOOR, OURS, OURS_AWAITED, peers } from '../../contestants/index.mjs';
+import {
+  FLOOR,
+  NATIVE_FLOOR,
+  OURS,
+  OURS_AWAITED,
+  OURS_BY_NODE_REDIS,
+  peers,
+} from '../../contestants/index.mjs';
 import { takeTurns } from '../measure/take-turns.mjs';
 import { atLeast, atMost, best, least, most, noLimit } from '../report/targets.mjs';
 import { count, ms, ratio, whole } from '../report/format.mjs';
@@ -6,8 +13,11 @@ import { count, ms, ratio, whole } from '../report/format.mjs';
 /** @param {string} server its name @param {'commands' | 'statements' | 'requests'} sent by clients */
 export const columnsOf = (server, sent) => [
   { title: 'locks/s', of: ({ perSecond }) => whole(perSecond) },
+  { title: 'least', of: ({ leastPerSecond }) => whole(leastPerSecond) },
+  { title: 'turns', of: ({ turns }) => whole(turns) },
   { title: 'p50 wait', of: ({ p50Ms }) => ms(p50Ms) },
   { title: 'p99 wait', of: ({ p99Ms }) => ms(p99Ms) },
+  { title: 'p99.9 wait', of: ({ p999Ms }) => ms(p999Ms) },
   { title: 'max wait', of: ({ maxMs }) => ms(maxMs) },
   { title: 'fairness', of: ({ jain }) => ratio(jain) },
   {
@@ -34,11 +44,14 @@ const timesRedisson = (ours, redisson) =>
 
 const everybody = () => [FLOOR, OURS, OURS_AWAITED, ...peers()];
 const thoseWhoWait = () => [OURS, ...peers()];
+const byBothLibraries = () => [OURS, OURS_BY_NODE_REDIS, ...peers()];
+/** Enough to compare with, where each lock leaves something behind. */
+const FEW = ['redlock', 'redis-semaphore'];
 
 export const serial = {
   id: 'serial',
   title: 'One caller, one key',
-  entrants: () => [NATIVE_FLOOR, ...everybody()],
+  entrants: () => [NATIVE_FLOOR, FLOOR, OURS, OURS_AWAITED, OURS_BY_NODE_REDIS, ...peers()],
   columns: COLUMNS,
   plot: { title: 'Locks per second', of: ({ perSecond }) => perSecond, show: whole },
   measure: turns({ processes: 1, callers: 1, keys: 'each' }),
@@ -80,6 +93,19 @@ export const spread = {
   ],
 };
 
+export const spreadNew = {
+  id: 'spread-new',
+  title: '64 callers, a new key for each lock',
+  note: 'No key is asked for twice, so nothing that a process or a server remembers of a key is of use.',
+  entrants: () => [FLOOR, OURS, OURS_AWAITED, ...peers().filter(({ id }) => FEW.includes(id))],
+  columns: COLUMNS,
+  plot: { title: 'Locks per second', of: ({ perSecond }) => perSecond, show: whole },
+  measure: turns({ processes: 1, callers: 64, keys: 'new' }),
+  targets: ({ floor, awaited }) => [
+    noLimit('acquire + release, share of the floor', awaited.perSecond / floor.perSecond),
+  ],
+};
+
 /** @param {{ failures: number }} peer */
 const refusesNobody = ({ failures }) => failures === 0;
 
@@ -111,6 +137,7 @@ const FOUR = { processes: 4, callers: 25, keys: 'one' };
 
 export const hot4 = {
   ...crowded(25, 0.95),
+  entrants: byBothLibraries,
   id: 'hot4',
   title: '4 processes × 25 callers, one key',
   measure: turns(FOUR),
@@ -152,6 +179,6 @@ const working = (workMs) => ({
   ],
 });
 
-export const hot4Work1 = working(1);
+export const hot4Work1 = { ...working(1), entrants: byBothLibraries };
 /** This scenario has no target: the longer the work, the less the lock matters. */
 export const hot4Work5 = { ...working(5), targets: () => [] };

@@ -1,6 +1,6 @@
 import { MYSQL } from '../../contestants/index.mjs';
 import { howSql } from '../report/how-sql.mjs';
-import { engineScenarios } from '../scenarios/engines.mjs';
+import { engineScenarios, TURNS } from '../scenarios/engines.mjs';
 
 /** Commits wait for the disk, as they do in production. */
 const SETTINGS = { innodb_flush_log_at_trx_commit: 1, innodb_buffer_pool_size: '128M' };
@@ -23,6 +23,7 @@ function benched(id, name, start, limits) {
     id,
     name,
     how: howSql(id),
+    brief: TURNS,
     scenarios: engineScenarios({ server: name, contestants: MYSQL, limits }),
     async open() {
       const { MysqlObserver } = await import('../measure/mysql-observer.mjs');

@@ -1,6 +1,6 @@
 import { POSTGRES } from '../../contestants/index.mjs';
 import { howSql } from '../report/how-sql.mjs';
-import { engineScenarios } from '../scenarios/engines.mjs';
+import { engineScenarios, TURNS } from '../scenarios/engines.mjs';
 
 /** Commits wait for the disk, as they do in production. One peer opens a connection for each of 100 callers. */
 const SETTINGS = {
@@ -16,6 +16,7 @@ export const postgres = {
   id: 'postgres',
   name: 'PostgreSQL',
   how: howSql('postgres'),
+  brief: TURNS,
   scenarios: engineScenarios({
     server: 'PostgreSQL',
     contestants: POSTGRES,

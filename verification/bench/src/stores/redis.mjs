@@ -9,6 +9,19 @@ export const redis = {
   id: 'redis',
   name: 'Redis',
   how: HOW,
+  brief: {
+    serial: [3, 1],
+    spread: [3, 1],
+    'spread-new': [3, 1],
+    hot4: [3, 2, 1],
+    'hot4-1ms': [3, 2, 1],
+    hop: [2, 1],
+    entities: [2, 2],
+    feedback: [2, 2],
+    hold: [1, 1],
+    crowd: [1, 0],
+    handler: [3, 0],
+  },
   scenarios: SCENARIOS,
   async open() {
     const { startRedisServer } = await import('#redis-server');

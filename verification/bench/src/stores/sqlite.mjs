@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { SQLITE } from '../../contestants/index.mjs';
 import { howSql } from '../report/how-sql.mjs';
-import { engineScenarios } from '../scenarios/engines.mjs';
+import { engineScenarios, TURNS } from '../scenarios/engines.mjs';
 
 /** There is no server whose statistics could be read. @type {import('./store.d.mts').Reading} */
 const UNKNOWN = { cpuUs: NaN, calls: new Map([['all', NaN]]) };
@@ -14,6 +14,7 @@ export const sqlite = {
   id: 'sqlite',
   name: 'SQLite',
   how: howSql('sqlite'),
+  brief: TURNS,
   scenarios: engineScenarios({ server: 'SQLite', contestants: SQLITE, limits: {} }),
   async open() {
     const { node, sqlite: version } = process.versions;

@@ -8,14 +8,21 @@ export interface BenchedStore {
   /** The part of its page that is the same in each run. */
   readonly how: string;
   readonly scenarios: readonly any[];
+  /**
+   * The scenarios that a run of all stores has of this one, and how many turns there are there for ours and the floor, for others, and for
+   * those in a JVM, which take longest to warm up: none by default.
+   */
+  readonly brief: Readonly<Record<string, readonly [ours: number, others: number, jvm?: number]>>;
   /** Starts its server. Loads what it needs for that, as a run has one store. */
-  open(): Promise<Omit<Context, 'ms'>>;
+  open(): Promise<Omit<Context, 'ms' | 'warmUpMs'>>;
 }
 
 /** Shared by all scenarios of a run. */
 export interface Context {
-  /** How long each measured run takes. */
+  /** How long each measured turn takes. */
   readonly ms: number;
+  /** The longest warm-up before it. */
+  readonly warmUpMs: number;
   /** Of the server, or of the file, for contestants. */
   readonly url: string;
   /** The same server over a slower network. */

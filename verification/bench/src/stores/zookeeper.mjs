@@ -1,6 +1,8 @@
-import { ZOOKEEPER } from '../../contestants/index.mjs';
+import { aloneOn, ZOOKEEPER } from '../../contestants/index.mjs';
+import { withMembers } from '../../contestants/store-of.mjs';
+import { AllObservers } from '../measure/all-observers.mjs';
 import { howSession } from '../report/how-session.mjs';
-import { engineScenarios } from '../scenarios/engines.mjs';
+import { engineScenarios, FEW_SCENARIOS, FEW_TURNS, TURNS } from '../scenarios/engines.mjs';
 
 /** Writes wait for the disk, as they do in production. */
 const PROPERTIES = { 'zookeeper.forceSync': 'yes' };
@@ -12,6 +14,8 @@ export const zookeeper = {
   id: 'zookeeper',
   name: 'ZooKeeper',
   how: howSession('zookeeper'),
+  // Curator's figure has a limit.
+  brief: { ...TURNS, hot4: [2, 1, 1], 'hot4-1ms': [3, 1, 1] },
   scenarios: engineScenarios({
     server: 'ZooKeeper',
     sent: 'requests',
@@ -31,22 +35,52 @@ export const zookeeper = {
       perBeat: 1000,
     },
   }),
-  async open() {
-    const { startZookeeperServer } = await import('#zookeeper-server');
-    const { ZookeeperObserver } = await import('../measure/zookeeper-observer.mjs');
-    const mark = `bench.server=${process.pid}`;
-    const [name, value] = mark.split('=');
-    const server = await startZookeeperServer({ properties: { ...PROPERTIES, [name]: value }, env: ENV });
-    const observer = new ZookeeperObserver(server, mark);
-    await observer.open();
-    return {
-      url: `zookeeper://${server.url}`,
-      observer,
-      sharesOf: async () => new Map(),
-      async close() {
-        observer.close();
-        await server.stop();
-      },
-    };
-  },
+  open: () => openEnsemble(1),
 };
+
+/** Three members, of which a majority has each write on its disk. @type {import('./store.d.mts').BenchedStore} */
+export const zookeeper3 = {
+  id: 'zookeeper-3',
+  name: 'ZooKeeper, three members',
+  how: howSession('zookeeper', 3),
+  brief: FEW_TURNS,
+  scenarios: engineScenarios({
+    server: 'ZooKeeper',
+    sent: 'requests',
+    contestants: aloneOn(ZOOKEEPER),
+    limits: {},
+  }).filter(FEW_SCENARIOS),
+  open: () => openEnsemble(3),
+};
+
+/** @param {number} size @returns {ReturnType<import('./store.d.mts').BenchedStore['open']>} */
+async function openEnsemble(size) {
+  const { startZookeeperCluster } = await import('#zookeeper-server');
+  const { ZookeeperObserver } = await import('../measure/zookeeper-observer.mjs');
+  const [name, value] = ['bench.server', `${process.pid}`];
+  const properties = { ...PROPERTIES, [name]: value };
+  const ensemble = await startZookeeperCluster(size, { properties, env: ENV });
+  await ensemble.untilHealthy();
+  // The floor has the first one alone.
+  const leader = await ensemble.leader();
+  const [first, ...others] = [leader, ...ensemble.members.filter(({ id }) => id !== leader.id)];
+  const observers = [first, ...others].map((it, i) => new ZookeeperObserver(it, `${name}=${value}`, i));
+  await Promise.all(observers.map((observer) => observer.open()));
+  const observer = new AllObservers(observers);
+  const url = `zookeeper://${first.url}`;
+  return {
+    url:
+      others.length === 0
+        ? url
+        : withMembers(
+            url,
+            others.map((it) => it.url),
+          ),
+    observer,
+    sharesOf: async () => new Map(),
+    async close() {
+      observer.close();
+      await ensemble.stop();
+    },
+  };
+}

@@ -1,18 +1,31 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Histogram } from '../measure/histogram.mjs';
 
+/** Which key a caller takes next. Caller i keeps to `keys[i % keys.length]`, takes any of them, or one that nobody has had before. */
+const CHOICES = {
+  own: (keys) => (i) => keys[i % keys.length],
+  any: (keys) => () => keys[Math.floor(Math.random() * keys.length)],
+  new: ([prefix]) => {
+    let count = 0;
+    return () => `${prefix}:${count++}`;
+  },
+};
+
 /**
- * Callers that take their turns until the time is up: caller i locks `keys[i % keys.length]`.
+ * Callers that take their turns until the time is up.
  *
  * A caller that still waits then is counted with its wait so far. Throughput and fairness count the locks acquired in
  * time. Costs are counted until the end, and divided by all locks acquired until then.
  *
  * @param {import('../../contestants/contestant.d.mts').Contestant} contestant
- * @param {{ callers: number, keys: string[], ms: number, workMs: number, graceMs: number }} details after the time is up, a
- * caller may finish what it has begun for `graceMs`
+ * @param {{ callers: number, keys: string[], choice?: keyof typeof CHOICES, ms: number, workMs: number, graceMs: number }} details after
+ * the time is up, a caller may finish what it has begun for `graceMs`
  */
-export async function turns(contestant, { callers, keys, ms, workMs, graceMs }) {
+export async function turns(contestant, { callers, keys, choice = 'own', ms, workMs, graceMs }) {
+  const keyFor = CHOICES[choice](keys);
   const waits = new Histogram();
+  /** From the call to the end of the work, where there is some. */
+  const took = new Histogram();
   const perCaller = Array.from({ length: callers }, () => 0);
   const askedAt = Array.from({ length: callers }, () => 0);
   const failures = {};
@@ -21,7 +34,7 @@ export async function turns(contestant, { callers, keys, ms, workMs, graceMs }) 
   const cpuBefore = process.cpuUsage();
   const startedAt = performance.now();
   const endsAt = startedAt + ms;
-  const all = Promise.all(Array.from({ length: callers }, (_, i) => caller(i, keys[i % keys.length])));
+  const all = Promise.all(Array.from({ length: callers }, (_, i) => caller(i)));
   await Promise.race([all, pause(ms + graceMs, undefined, { ref: false })]);
   const now = performance.now();
   const waiting = askedAt.filter((at) => at > 0);
@@ -34,16 +47,17 @@ export async function turns(contestant, { callers, keys, ms, workMs, graceMs }) 
     usedMs,
     cpuUs: user + system,
     waits: waits.toJSON(),
+    took: took.toJSON(),
     failures,
     unfinished: waiting.length,
   };
 
-  async function caller(i, key) {
+  async function caller(i) {
     const work = () => enter(i);
     while (performance.now() < endsAt) {
       askedAt[i] = performance.now();
       try {
-        await contestant.run(key, work);
+        await contestant.run(keyFor(i), work);
       } catch (error) {
         const name = error?.name ?? 'Error';
         failures[name] = (failures[name] ?? 0) + 1;
@@ -54,15 +68,18 @@ export async function turns(contestant, { callers, keys, ms, workMs, graceMs }) 
 
   function enter(i) {
     const at = performance.now();
-    waits.add(at - askedAt[i]);
+    const waitedMs = at - askedAt[i];
+    waits.add(waitedMs);
     askedAt[i] = 0;
     acquired++;
     if (at < endsAt) perCaller[i]++;
-    return workMs === 0 ? undefined : stay(at);
+    return workMs === 0 ? undefined : stay(at, waitedMs);
   }
 
-  async function stay(at) {
+  async function stay(at, waitedMs) {
     await pause(workMs);
-    usedMs += Math.max(0, Math.min(performance.now(), endsAt) - at);
+    const now = performance.now();
+    took.add(waitedMs + now - at);
+    usedMs += Math.max(0, Math.min(now, endsAt) - at);
   }
 }
