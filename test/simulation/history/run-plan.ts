@@ -31,6 +31,7 @@ import { newcomerInCalm } from './newcomer-in-calm.js';
 import { nameOf } from './names.js';
 import { Faults } from './faults.js';
 import { History, type CallRecord } from './history.js';
+import { onceInCalm } from './once-in-calm.js';
 import { passedInCalm } from './passed-in-calm.js';
 import { readersInCalm } from './readers-in-calm.js';
 import { maxNoticeMs } from './takeovers.js';
@@ -212,6 +213,7 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
     await play(stage, leaderInCalm);
     await play(stage, endsInCalm);
     await play(stage, passedInCalm, plan.watchdogTimeoutMs);
+    await play(stage, onceInCalm, plan.watchdogTimeoutMs);
     if (stage.parts.hasSessions) {
       await play(stage, severalInCalm);
       await play(stage, askedOnceInCalm);

@@ -6,6 +6,7 @@ import { FOREIGN_MUTANTS } from './foreign-mutants.js';
 import { LEADER_MUTANTS } from './leader-mutants.js';
 import { LOCKED_MUTANTS } from './locked-mutants.js';
 import type { Mutant } from './mutant.js';
+import { ONCE_MUTANTS } from './once-mutants.js';
 import { QUORUM_MUTANTS } from './quorum-mutants.js';
 import { REDIS_MUTANTS } from './redis-mutants.js';
 import { SESSION_MUTANTS } from './session-mutants.js';
@@ -16,6 +17,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...CONFIG_MUTANTS,
   ...LEADER_MUTANTS,
   ...LOCKED_MUTANTS,
+  ...ONCE_MUTANTS,
   ...DOCUMENT_MUTANTS,
   ...REDIS_MUTANTS,
   ...QUORUM_MUTANTS,
