@@ -55,6 +55,44 @@ describe('a candidate', () => {
     await locks.close();
   });
 
+  it('whose term went well pauses for the shortest time again after its next error', async () => {
+    let terms = 0;
+    const handler = (): void => {
+      if (++terms !== 5) throw new Error('boom');
+    };
+    const { clock, candidate, locks } = stage({ elected: [handler], demoted: [] });
+    await clock.advance(20 * FIRST_PAUSE_MS);
+    expect(terms).toBe(5);
+    await candidate.resign();
+    await clock.advance(FIRST_PAUSE_MS + 100);
+    expect(terms).toBe(7);
+    await candidate.close();
+    await locks.close();
+  });
+
+  it('stands no longer when the lock service has closed', async () => {
+    const { clock, candidate, locks } = stage();
+    await clock.advance(1000);
+    await locks.close();
+    await clock.advance(1000);
+    expect([candidate.isLeader, clock.pendingTimers]).toEqual([false, 0]);
+    await candidate.close();
+  });
+
+  it('that closes at the moment of its election gives the lock to others at once', async () => {
+    const store = memoryStore();
+    const { clock, candidate, locks } = stage(NONE, store);
+    locks.events$.subscribe(({ type }) => {
+      if (type === 'acquired') void candidate.close();
+    });
+    await clock.advance(1000);
+    const other = new LockService({ store, clock });
+    const lock = await other.tryAcquire('leader:poller');
+    expect(lock).not.toBeNull();
+    await lock?.release();
+    await Promise.all([other.close(), locks.close()]);
+  });
+
   it('whose event loop was blocked for longer than its lease reads that it leads no longer, before any timer runs', async () => {
     const { clock, candidate, locks } = stage();
     await clock.advance(1000);

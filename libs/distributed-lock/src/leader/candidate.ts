@@ -246,7 +246,7 @@ export class LeaderTerm implements Term {
 
   /** True while the term is not over and its lease is valid. */
   get isHeld(): boolean {
-    return !this.isOver && this.lock.validForMs > 0 && !this.isOver;
+    return !this.isOver && this.lock.validForMs > 0;
   }
 
   /** Ends the term. @param cause the reason with which `signal` aborts @returns false if the term had already ended */
