@@ -52,6 +52,22 @@ describe('a grant', () => {
     await waiter.value.release();
   });
 
+  it('that follows one which was lost is not lost by the reply to a renewal of the one before', async () => {
+    const lock = await world.take(other, 'k');
+    const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
+    await world.clock.settle();
+    world.faults.notification = ({ kind }) => (kind === 'granted' ? [300] : undefined);
+    world.faults.command = ({ kind }) => (kind === 'renew' ? { executedAfterMs: [50] } : undefined);
+    await lock.release();
+    await world.clock.advance(310);
+    expect(waiter.state).toBe('pending');
+    await world.eye.forceRelease('k');
+    await world.clock.advance(5);
+    expect(waiter.value.signal.aborted).toBe(false);
+    await world.clock.advance(100);
+    expect(await waiter.value.release()).toBe('released');
+  });
+
   it('under another token than the one that is held means that the lock was lost', async () => {
     const events = eventsOf(locks);
     const lock = await locks.acquire('k');

@@ -295,6 +295,24 @@ describe("onBusy: 'takeover'", () => {
     await behind.value.release();
   });
 
+  it('makes no local hand-off either if the holder was told before its grant was confirmed', async () => {
+    const before = await world.take(second, 'k');
+    const hasty = follow(locks.withLock('k', () => 'done'));
+    const behind = await ask(locks);
+    // The next recheck reserves tokens for both.
+    await world.clock.advance(1100);
+    world.faults.command = ({ kind }) => (kind === 'renew' ? { repliedAfterMs: 60 } : undefined);
+    await before.release();
+    await world.clock.advance(5);
+    expect([hasty.value, behind.state]).toEqual(['done', 'pending']);
+    const taken = await ask(third, TAKEOVER);
+    await world.clock.advance(60);
+    expect([taken.state, behind.state]).toEqual(['resolved', 'pending']);
+    await taken.value.release();
+    await world.clock.advance(100);
+    await behind.value.release();
+  });
+
   it('shares the lock that its own flow holds', async () => {
     await second.withLock('k', async (outer) => {
       await second.withLock('k', TAKEOVER, (inner) => {
