@@ -67,6 +67,19 @@ describe('waiting', () => {
     await lock.release();
   });
 
+  it('says who holds the lock although the store had failed before this process was granted it', async () => {
+    world.lose(({ kind }) => kind === 'acquire');
+    const holder = follow(locks.acquire('k'));
+    await world.clock.advance(150);
+    world.mendNetwork();
+    await world.clock.advance(200);
+    const late = follow(locks.acquire('k', { waitMs: 100 }));
+    await world.clock.advance(100);
+    expect(late.error).toBeInstanceOf(LockWaitTimeoutError);
+    expect(late.error).toMatchObject({ holder: (await world.eye.inspect('k'))?.holders[0] });
+    await holder.value.release();
+  });
+
   it('of tryAcquire is as long as it says, and then gives null', async () => {
     const lock = await world.take(other, 'k');
     const waiter = follow(locks.tryAcquire('k', { waitMs: 300 }));

@@ -230,6 +230,8 @@ export class LocalQueue {
 
   /** Called when an owner has admitted callers: it counts as holding from now on. */
   onServed(owner: Owner): void {
+    // The store has answered since it failed.
+    if (this.lastAnswer?.error) this.lastAnswer = { ...this.lastAnswer, error: undefined };
     if (this.waitingOwner === owner) {
       this.waitingOwner = undefined;
       this.holding.add(owner);
@@ -257,8 +259,6 @@ export class LocalQueue {
   private startOwner(at?: ClockReading): void {
     const isTaken = this.waitingOwner || (isExclusive(this.terms.claim) && this.granted);
     if (this.waiters.size === 0 || isTaken) return;
-    // A failure that the previous owner met says nothing about the next one.
-    if (this.lastAnswer) this.lastAnswer = { ...this.lastAnswer, error: undefined };
     this.waitingOwner = new Owner(this, this.runtime);
     this.waitingOwner.acquireLoop.start(at);
   }
