@@ -3,7 +3,13 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { describeLockStoreContract, ManualClock } from 'nestjs-distributed-lock/testing';
-import { type Grant, LOCK, type LockStore } from '../../../libs/distributed-lock/src/port/lock-store.js';
+import {
+  type Grant,
+  LOCK,
+  type LockStore,
+  type Notification,
+  type ReleaseRequest,
+} from '../../../libs/distributed-lock/src/port/lock-store.js';
 import { RedisServer } from './server/redis-server.js';
 import type { Line, LineEvents } from './socket/line.js';
 import { simulatedTarget } from './socket/connector.js';
@@ -63,7 +69,7 @@ describeLockStoreContract(
   },
 );
 
-describe('a grant by notification, simulated', () => {
+describe('the queue of a key, simulated', () => {
   const key = 'places';
   let stores: readonly LockStore[];
   let holder: LockStore;
@@ -79,7 +85,13 @@ describe('a grant by notification, simulated', () => {
     return (await reply).kind;
   }
 
-  /** Two owners of one client wait, and behind them a stranger. The first of them is granted the lock. */
+  async function release(more: Partial<ReleaseRequest> = {}): Promise<void> {
+    const released = holder.release({ ...requestOf(holder, 1), ...more });
+    await clock.settle();
+    await released;
+  }
+
+  /** Two owners of one client wait behind the holder, and behind them a stranger. */
   beforeEach(async () => {
     const context = { clock, keyPrefix: '', watchdogTimeoutMs: 30_000 };
     stores = [1, 2, 3].map(() => redisStore(simulatedTarget('simulated', line)).create(context));
@@ -89,24 +101,30 @@ describe('a grant by notification, simulated', () => {
     await ask(client, 1, 2000);
     await ask(client, 2);
     await ask(stranger, 1);
-    const released = holder.release(requestOf(holder, 1));
-    await clock.settle();
-    await released;
   });
   afterEach(async () => {
     server.execute(['FLUSHALL']);
     await Promise.all(stores.map((store) => store.close()));
   });
 
-  it('that nobody confirms ends the stay of all owners of that client in the queue', async () => {
+  it('is left by all owners of a client that does not confirm a grant', async () => {
+    await release();
     await clock.advance(1100);
     expect([await ask(stranger, 1), await ask(client, 2)]).toEqual(['granted', 'queued']);
   });
 
-  it('that a recheck confirms leaves the others their places when its lease is over', async () => {
+  it('keeps the places of other owners of a client whose recheck has confirmed a grant, when its lease is over', async () => {
+    await release();
     expect(await ask(client, 1, 2000)).toBe('granted');
     await clock.advance(2100);
     expect([await ask(stranger, 1), await ask(client, 2)]).toEqual(['queued', 'granted']);
+  });
+
+  it('begins with an owner that is told to recheck at the end of a minimum hold', async () => {
+    const told: Notification[] = [];
+    client.notifications$.subscribe((notification) => told.push(notification));
+    await release({ holdUntil: clock.now() + 700 });
+    expect(told).toEqual([{ kind: 'recheck', owner: requestOf(client, 1).owner, afterMs: 700 }]);
   });
 });
 

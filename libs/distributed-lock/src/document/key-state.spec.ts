@@ -206,6 +206,8 @@ describe('releasing', () => {
     const releasing = state({ document: { holders: [mine], queue: [waiter(OTHER)] } });
     releasing.release({ owner: ME }, { holdMs: 700 });
     expect(releasing.document.holders).toEqual([holder(placeholderOf(ME), { until: { inMs: 700 } })]);
+    // The first waiter rechecks when the minimum hold ends, which may be long before the end of the lease.
+    expect(releasing.notified).toEqual(['other']);
     // Its end is that of a minimum hold, not of a grant whose owner was out of reach.
     const over = holder(placeholderOf(ME), { until: NOW - 1 });
     const later = state({ document: { holders: [over], queue: [waiter(ME), waiter(OTHER)] } });
