@@ -87,9 +87,9 @@ describe('the benchmark', () => {
     expect(pageOf('docs/images/bench-hot-waits.svg')).toContain('ours, withLock');
   });
 
-  it('has a row for the store on the short page', () => {
+  it('has a row for the store on the short page, and one for its other client', () => {
     expect(pageOf(SHORT)).toMatch(
-      /\| \[Redis\]\(\.\.\/verification\/bench\/results\/redis\.md\) \| .*\|\n\n## What is not covered/,
+      /\| \[Redis\]\(\.\.\/verification\/bench\/results\/redis\.md\) +\| .*\|\n\| .* by node-redis +\| .*\|\n\n## What is not covered/,
     );
   });
 
@@ -115,7 +115,7 @@ describe('the benchmark, asked for what it does not have,', () => {
   it.each([
     ['store', ['--store', 'oracle'], 'redis, postgres, mysql, mariadb, sqlite'],
     ['scenario', ['--only', 'nothing'], 'serial, network, spread'],
-    ['scenario', ['--store', 'postgres', '--only', 'network'], 'serial, spread, hot4'],
+    ['scenario', ['--store', 'postgres', '--only', 'network'], 'serial, spread, spread-new, hot4'],
   ])('names each %s that there is, and how it is used', async (what, args, names) => {
     const { stderr } = await promisify(execFile)(process.execPath, [MAIN, ...args]).catch((error) => error);
     expect(stderr).toContain(`There is no ${what} "${args.at(-1)}": ${names}`);
