@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { leaseValidity } from '../port/timing.js';
 import type { LockStore, Renewal, RenewalReply } from '../port/lock-store.js';
+import { LockStoreError } from '../port/lock.errors.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { NodeOwner } from './node-owner.js';
 import { QuorumNode } from './context.js';
@@ -82,5 +83,19 @@ describe('the node lease of a quorum', () => {
     node.answer(0);
     await renewed;
     expect(owner.lease?.validUntil).toBeGreaterThan(clock.now() + 15_000);
+  });
+
+  it('is not prolonged by a renewal to which the node has not replied', async () => {
+    const clock = new ManualClock();
+    const node = new Node(clock);
+    const owner = new NodeOwner(new QuorumNode(node.store, 1, () => undefined), clock, () => 'api:1');
+    await owner.acquire({ ...OWNER, leaseMs: FIRST_MS, waitMs: 0, ticket: 0, tokens: 1 });
+    const validUntil = owner.lease?.validUntil;
+    await clock.advance(1000);
+    const renewed = owner.renew({ ...OWNER, leaseMs: 20_000 });
+    const error = new LockStoreError('nothing came back', OWNER.key, 'unknown');
+    node.sent.shift()?.answer({ kind: 'unknown', error });
+    await expect(renewed).rejects.toBe(error);
+    expect(owner.lease?.validUntil).toBe(validUntil);
   });
 });
