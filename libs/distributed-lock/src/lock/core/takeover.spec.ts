@@ -171,6 +171,19 @@ describe("onBusy: 'takeover'", () => {
     await taken.value.release();
   });
 
+  it('leaves the holder the grace of a notice that came late, when it is announced again', async () => {
+    const graceMs = 2000;
+    world.faults.notification = (notification) =>
+      notification.kind === 'takeover' && notification.graceMs === graceMs ? [300] : undefined;
+    const lock = await world.take(second, 'k');
+    const taken = await ask(locks, { ...TAKEOVER, graceMs });
+    await world.clock.advance(graceMs + 200);
+    expect([taken.state, lock.signal.aborted]).toEqual(['pending', true]);
+    lock.assertHeld();
+    await world.clock.advance(200);
+    await taken.value.release();
+  });
+
   it('leaves the holder the shortest grace, where several calls take its lock over', async () => {
     const lock = await world.take(second, 'k');
     const first = await ask(locks, { ...TAKEOVER, graceMs: 5000 });
