@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { SessionSwap, SessionTake } from '../session/backend.js';
 import {
+  ANY_VERSION,
   CODE,
   JuteWriter,
   Operation,
@@ -91,6 +92,22 @@ describe('a swap that notifies three clients, one of which is gone', () => {
   });
 });
 
+const contentOf = (operation: Operation) => {
+  const writer = new JuteWriter();
+  operation.write(writer);
+  return writer.frame().subarray(4);
+};
+
+describe('a note beside a document in ZooKeeper', () => {
+  it('raises the version of its parent, on which a swap that must have read all notes depends', async () => {
+    const sent: Buffer[] = [];
+    const documents = documentsOf([], (request) => sent.push(request.frame(1)));
+    const seen = { version: 1, isFree: false, notesRead: 1, nextTicket: 1 };
+    expect(await reasonOf(documents.take({ ...take, seen, notes: ['note'] }))).toBe('unknown');
+    expect(sent[0]?.includes(contentOf(Operation.setData(PATHS.queueOf('k'), '', ANY_VERSION)))).toBe(true);
+  });
+});
+
 const LEAST = -(2 ** 31);
 const LARGEST = 2 ** 31 - 1;
 /** The version of a row whose znode has this version. */
@@ -102,11 +119,6 @@ describe('the version of a document in ZooKeeper', () => {
     version,
     failOnUnreadNotes: true,
   });
-  const contentOf = (operation: Operation) => {
-    const writer = new JuteWriter();
-    operation.write(writer);
-    return writer.frame().subarray(4);
-  };
   /** The version of the row after a swap of the row with this version, and the version that the request names. */
   const swapped = async (version: number | undefined) => {
     const sent: Buffer[] = [];
