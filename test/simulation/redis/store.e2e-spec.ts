@@ -120,6 +120,18 @@ describe('the queue of a key, simulated', () => {
     expect([await ask(stranger, 1), await ask(client, 2)]).toEqual(['queued', 'granted']);
   });
 
+  it('keeps their places, too, if a renewal has confirmed the grant', async () => {
+    const told: Notification[] = [];
+    client.notifications$.subscribe((notification) => told.push(notification));
+    await release();
+    const { token, lastToken } = told.find(({ kind }) => kind === 'granted') as Notification & Grant;
+    const renewed = client.renew([{ ...requestOf(client, 1, 2000), token, lastToken }]);
+    await clock.settle();
+    expect(await renewed).toMatchObject([{ kind: 'renewed' }]);
+    await clock.advance(2100);
+    expect([await ask(stranger, 1), await ask(client, 2)]).toEqual(['queued', 'granted']);
+  });
+
   it('begins with an owner that is told to recheck at the end of a minimum hold', async () => {
     const told: Notification[] = [];
     client.notifications$.subscribe((notification) => told.push(notification));
