@@ -75,7 +75,9 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
       roundTripMs,
     }),
     ...checkNotified(history, toldWithinMs(plan)),
-    ...(backend.hasSessions ? [] : checkEarlyEnd(history, roundTripMs + acknowledgedMs)),
+    ...(backend.hasSessions
+      ? []
+      : checkEarlyEnd(history, { roundTripMs: roundTripMs + acknowledgedMs, commandTimeoutMs })),
     ...checkAway(history),
     ...checkEarliness(history),
     ...checkLateness(history, {

@@ -11,6 +11,7 @@ function check(
   other: Partial<HoldRecord>,
   disturbances: readonly Disturbance[] = [],
   pauses: readonly Pause[] = [],
+  commandTimeoutMs = 500,
 ) {
   const history = new History(new Kernel(new Dice('spec')));
   const alone = {
@@ -34,7 +35,7 @@ function check(
   });
   history.disturbances.push(...disturbances);
   history.pauses.push(...pauses);
-  return checkEarlyEnd(history, ROUND_TRIP_MS).length;
+  return checkEarlyEnd(history, { roundTripMs: ROUND_TRIP_MS, commandTimeoutMs }).length;
 }
 
 describe('a fixed lease', () => {
@@ -49,5 +50,12 @@ describe('a fixed lease', () => {
     expect([check({}, [{ ...cut, process: 'P1' }]), check({}, [{ ...cut, at: 3500 }])]).toEqual([1, 1]);
     const stop = { process: 'P0', kind: 'stop', from: 1500, to: 1600 } as const;
     expect([check({}, [], [stop]), check({}, [], [{ ...stop, process: 'P1' }])]).toEqual([0, 1]);
+  });
+
+  it('may run out within a second beside other holders, if a command has no time for several round trips', () => {
+    const hold = { claim: 'permits', endedAt: 1900 } as const;
+    const slow = (other: Partial<HoldRecord>) => check(other, [], [], 4 * ROUND_TRIP_MS);
+    expect([slow(hold), check(hold)]).toEqual([0, 1]);
+    expect([slow({ ...hold, claim: 'exclusive' }), slow({ ...hold, endedAt: 2100 })]).toEqual([1, 1]);
   });
 });

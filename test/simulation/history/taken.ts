@@ -63,7 +63,7 @@ export function lastOldWriteAt(history: History, forgottenAt: number, key: strin
     (it) =>
       it.key === key &&
       it.from <= forgottenAt &&
-      (it.endedAt ?? Infinity) >= forgottenAt &&
+      releasedBy(history, it) >= forgottenAt &&
       it.end !== 'crashed',
   );
   const ends = old.map(({ process, endedAt = Infinity }) => {
@@ -71,6 +71,18 @@ export function lastOldWriteAt(history: History, forgottenAt: number, key: strin
     return Math.max(endedAt, ...kept.map((it) => Math.max(it.at, it.to))) + REPAIR_MS;
   });
   return Math.max(forgottenAt, ...ends);
+}
+
+/** A release that its process could not send is sent again as soon as it reaches the servers. */
+function releasedBy({ disturbances }: History, { process, endedAt = Infinity }: HoldRecord): number {
+  const kept = disturbances.filter(
+    (it) =>
+      it.kind !== 'force' &&
+      (it.process ?? process) === process &&
+      it.at <= endedAt + REPAIR_MS &&
+      Math.max(it.at, it.to) >= endedAt,
+  );
+  return Math.max(endedAt, ...kept.map((it) => Math.max(it.at, it.to) + REPAIR_MS));
 }
 
 /** What the servers have lost then, their back end does not tell. */
