@@ -33,15 +33,16 @@ interface Asked {
  * @param leaseMs of a lock under the watchdog
  */
 export async function onceInCalm(stage: Stage, leaseMs: number): Promise<void> {
-  const { kernel, dice: common } = stage.parts;
+  const { kernel, history, dice: common } = stage.parts;
   const dice = common.fork('once');
-  const actors = stage.actors.filter(({ process }) => process.state === 'running');
+  const isClosed = ({ process }: Actor): boolean => history.drains.some((it) => it.process === process.name);
+  const actors = stage.actors.filter((it) => it.process.state === 'running' && !isClosed(it));
   if (actors.length < 2) return;
   const fault = dice.pick(actors.length < ENOUGH ? FAULTS.slice(0, -1) : FAULTS);
   const scene = new OnceScene(stage, fault === 'none' ? dice.scale(1, leaseMs) : dice.scale(50, 2 * leaseMs));
   const first = actors.map((actor) => scene.ask(actor));
-  await kernel.run(kernel.now + PATIENCE_MS, () => scene.works.length > 0 || scene.isClosed(first));
-  if (scene.isClosed(first)) return;
+  await kernel.run(kernel.now + PATIENCE_MS, () => scene.works.length > 0);
+  if (scene.works.length === 0) return scene.violate('nobody works', fault);
   await kernel.run(kernel.now + dice.random() * scene.workMs);
   if (fault !== 'none') scene.disturb(fault, leaseMs, dice);
   const areOver = (calls: readonly Asked[]) => () => calls.every((it) => scene.isOver(it));
@@ -50,7 +51,6 @@ export async function onceInCalm(stage: Stage, leaseMs: number): Promise<void> {
   const works = scene.works.length;
   const again = actors.filter(({ process }) => process.state === 'running').map((it) => scene.ask(it));
   await kernel.run(kernel.now + PATIENCE_MS, areOver(again));
-  if (scene.isClosed(again)) return;
   if (scene.works.length > works) scene.violate('its work runs again after its result is stored', fault);
   scene.judge([...first, ...again], fault);
 }
@@ -84,11 +84,6 @@ class OnceScene {
 
   isOver({ actor, outcome, error }: Asked): boolean {
     return outcome !== undefined || error !== undefined || actor.process.state === 'dead';
-  }
-
-  /** A service that the plan has closed refuses. */
-  isClosed(calls: readonly Asked[]): boolean {
-    return calls.some(({ error }) => isLockError(error, 'LOCK_SHUTDOWN'));
   }
 
   disturb(fault: Exclude<(typeof FAULTS)[number], 'none'>, leaseMs: number, dice: Dice): void {
