@@ -14,6 +14,8 @@ type kind int
 const (
 	// acquire: the store grants the lock to a hold, some time after its owner asked and before its caller was let in.
 	acquire kind = iota
+	// enter: an acquire and the first believe at one moment. Of many that enter at once there are fewer orders to try.
+	enter
 	// believe: at this very moment the holder believes in its lock, and writes to a fenced register with its token.
 	believe
 	// lose: the lock is taken from its owner, who need not know it.
@@ -87,6 +89,14 @@ func (l lock) step(s state, op operation) (bool, state) {
 		return l.acquire(s, op)
 	case believe:
 		return l.believe(s, op)
+	case enter:
+		granted := op
+		granted.isLast = false
+		isGranted, after := l.acquire(s, granted)
+		if !isGranted {
+			return false, s
+		}
+		return l.believe(after, op)
 	case lose:
 		s.lost = s.lost.with(op.stay)
 		for _, i := range s.holders + s.idle {

@@ -46,17 +46,21 @@ func operationsOf(k key, pauses []pause, other rules) []porcupine.Operation {
 	}
 	for i, h := range k.Holds {
 		last := len(believed[i]) - 1
-		asked := h.Asked
-		if last >= 0 && believed[i][0] == h.From && h.Claim != "permits" && !losers[h.stay] {
-			// It has the lock at this very moment. To have got it earlier would only keep it from others.
-			asked = h.From
+		// It has the lock at this very moment. To have got it earlier would only keep it from others.
+		enters := last >= 0 && believed[i][0] == h.From && h.Claim != "permits" && !losers[h.stay]
+		if !enters {
+			op := operation{kind: acquire, hold: i, stay: h.stay, isLast: last < 0, isChecked: other.permitsInOrder}
+			add(op, h.Asked, h.From)
 		}
-		add(operation{kind: acquire, hold: i, stay: h.stay, isLast: last < 0, isChecked: other.permitsInOrder}, asked, h.From)
 		// Its lock may have been over when it was let in while a sleep of its machine was hidden from it.
 		mayBeOver := isHidden(h.From, h.Process, pauses)
 		for j, at := range believed[i] {
 			isChecked := !mayBeOver && (k.FencedUntil == 0 || at < k.FencedUntil || other.alwaysFenced)
-			add(operation{kind: believe, hold: i, stay: h.stay, isLast: j == last, isChecked: isChecked}, at, at)
+			op := operation{kind: believe, hold: i, stay: h.stay, isLast: j == last, isChecked: isChecked}
+			if enters && j == 0 {
+				op.kind = enter
+			}
+			add(op, at, at)
 		}
 	}
 	return operations

@@ -58,6 +58,8 @@ describe('Porcupine', () => {
   it('fails if one judge alone finds a lock broken', () => {
     const alone = { status: 1, verdict: 'BROKEN FOR PORCUPINE ALONE' };
     expect(verdictOn({ holds: [hold(1000), hold(1900)] })).toEqual(alone);
+    // Also when any tokens may be granted.
+    expect(verdictOn({ holds: [hold(1000), hold(1900)], fencedUntil: 1 })).toEqual(alone);
     expect(verdictOn({ holds: [hold(1000), hold(2000, { token: 1000 })] })).toEqual(alone);
     const again = hold(1000, { ended: 9000, samples: [1000, 5000].map((at) => [at, at + 500]) });
     expect(verdictOn({ holds: [again, hold(2000)] })).toEqual(alone);
