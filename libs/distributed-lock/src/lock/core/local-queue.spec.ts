@@ -178,6 +178,22 @@ describe('waiting', () => {
 });
 
 describe('a caller whose time was over before its timer could fire', () => {
+  it('keeps its place when it began while a caller with less time was being announced', async () => {
+    const lock = await world.take(other, 'k');
+    world.faults.command = ({ kind }) => (kind === 'acquire' ? { repliedAfterMs: 20 } : undefined);
+    const [hasty, patient] = [100, 10_000].map((waitMs) => follow(locks.acquire('k', { waitMs })));
+    await world.clock.advance(30);
+    const behind = follow(world.service().acquire('k', { waitMs: 10_000 }));
+    await world.clock.advance(170);
+    expect(hasty?.error).toBeInstanceOf(LockWaitTimeoutError);
+    await lock.release();
+    await world.clock.advance(30);
+    expect([patient?.state, behind.state]).toEqual(['resolved', 'pending']);
+    await patient?.value.release();
+    await world.clock.advance(30);
+    await behind.value.release();
+  });
+
   it('does not make its process ask in a loop', async () => {
     await world.take(locks, 'k', { leaseMs: 50 });
     const overdue = follow(locks.acquire('k', { fair: true, waitMs: 500 }));
