@@ -92,18 +92,24 @@ export class Standing {
         event.error === (this.reign?.reason ?? NO_ERROR)
       )
         this.report('reports the end of its term as an error of its work');
-      if (event.type === 'elected' && event.key === candidate.key) this.onElected(event.fencingToken);
+      if (event.type === 'elected' && event.key === candidate.key) {
+        this.onElected(event.fencingToken);
+        this.resignIn('elected');
+      }
     });
     candidate.leader$.subscribe((term) => this.disturb(term, plan.listener));
     candidate.leader$.subscribe((term) => {
       this.announced = term;
-      if (term) this.begin(term as LeaderTerm);
+      if (!term) return;
+      this.begin(term as LeaderTerm);
+      this.resignIn('leader$');
     });
     candidate.stand(service, {
       elected: [(term) => this.lead(term)],
       demoted: [
-        (term) => {
+        async (term) => {
           if (this.reign?.term === term) this.reign.isTold = true;
+          if (plan.resignsIn === 'demoted') await this.resignAtOnce();
           // Its error harms nobody.
           throw new WorkFailed('an @OnDemoted method fails');
         },
@@ -122,6 +128,11 @@ export class Standing {
       this.report('still leads when it has resigned');
     await resigned;
     if (isLeader && reign && this.isOn(reign)) this.report('has resigned, and its lock is not given back');
+  }
+
+  /** Within a listener, which the library calls in the middle of its own work. */
+  private resignIn(where: 'leader$' | 'elected' | 'signal'): void {
+    if (this.plan.resignsIn === where) void this.resign();
   }
 
   async close(): Promise<void> {
@@ -252,6 +263,7 @@ export class Standing {
       reign.reason = term.signal.reason;
       if (candidate.term === term) this.report('believes to lead, and the signal of its term has aborted');
       if (stage.held.has(reign.held)) stage.sample(reign.held);
+      this.resignIn('signal');
     };
     whenAborted(term.signal, onOver);
     whenAborted(lock.shutdownSignal, () => isOverNext('its application closes'));

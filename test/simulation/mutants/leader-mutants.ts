@@ -19,6 +19,12 @@ export const LEADER_MUTANTS: readonly Mutant[] = [
       'if (!hasEnded || isWork)',
       'if (!hasEnded || isWork === undefined)',
     ],
+    ['an @OnDemoted method that resigns waits for itself', 'if (!hasEnded || isWork)', 'if (isWork)'],
+    [
+      'a listener of leader$ that resigns waits for the term before',
+      'this.stepDown = new Promise((resolve) => (onReleasing = resolve));',
+      'const stepDown = new Promise((resolve) => (onReleasing = resolve)); void term.over.then(() => (this.stepDown = stepDown));',
+    ],
     ['a candidate that is closed stands again', 'while (!signal.aborted) {', 'while (true) {'],
     [
       'a candidate whose work has failed stands again at once',
@@ -77,7 +83,7 @@ export const LEADER_MUTANTS: readonly Mutant[] = [
     ['the signal of a term that is over does not abort', 'this.controller.abort(cause)', 'void cause'],
     [
       'a leader that has resigned believes in its term',
-      '!this.isOver && this.lock.validForMs > 0 && !this.isOver',
+      '!this.isOver && this.lock.validForMs > 0',
       'this.lock.validForMs > 0',
     ],
     [

@@ -14,10 +14,14 @@ export interface CandidatePlan {
   readonly tickMs?: number;
   /** What a listener of `leader$` does at each election, beside others that listen. */
   readonly listener?: 'throws' | 'resigns' | 'closes';
+  /** It resigns within a listener: of the term, of the event that tells of it, of the signal that aborts, or as it is demoted. */
+  readonly resignsIn?: (typeof RESIGNS_IN)[number];
 }
 
 /** `lead` lasts until the signal of the term aborts, and throws the reason. `resign` waits for `resign()` in the work itself. */
 export type TermStep = Step | { readonly do: 'lead' | 'resign' };
+
+const RESIGNS_IN = ['leader$', 'elected', 'signal', 'demoted'] as const;
 
 /** What a fault makes a candidate do: resign, close, or stand anew after that. */
 export const CANDIDATE_ACTS = ['resign', 'stand down', 'stand'] as const;
@@ -31,6 +35,7 @@ export function checkCandidate(step: Check, processes: number, services: number)
     work: listOf(step),
     tickMs: optional(number(1)),
     listener: optional(oneOf('throws', 'resigns', 'closes')),
+    resignsIn: optional(oneOf(...RESIGNS_IN)),
   });
 }
 
@@ -43,6 +48,7 @@ interface Elections {
 export function drawElections(dice: Dice, count: number, lengthMs: number): Elections | undefined {
   if (!dice.happens(0.12)) return undefined;
   const name = 'poller';
+  const listeners = dice.fork('listeners');
   const standing = Array.from({ length: count }, (_, i) => i).filter(() => dice.happens(0.85));
   const candidates = standing.map((process): CandidatePlan => ({
     process,
@@ -52,6 +58,7 @@ export function drawElections(dice: Dice, count: number, lengthMs: number): Elec
     work: drawTerm(dice),
     ...(dice.happens(0.5) && { tickMs: dice.scale(50, 2000) }),
     ...(dice.happens(0.2) && { listener: dice.pick(['throws', 'throws', 'resigns', 'closes'] as const) }),
+    ...(listeners.happens(0.25) && { resignsIn: listeners.pick(RESIGNS_IN) }),
   }));
   const faults = Array.from({ length: dice.int(0, 4) }, (): FaultPlan => ({
     when: { atMs: dice.int(0, lengthMs) },
