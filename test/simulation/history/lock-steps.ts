@@ -33,6 +33,7 @@ export async function inspect({ stage }: Caller, { actor, lock, records }: Held)
     ['force', 'forget', 'crash server'].includes(kind),
   );
   if (mayBeForcedOut(history, record, nowOf(actor), Infinity)) return;
+  if (isSleepHidden(history, actor.process.name, actor.process.trueNow)) return;
   if (isDisturbed || backend.servers.length > 1 || snapshot?.holders.includes(record.owner as string)) return;
   const names = snapshot?.holders.join(', ') ?? 'nobody';
   history.violate(
