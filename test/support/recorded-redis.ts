@@ -9,9 +9,9 @@ export interface ScriptCall {
   readonly reply: unknown;
 }
 
-/** The options of a script: the argument that is JSON, after a digit in some. */
+/** The options of a script: the argument that is JSON, after two flags in some. */
 export function optionsOf(args: readonly string[]): Record<string, unknown> {
-  const text = args.find((arg) => /^\d?\{/.test(arg)) ?? '{}';
+  const text = args.find((arg) => /^([p-][s-])?\{/.test(arg)) ?? '{}';
   return JSON.parse(text.slice(text.indexOf('{'))) as Record<string, unknown>;
 }
 

@@ -109,10 +109,10 @@ function passed(name: Name, which = 0): Record<string, unknown> {
   const call = callsOf(name)[which]!;
   const { args, options } = headOf(source(name));
   const named = Object.fromEntries(args.map((arg, i) => [arg, call.args[i]]));
-  const digit = named['options']?.[0];
+  const flags = named['options']?.slice(0, 2);
   const fields = optionsOf(call.args);
   expect(options).toEqual(expect.arrayContaining(Object.keys(fields)));
-  return { ...named, digit, ...fields };
+  return { ...named, flags, ...fields };
 }
 
 /** Everything that the store can be asked, with every kind of answer. */
@@ -150,7 +150,7 @@ afterAll(() => store.close());
 describe.each(NAMES)('%s.lua', (name) => {
   it('is called with as many keys and arguments as its head names', () => {
     const { keys, args, perLock } = headOf(source(name));
-    expect(keys.slice(0, 5)).toEqual(['lock', 'queue', 'waiter_options', 'token', 'channel']);
+    expect(keys.slice(0, 5)).toEqual(['lock', 'queue', 'notes', 'token', 'channel']);
     expect(callsOf(name).length).toBeGreaterThan(0);
     const locks = isForSeveral(name) ? [`p:${key}:4`, `p:${key}:5`] : [`p:${key}`];
     for (const call of callsOf(name)) {
@@ -224,9 +224,9 @@ describe('the arguments of the scripts', () => {
       used: `${first + 1}`,
       reserved: `${last}`,
       cluster: false,
-      digit: '3',
+      flags: 'p-',
     });
-    expect(passed('release', 1)).toMatchObject({ owner: `${store.clientId}:2`, kind: 'lock', digit: '2' });
+    expect(passed('release', 1)).toMatchObject({ owner: `${store.clientId}:2`, kind: 'lock', flags: 'ps' });
     expect(Number(passed('release')['min_token'])).toBe(first + 1);
     expect(Number(passed('force')['min_token'])).toBeGreaterThanOrEqual(first + 1);
     expect(passed('force')).toMatchObject({ cluster: '0', publish: 'PUBLISH', by: '', owners: '' });

@@ -121,8 +121,8 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a free lock is granted past its queue',
-      "if digit == '1' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then",
-      "if digit == '1' and redis.call('EXISTS', KEYS[1]) == 0 then",
+      "if is_plain and is_short and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then",
+      "if is_plain and is_short and redis.call('EXISTS', KEYS[1]) == 0 then",
     ],
     [
       'waiters that are gone are granted',
@@ -137,28 +137,28 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ['tokens forget the counter', 'or counted) >= first then', 'or counted) >= 9e15 then'],
     [
       'a plain waiter that is gone is granted',
-      '(tonumber(string.sub(note, 1, 13)) or 0) >= now then',
-      'tonumber(string.sub(note, 1, 13)) then',
+      'if not waiter or waiter.live_until < now then return false end',
+      'if not waiter then return false end',
     ],
     [
       'a plain waiter without a connection is granted',
-      'subscribed[2] == 0 and subscribed[4] > 0',
-      'subscribed[2] == 0',
+      'if subscribed[2] > 0 or subscribed[4] == 0 then return false end',
+      'if subscribed[2] > 0 then return false end',
     ],
     [
       'a plain waiter is granted tokens without regard to those that it has seen',
-      'min_token = math.max(min_token, tonumber(string.sub(note, 14, 29)))',
+      'min_token = math.max(min_token, waiter.min_token)',
       '',
     ],
     [
       'a plain waiter that was granted stays in the queue',
-      "redis.call('ZREM', KEYS[2], waiter)\\nredis.call('HDEL', KEYS[3], waiter, 'foreign_waiting_since')",
+      "redis.call('ZREM', KEYS[2], owner)\\nredis.call('HDEL', KEYS[3], owner, 'foreign_waiting_since')",
       '',
     ],
     [
       'a plain waiter is granted without an end',
-      "redis.call('HSET', KEYS[1], waiter, '1')\\nredis.call('PEXPIRE', KEYS[1], lease)",
-      "redis.call('HSET', KEYS[1], waiter, '1')",
+      "redis.call('HSET', KEYS[1], owner, '1')\\nredis.call('PEXPIRE', KEYS[1], waiter.initial_lease)",
+      "redis.call('HSET', KEYS[1], owner, '1')",
     ],
     [
       'a plain waiter is granted when another leaves the queue',
@@ -167,8 +167,8 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a plain waiter is granted past foreign clients',
-      'subscribed[2] == 0 and subscribed[4] > 0',
-      'subscribed[4] > 0',
+      'if subscribed[2] > 0 or subscribed[4] == 0 then return false end',
+      'if subscribed[4] == 0 then return false end',
       'No foreign client is in a history. The vectors of Redisson have it.',
     ],
     [
@@ -233,8 +233,8 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a downgrade leaves the writer there',
-      "redis.call('HDEL', KEYS[1], owner .. ':write')\\nredis.call('HDEL', KEYS[3], 'granted')\\n",
-      "redis.call('HDEL', KEYS[3], 'granted')\\n",
+      "redis.call('HDEL', KEYS[1], owner .. ':write')\\nredis.call('HDEL', KEYS[3], UNCONFIRMED)\\n",
+      "redis.call('HDEL', KEYS[3], UNCONFIRMED)\\n",
     ],
     ['a minimum hold is not kept', 'if was_holder == 1 and hold then', 'if false then'],
     ['the holder is not told that others wait', 'if is_ours(holder) then notify', 'if false then notify'],
@@ -296,7 +296,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       "for i = 1, 1 do redis.call('ZADD'",
     ],
   ]),
-  ...mutantsOf('redis', 'redis/store.js', [
+  ...mutantsOf('redis', 'redis/replicated-locks.js', [
     ['a grant counts that too few replicas have', 'if (count.replicas < atLeast)', 'if (false)'],
     [
       'the renewal that confirms a grant is not on the replicas',

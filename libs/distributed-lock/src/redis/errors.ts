@@ -1,5 +1,8 @@
+import type { Claim } from '../port/lock-store.js';
 import { LockStoreError } from '../port/lock.errors.js';
 import { asUnknownError, storeError, textOf } from '../connection/connection-errors.js';
+import type { RedisClient } from './client.js';
+import { permitsKey, type RedisKeys } from './keys.js';
 
 /** Replies that mean "not now": the state of the server or of the network will change by itself. */
 const UNREADY =
@@ -94,6 +97,47 @@ export function describe(error: unknown): string {
 /** Whether the server or one of our scripts refused because a key holds something that is no lock. */
 export function isWrongType(error: unknown): boolean {
   return /\bWRONGTYPE\b/.test(textOf(error));
+}
+
+/** The error texts of our own scripts, as holders.lua has them. */
+const NO_LOCK = 'data of the application';
+const SHARED_PERMITS = 'permits of two names';
+
+const OWN_NAME =
+  'a lock needs a name of its own, and one name is either a lock or permits. Choose another key, or set keyPrefix (now part of the name) to keep locks apart from data.';
+
+/** Says which key of the lock holds something else. A lock that is named like the data that it protects is the classic mistake. */
+export async function explainWrongType(
+  client: RedisClient,
+  { kind, names }: { readonly kind: Claim['kind']; readonly names: RedisKeys },
+  cause: unknown,
+): Promise<string> {
+  const text = textOf(cause);
+  const [lock, queue, notes, token] = names;
+  const parts = {
+    [queue]: 'zset',
+    [notes]: 'hash',
+    [token]: 'string',
+    ...(kind === 'permits' && { [permitsKey(lock)]: 'zset' }),
+  };
+  // All at the same time: a caller whose wait is over is not to wait for one reply after the other.
+  const typeOf = async (name: string) => [name, (await client.call('type', [name], name)) as string] as const;
+  const types = new Map(await Promise.all([lock, ...Object.keys(parts)].map(typeOf)));
+  const found = types.get(lock);
+  if (found === 'none' || found === (kind === 'permits' ? 'string' : 'hash')) {
+    for (const [part, expected] of Object.entries(parts)) {
+      const type = types.get(part);
+      if (type !== 'none' && type !== expected)
+        return `"${part}" is a ${type} in Redis, where the lock "${lock}" keeps something else. Choose another key for the lock, or delete that one if nobody needs it.`;
+    }
+  }
+  if (text.includes(SHARED_PERMITS))
+    return `The permits of "${lock}" are kept in "${permitsKey(lock)}", by Redisson's rule, and so are those of the same name without or with its braces, which are in use. Choose another key.`;
+  if (found === 'none') {
+    return `"${lock}" was not a lock of this kind when the request came, and is free by now: ${OWN_NAME}`;
+  }
+  const data = text.includes(NO_LOCK) ? 'it holds data of the application, which is left as it is; ' : '';
+  return `"${lock}" is a ${found} in Redis, not a lock of this kind: ${data}${OWN_NAME}`;
 }
 
 /** Makes the errors for a user who lacks a right: in the server's words, with the command that adds the missing rights. */

@@ -6,16 +6,9 @@ import type { Chance } from '../common/clock.js';
 const SHARED_TOKEN_KEY = 'nest_lock_shared_token';
 
 /**
- * The five names of one lock, in the order in which every script takes them. The scripts derive all further ones from these. They
- * call the third one `waiter_options`; its name in Redis begins with `nest_lock_meta`.
+ * The five names of one lock, in the order in which every script takes them. The scripts derive all further ones from these.
  */
-export type RedisKeys = readonly [
-  lock: string,
-  queue: string,
-  waiterOptions: string,
-  token: string,
-  channel: string,
-];
+export type RedisKeys = readonly [lock: string, queue: string, notes: string, token: string, channel: string];
 
 export function notificationChannel(clientId: string): string {
   return `nest_lock_notify:${clientId}`;

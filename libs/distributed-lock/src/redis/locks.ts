@@ -27,9 +27,11 @@ import {
 import { LockConfigurationError } from '../port/lock.errors.js';
 import type { RedisClient } from './client.js';
 import { RedisCommand } from './command.js';
-import { AcquireCommand, AttachCommand } from './commands/acquire.js';
-import { InspectCommand, listPage } from './commands/list.js';
-import { ForceCommand, ReleaseCommand, Renewals } from './commands/renew.js';
+import { AcquireCommand, type AcquireContext, AttachCommand } from './commands/acquire.js';
+import { InspectCommand } from './commands/inspect.js';
+import { listPage } from './commands/list.js';
+import { ForceCommand, ReleaseCommand } from './commands/release.js';
+import { Renewals } from './commands/renew.js';
 import { RedisConnection } from './connection.js';
 import { AccessRights, asStoreError, isDenied } from './errors.js';
 import { isOurs, newClientId, notificationChannel, restartMark } from './keys.js';
@@ -50,8 +52,7 @@ export class RedisLocks implements LockStore {
   private readonly trustsNotifiedGrants: boolean;
   private readonly scripts: ScriptContext;
   private readonly subscriber: RedisNotifications;
-  private readonly newAcquire: (request: AcquireRequest) => AcquireCommand;
-  private readonly newAttach: (request: AttachRequest) => AttachCommand;
+  private readonly acquireContext: AcquireContext;
   private readonly renewals: Renewals;
   private readonly releases: ReliableRelease;
   private readonly stopKeepingAlive: () => void;
@@ -95,9 +96,7 @@ export class RedisLocks implements LockStore {
     const guard =
       restartGuardMs > 0 ? { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs } : undefined;
     const releaseInBackground = (request: AcquireRequest): void => ignoreFailure(this.release(request));
-    const acquireContext = { scripts, notifications: subscriber, guard, releaseInBackground };
-    this.newAcquire = (request) => new AcquireCommand(request, acquireContext);
-    this.newAttach = (request) => new AttachCommand(request, acquireContext);
+    this.acquireContext = { scripts, notifications: subscriber, guard, releaseInBackground };
     this.stopKeepingAlive = keepAlive(clock, () => {
       connection.probe();
       subscriber.probe();
@@ -105,11 +104,11 @@ export class RedisLocks implements LockStore {
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
-    return this.run(() => this.newAcquire(request));
+    return this.run(() => new AcquireCommand(request, this.acquireContext));
   }
 
   attach(request: AttachRequest): Promise<AcquireReply> {
-    return this.run(() => this.newAttach(request));
+    return this.run(() => new AttachCommand(request, this.acquireContext));
   }
 
   renew(renewals: readonly Renewal[]): Promise<readonly RenewalReply[]> {

@@ -137,7 +137,7 @@ export async function takeStep(servers: Stepped, step: ScriptStep, i: number): P
         String(leaseMs),
         notAfter,
         step.isOld ? String(now * 1000 + 77) : '0',
-        `${isPlain ? 1 : 0}${options}`,
+        `${isPlain ? 'ps' : '--'}${options}`,
       ];
       const reply = await run(
         'acquire',
@@ -173,8 +173,8 @@ export async function takeStep(servers: Stepped, step: ScriptStep, i: number): P
       const used = step.tokens > 1 ? { used: first, reserved: end } : {};
       const isPlain = kind === 'lock' && step.holdMs === 0 && step.tokens === 1 && step.subscribed;
       const options = JSON.stringify({ ...claim, ...used, ...hold, ...PUBLISH });
-      const digit = isPlain ? (step.sharedTokens ? 1 : 2) : 0;
-      await run('release', keys, [owner, '0', `${digit}${options}`]);
+      const flags = isPlain ? `${step.sharedTokens ? '-' : 'p'}s` : '--';
+      await run('release', keys, [owner, '0', flags + options]);
       return;
     }
     case 'force':

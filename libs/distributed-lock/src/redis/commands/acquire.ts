@@ -9,6 +9,7 @@ import { isOurs } from '../keys.js';
 import type { RedisNotifications } from '../notifications.js';
 import {
   claimFields,
+  flags,
   type ReplyOf,
   ScriptCommand,
   type ScriptContext,
@@ -28,7 +29,7 @@ export const MIN_INITIAL_LEASE_MS = 1000;
  */
 const MAX_PLAIN_MS = 43_200_000;
 
-interface AcquireContext {
+export interface AcquireContext {
   readonly scripts: ScriptContext;
   readonly notifications: RedisNotifications;
   readonly guard: RestartGuard | undefined;
@@ -67,10 +68,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   }
 
   protected args(): Arguments {
-    return this.argsBefore(this.onWrite());
-  }
-
-  protected argsBefore(notAfter: number): Arguments {
+    const notAfter = this.onWrite();
     const { owner, claim, leaseMs, waitMs, ticket, tokens, maxWaiting } = this.request;
     const { context } = this;
     const { notifications, guard } = this.store;
@@ -86,8 +84,8 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
       `"subscribed":${notifications.isSubscribed},"nonce":"${notifications.nonce}",` +
       `${counted}${context.serverFields}}`;
     const isPlain = claim.kind === 'lock' && leaseMs <= MAX_PLAIN_MS && !context.sharesTokens;
-    const plainDigit = tokens === 1 ? 1 : 2;
-    const args = [owner, leaseMs, notAfter, context.minToken, `${isPlain ? plainDigit : 0}${options}`];
+    const before = flags({ isPlain, isShort: isPlain && tokens === 1 });
+    const args = [owner, leaseMs, notAfter, context.minToken, before + options];
     return guard ? [...args, guard.longestLeaseMs] : args;
   }
 
@@ -97,7 +95,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
    * @returns the deadline of the copy, in server time
    * @throws LockStoreError if the owner is being released: it must not acquire after its release
    */
-  private onWrite(): number {
+  protected onWrite(): number {
     this.isOpen = false;
     if (this.owner.isReleasing)
       throw new LockStoreError('Its caller has left before the request was sent', this.key, 'refused');
@@ -198,7 +196,8 @@ export class AttachCommand extends AcquireCommand {
     super(attach, { ...store, guard: undefined });
   }
 
-  protected override argsBefore(notAfter: number): Arguments {
+  protected override args(): Arguments {
+    const notAfter = this.onWrite();
     const { owner, from, token, leaseMs, claim } = this.attach;
     return [owner, from, token, leaseMs, notAfter, `{${claimFields(claim)},${this.context.serverFields}}`];
   }

@@ -5,7 +5,7 @@ import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.j
 import { snapshotsOf } from '../../port/timing.js';
 import type { RedisClient, RedisNode } from '../client.js';
 import { isDenied, isWrongType } from '../errors.js';
-import { type ReplyOf, ScriptCommand, type ScriptContext, SCRIPTS } from '../scripts/script-command.js';
+import type { ScriptContext } from '../scripts/script-command.js';
 
 /** One page looks through this many steps of SCAN at most, so that it ends soon in a server full of other keys. */
 const MAX_STEPS = 10;
@@ -263,34 +263,6 @@ function notWholeError({ uncovered, unanswered }: Servers): LockStoreError {
   const who = unanswered.length > 0 ? ` (${unanswered.join('; ')})` : '';
   const message = `Redis: the list is not whole. No master answers for ${uncovered} of the ${SLOTS} slots of the cluster${who}, so the locks there are missing. List again when the cluster is whole.`;
   return new LockStoreError(message, undefined, 'unready');
-}
-
-type Reply = ReplyOf<typeof SCRIPTS.inspect>;
-
-export class InspectCommand extends ScriptCommand<Reply, LockSnapshot | null> {
-  protected readonly script = SCRIPTS.inspect;
-  readonly priority = 'acquire';
-  override readonly isRepeatable = true;
-
-  constructor(key: string, context: ScriptContext) {
-    super(context, { key, kind: 'lock' });
-  }
-
-  protected args(): [] {
-    return [];
-  }
-
-  protected onReply([mode, , pttl, token, count, ...owners]: Reply): LockSnapshot | null {
-    if (owners.length === 0) return null;
-    return {
-      key: this.key,
-      mode: mode || undefined,
-      holders: owners.slice(0, count),
-      remainingMs: count === 0 ? 0 : pttl < 0 ? Infinity : pttl,
-      pending: owners.slice(count),
-      fencingToken: token === '' ? undefined : Number(token),
-    };
-  }
 }
 
 const QUEUE = /^nest_lock_queue:(?:\{([^}]*)\}$|\{[^}]*\}:(.+)$|([^]+)$)/;

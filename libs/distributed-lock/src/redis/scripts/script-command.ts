@@ -8,8 +8,8 @@ import { LockStoreError } from '../../port/lock.errors.js';
 import { type Arguments, type RedisClient, type RedisNode, type CommandReply, WireKeys } from '../client.js';
 import { RedisCommand, type TOO_LATE } from '../command.js';
 import type { RedisConnection } from '../connection.js';
-import { type AccessRights, asStoreError, isDenied, isWrongType } from '../errors.js';
-import { checkReserved, checkSlot, permitsKey, redisKeys, type RedisKeys } from '../keys.js';
+import { type AccessRights, asStoreError, explainWrongType, isDenied, isWrongType } from '../errors.js';
+import { checkReserved, checkSlot, redisKeys, type RedisKeys } from '../keys.js';
 import * as lua from './lua.generated.js';
 
 /** Redis 6.2 added `GET` to `SET`. An older server replies with a syntax error. */
@@ -82,47 +82,6 @@ interface ScriptTarget {
 }
 
 type ScriptReply = readonly [kind: unknown, now: number, ...unknown[]];
-
-/** The error texts of our own scripts, as holders.lua has them. */
-const NO_LOCK = 'data of the application';
-const SHARED_PERMITS = 'permits of two names';
-
-const OWN_NAME =
-  'a lock needs a name of its own, and one name is either a lock or permits. Choose another key, or set keyPrefix (now part of the name) to keep locks apart from data.';
-
-/** Says which key of the lock holds something else. A lock that is named like the data that it protects is the classic mistake. */
-async function explainWrongType(
-  client: RedisClient,
-  { kind, names }: { readonly kind: Claim['kind']; readonly names: RedisKeys },
-  cause: unknown,
-): Promise<string> {
-  const text = textOf(cause);
-  const [lock, queue, waiterOptions, token] = names;
-  const parts = {
-    [queue]: 'zset',
-    [waiterOptions]: 'hash',
-    [token]: 'string',
-    ...(kind === 'permits' && { [permitsKey(lock)]: 'zset' }),
-  };
-  // All at the same time: a caller whose wait is over is not to wait for one reply after the other.
-  const typeOf = async (name: string) => [name, (await client.call('type', [name], name)) as string] as const;
-  const types = new Map(await Promise.all([lock, ...Object.keys(parts)].map(typeOf)));
-  const found = types.get(lock);
-  if (found === 'none' || found === (kind === 'permits' ? 'string' : 'hash')) {
-    for (const [part, expected] of Object.entries(parts)) {
-      const type = types.get(part);
-      if (type !== 'none' && type !== expected)
-        return `"${part}" is a ${type} in Redis, where the lock "${lock}" keeps something else. Choose another key for the lock, or delete that one if nobody needs it.`;
-    }
-  }
-  if (text.includes(SHARED_PERMITS))
-    return `The permits of "${lock}" are kept in "${permitsKey(lock)}", by Redisson's rule, and so are those of the same name without or with its braces, which are in use. Choose another key.`;
-  if (found === 'none') {
-    return `"${lock}" was not a lock of this kind when the request came, and is free by now: ${OWN_NAME}`;
-  }
-  const data = text.includes(NO_LOCK) ? 'it holds data of the application, which is left as it is; ' : '';
-  return `"${lock}" is a ${found} in Redis, not a lock of this kind: ${data}${OWN_NAME}`;
-}
 
 /** The most keys of one kind of claim whose names are kept, some 800 bytes for each. */
 const MAX_KNOWN = 2048;
@@ -227,6 +186,20 @@ export class ScriptContext {
 export function claimFields(claim: Claim): string {
   const permits = claim.kind === 'permits' ? `,"weight":${claim.weight},"permits":${claim.permits}` : '';
   return `"kind":"${claim.kind}"${permits}`;
+}
+
+/**
+ * Tells a script in front of its options what it may do without parsing them. The heads of `acquire.lua` and `release.lua` say when a
+ * request is plain, and when it is short.
+ */
+export function flags({
+  isPlain,
+  isShort,
+}: {
+  readonly isPlain: boolean;
+  readonly isShort: boolean;
+}): string {
+  return `${isPlain ? 'p' : '-'}${isShort ? 's' : '-'}`;
 }
 
 function keyMap(): Map<string, WireKeys> {

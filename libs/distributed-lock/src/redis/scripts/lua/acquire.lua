@@ -1,11 +1,11 @@
 -- acquire.lua: an owner asks for the lock, joins the queue, or asks again (a recheck). The same owner may repeat any request.
 --
--- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel, with the restart guard 6 mark
+-- KEYS  1 lock  2 queue  3 notes  4 token  5 channel, with the restart guard 6 mark
 -- ARGV  1 owner  2 lease  3 notAfter  4 min_token  5 options, with the restart guard 6 longest
 -- Options  kind, weight, permits, tokens, wait, ticket, initial_lease, subscribed, nonce, max_waiting, cluster, publish:
---          JSON after one digit. The digit is 1 or 2 for a plain owner: for the kind "lock", a lease of at most half a
---          day, and no tokens shared with foreign clients. With 1 it asks for one token, and the script may grant a free lock
---          without parsing the JSON
+--          JSON after two flags. A flag that is not set is written as "-".
+-- Flags    p: plain. The owner asks for a lock of the kind "lock", for half a day at most, by tokens that no foreign client shares
+--          s: short. The common case needs nothing of the JSON: the owner asks for one token
 -- Reply  now * 1000 + n                              granted, and nobody waits; the number is the token: the common case
 --        {0, now}                                    too late: the request arrived after its notAfter, so the script did nothing
 --        {1, now, first token, last token, waiting}  granted
@@ -21,26 +21,37 @@
 -- remaining -1 is a lease that never expires.
 
 local owner, min_token = ARGV[1], tonumber(ARGV[4])
+local is_plain, is_short = string.sub(ARGV[5], 1, 1) == 'p', string.sub(ARGV[5], 2, 2) == 's'
 
--- Defines now, micros, text, KEEP_MS, TOKEN_KEEP_MS and FARTHEST_AHEAD.
---@include lib/time.lua
+-- Defines now, micros, text, KEEP_MS, TOKEN_KEEP_MS and UNCONFIRMED.
+--@include lib/common.lua
 
 -- 1. Refuse a request that comes after its deadline. Its caller may have left by now, and then nobody would release the lock.
 if now > tonumber(ARGV[3]) then return { 0, now } end
 
--- 2. With the restart guard, grant nothing until all leases have expired that the server may have lost with its data.
+-- 2. With the restart guard, grant nothing until all leases have expired that the server may have lost with its data. A missing mark shows
+--    that it has lost them, and is then set anew. The mark is "time from which on locks are granted, length of the wait before it", and
+--    never expires. If that time is further ahead than the length of the wait, the server's clock was set back since, and the mark counts
+--    as missing. A client with longer leases than the mark's length makes the wait longer.
 if KEYS[6] then
   local mark, longest = KEYS[6], tonumber(ARGV[6])
-  --@include lib/restart-guard.lua
+  local open_from, length = string.match(redis.call('GET', mark) or '', '^(%d+) (%d+)$')
+  open_from, length = tonumber(open_from), tonumber(length or 0)
+  local is_lost = not open_from or open_from - now > length
+  if is_lost or longest > length then
+    open_from = is_lost and now + math.max(longest, length) or open_from + longest - length
+    redis.call('SET', mark, open_from .. ' ' .. math.max(longest, length))
+  end
+  local left = open_from - now
   if left > 0 then return { 4, now, left } end
 end
 
+--@include lib/tokens-plain.lua
+
 -- 3. If nobody holds the lock or waits for it, grant it. Most requests end here, so this path neither parses the options nor loads the
 --    functions below.
-local digit = string.sub(ARGV[5], 1, 1)
-if digit == '1' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
-  local tokens, used, reserved = 1, nil, nil
-  --@include lib/plain-tokens.lua
+if is_plain and is_short and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
+  local first = take_plain_tokens(1)
   if first then
     redis.call('HSET', KEYS[1], owner, '1')
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
@@ -50,7 +61,7 @@ if digit == '1' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 0 then
   end
 end
 
-local options, lease = cjson.decode(string.sub(ARGV[5], 2)), tonumber(ARGV[2])
+local options, lease = cjson.decode(string.sub(ARGV[5], 3)), tonumber(ARGV[2])
 local kind, weight, permits, tokens = options.kind, options.weight, options.permits, options.tokens
 local cluster, publish, max_waiting = options.cluster, options.publish, options.max_waiting
 options.max_waiting = nil -- The rest may become the note of this waiter, and max_waiting counts for this request only.
@@ -82,7 +93,7 @@ if holds(owner, kind) then
     if is_alone(kind) or last > (counted or 0) then count_up(first, last, lease, 1) end
   end
   enter(owner, kind, weight, permits, lease, first, last)
-  redis.call('HDEL', KEYS[3], 'granted')
+  redis.call('HDEL', KEYS[3], UNCONFIRMED)
   leave_queue(owner)
   return granted(first, last)
 end
@@ -97,14 +108,7 @@ local function join_queue()
     if ticket == 0 then ticket = math.max(micros, tonumber(tail[2] or 0) + 1) end
     redis.call('ZADD', KEYS[2], text(ticket), owner)
   end
-  local live_until, note = now + options.wait, nil
-  if digit ~= '0' and options.subscribed and not cluster then
-    note = string.format('%013.0f%016.0f%09.0f%09.0f', live_until, min_token, options.initial_lease, tokens) .. options.nonce
-  else
-    options.live_until, options.min_token = live_until, ARGV[4]
-    note = cjson.encode(options)
-  end
-  redis.call('HSET', KEYS[3], owner, note)
+  redis.call('HSET', KEYS[3], owner, note_of(options, min_token, is_plain))
   redis.call('PEXPIRE', KEYS[2], KEEP_MS)
   redis.call('PEXPIRE', KEYS[3], KEEP_MS)
   return tonumber(ticket)

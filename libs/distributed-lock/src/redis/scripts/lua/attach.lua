@@ -1,6 +1,6 @@
 -- attach.lua: gives the lock of a detached owner to this owner, under the same fencing token.
 --
--- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel
+-- KEYS  1 lock  2 queue  3 notes  4 token  5 channel
 -- ARGV  1 owner  2 from  3 token  4 lease  5 notAfter  6 options
 -- Options  kind, weight, permits, cluster, publish: JSON
 -- Reply  {0, now}                         too late: it came after its notAfter, so nothing was done
@@ -13,7 +13,7 @@
 local owner, from, token, lease, options = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), cjson.decode(ARGV[6])
 local kind, weight, permits, publish = options.kind, options.weight, options.permits, options.publish
 
---@include lib/time.lua
+--@include lib/common.lua
 
 if now > tonumber(ARGV[5]) then return { 0, now } end
 

@@ -1,6 +1,6 @@
 -- force.lua: takes the lock from its holders, notifies those that are ours, and grants the lock to the next waiters.
 --
--- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel
+-- KEYS  1 lock  2 queue  3 notes  4 token  5 channel
 -- ARGV  1 min_token  2 cluster  3 publish  4 by  5 owners
 -- Reply  {outcome, now}
 --
@@ -11,7 +11,7 @@
 
 local min_token, cluster, publish, by = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[3], ARGV[4]
 
---@include lib/time.lua
+--@include lib/common.lua
 --@include lib/tokens.lua
 --@include lib/holders.lua
 --@include lib/foreign-clients.lua
@@ -68,6 +68,6 @@ for _, loser in ipairs(losers) do
     notify(loser, 'lost ' .. loser)
   end
 end
-redis.call('HDEL', KEYS[3], 'granted')
+redis.call('HDEL', KEYS[3], UNCONFIRMED)
 if was_held == 1 or redis.call('EXISTS', KEYS[2]) == 1 then hand_off(kind) end
 return { was_held, now }

@@ -1,10 +1,10 @@
 -- inspect.lua: the owners that hold the lock and those that wait for it. Changes nothing.
 --
--- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel
+-- KEYS  1 lock  2 queue  3 notes  4 token  5 channel
 -- ARGV
 -- Reply  {mode or '', now, remaining, last token or '', number of holders, holders ..., waiting owners ...}
 
---@include lib/time.lua
+--@include lib/common.lua
 --@include lib/holders.lua
 --@include lib/waiters.lua
 

@@ -1,11 +1,12 @@
 -- release.lua: this owner releases its lock or leaves the queue; the next waiters are granted.
 --
--- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel
+-- KEYS  1 lock  2 queue  3 notes  4 token  5 channel
 -- ARGV  1 owner  2 min_token  3 options
--- Options  kind, weight, permits, used, reserved, hold, cluster, publish: JSON after one digit. With 0 and 3 the script must parse it.
---          With 1 (kind "lock", publish is PUBLISH, neither used nor hold) it need not if nobody waits. With 2 (the same, and no
---          tokens shared with foreign clients) it need not if the next waiter is a plain one (lib/waiters.lua), either. 3 is as 2,
---          but with used, or the time is needed.
+-- Options  kind, weight, permits, used, reserved, hold, cluster, publish: JSON after two flags. A flag that is not set is written as "-".
+-- Flags    p: plain. The owner gives up a lock of the kind "lock", by tokens that no foreign client shares, without a minimum hold, and on
+--             a server whose publish is PUBLISH
+--          s: short. The common case needs nothing of the JSON: as p, but the tokens may be shared. There is no used, and the caller
+--             does not need the time
 -- Reply  was holder (0 or 1)         only if the script did not parse the JSON: the common case
 --        {was holder (0 or 1), now}
 --
@@ -13,11 +14,11 @@
 -- after used, up to reserved. Both are strings. hold is the rest of a minimum hold, in ms: for this long a placeholder holds the
 -- key, an owner for which no client sends requests. The token key stays, because tokens must keep growing after the lock is gone.
 
-local owner, min_token, digit = ARGV[1], tonumber(ARGV[2]), string.sub(ARGV[3], 1, 1)
-local is_common = digit == '1' or digit == '2'
+local owner, min_token = ARGV[1], tonumber(ARGV[2])
+local is_plain, is_short = string.sub(ARGV[3], 1, 1) == 'p', string.sub(ARGV[3], 2, 2) == 's'
 local kind, publish, options = 'lock', 'PUBLISH', nil
-if not is_common then
-  options = cjson.decode(string.sub(ARGV[3], 2))
+if not is_short then
+  options = cjson.decode(string.sub(ARGV[3], 3))
   kind, publish = options.kind, options.publish
 end
 
@@ -35,52 +36,32 @@ if kind == 'lock' then
   -- follows from the name of the channel.
   local fair_queue = 'redisson_lock_queue' .. string.sub(KEYS[5], #'redisson_lock__channel' + 1)
   waiting_keys = redis.call('EXISTS', KEYS[2], KEYS[3], fair_queue)
-  if (is_common or not options.hold) and waiting_keys == 0 then
+  if (is_short or not options.hold) and waiting_keys == 0 then
     receivers = was_holder == 1 and redis.call(publish, KEYS[5], '0') or 0
     -- PUBLISH also counts clients that are subscribed to a pattern and do not wait for the lock, so count again without these.
-    if receivers > 0 and is_common then receivers = redis.call('PUBSUB', 'NUMSUB', KEYS[5])[2] end
-    if is_common and receivers == 0 then return was_holder end
+    if receivers > 0 and is_short then receivers = redis.call('PUBSUB', 'NUMSUB', KEYS[5])[2] end
+    if is_short and receivers == 0 then return was_holder end
   end
 end
 
---@include lib/time.lua
+--@include lib/common.lua
 
--- The most frequent release of a key that several processes want: one plain waiter of ours is next, and no foreign client waits.
--- The script does what grant.lua does for it, in as few steps as possible.
-if (digit == '2' or digit == '3') and was_holder == 1 and waiting_keys == 2 and redis.call('EXISTS', KEYS[1]) == 0 then
-  local waiter = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
-  local note = waiter and redis.call('HGET', KEYS[3], waiter) or ''
-  -- Only the note of a plain waiter begins with a number. The comparison fails for any other note.
-  if (tonumber(string.sub(note, 1, 13)) or 0) >= now then
-    local channel = 'nest_lock_notify:' .. string.sub(waiter, 1, 36)
-    local subscribed = redis.call('PUBSUB', 'NUMSUB', KEYS[5], channel)
-    if subscribed[2] == 0 and subscribed[4] > 0 then
-      min_token = math.max(min_token, tonumber(string.sub(note, 14, 29)))
-      local tokens, used, reserved = tonumber(string.sub(note, 39, 47)), nil, nil
-      if options then used, reserved = options.used, options.reserved end
-      --@include lib/plain-tokens.lua
-      if first then
-        local lease, waiting = tonumber(string.sub(note, 30, 38)), redis.call('ZCARD', KEYS[2]) - 1
-        local message = 'granted ' .. waiter .. ' ' .. text(first) .. ' ' .. text(last) .. ' ' .. text(now) .. ' ' .. lease .. ' ' .. waiting
-        redis.call('PUBLISH', channel, message .. ' ' .. string.sub(note, 48))
-        redis.call('HSET', KEYS[3], 'granted', waiter)
-        redis.call('ZREM', KEYS[2], waiter)
-        redis.call('HDEL', KEYS[3], waiter, 'foreign_waiting_since')
-        redis.call('HSET', KEYS[1], waiter, '1')
-        redis.call('PEXPIRE', KEYS[1], lease)
-        return options and { 1, now } or 1
-      end
-    end
-  end
+--@include lib/tokens-plain.lua
+--@include lib/waiters.lua
+--@include lib/grant-plain.lua
+
+if is_plain and was_holder == 1 and waiting_keys == 2 and redis.call('EXISTS', KEYS[1]) == 0 then
+  local used, reserved = nil, nil
+  if options then used, reserved = options.used, options.reserved end
+  if grant_plain_first(used, reserved) then return options and { 1, now } or 1 end
 end
 
-options = options or cjson.decode(string.sub(ARGV[3], 2))
+options = options or cjson.decode(string.sub(ARGV[3], 3))
 local weight, permits, hold, cluster = options.weight, options.permits, options.hold, options.cluster
 
 --@include lib/tokens.lua
 --@include lib/holders.lua
 --@include lib/foreign-clients.lua
---@include lib/waiters.lua
 --@include lib/grant.lua
 
 -- Gives back the tokens that this owner reserved and did not use: lowers the counter to the last token used, unless another grant has
@@ -119,7 +100,7 @@ local is_free = redis.call('EXISTS', KEYS[1]) == 0
 local held_alone = is_free and was_holder == 1 and kind == 'lock'
 if not held_alone then
   leave_queue(owner)
-  if redis.call('HGET', KEYS[3], 'granted') == owner then redis.call('HDEL', KEYS[3], 'granted') end
+  if redis.call('HGET', KEYS[3], UNCONFIRMED) == owner then redis.call('HDEL', KEYS[3], UNCONFIRMED) end
 end
 
 -- If a writer leaves the queue, the readers behind it may join the readers that hold. Not while a foreign client waits for those readers

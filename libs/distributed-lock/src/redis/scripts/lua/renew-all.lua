@@ -1,25 +1,25 @@
 -- renew-all.lua: does what renew.lua does, for many plain locks at once. Each lock gets its own answer.
 --
--- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel, and the same for each further lock
+-- KEYS  1 lock  2 queue  3 notes  4 token  5 channel, and the same for each further lock
 -- ARGV  1 publish  2 notAfter  3 owner  4 lease  5 first  6 last, and the last four for each further lock
 -- Reply  {0, now}                 too late: it arrived after its notAfter, so the script did nothing
 --        {1, now, waiting ...}    for each lock how many wait for it, or -1 if it is lost
 
 local publish = ARGV[1]
 
---@include lib/time.lua
+--@include lib/common.lua
 --@include lib/foreign-clients.lua
 
 if now > tonumber(ARGV[2]) then return { 0, now } end
 
-local function renew(lock, queue, waiter_options, token, channel, owner, lease, first, last)
+local function renew(lock, queue, notes, token, channel, owner, lease, first, last)
   if not redis.call('HGET', lock, owner) then return -1 end
   local keep = token_keep(lease)
   local tokens = redis.call('GETEX', token, 'PX', keep)
   if not tokens then redis.call('SET', token, first .. ' ' .. last, 'PX', keep)
   elseif string.match(tokens, '^%d+') ~= first then return -1 end
   redis.call('PEXPIRE', lock, lease)
-  redis.call('HDEL', waiter_options, 'granted')
+  redis.call('HDEL', notes, UNCONFIRMED)
   return redis.call('ZCARD', queue) + math.min(listeners(channel), 1)
 end
 

@@ -1,6 +1,6 @@
 -- renew.lua: restarts the lease of this owner under this grant, and confirms a grant by notification.
 --
--- KEYS  1 lock  2 queue  3 waiter_options  4 token  5 channel
+-- KEYS  1 lock  2 queue  3 notes  4 token  5 channel
 -- ARGV  1 owner  2 lease  3 first  4 last  5 notAfter  6 options
 -- Options  kind, weight, permits, min_token, cluster, publish: JSON
 -- Reply  {0, now}           lost: held by another, by nobody, or by this owner under another grant
@@ -14,7 +14,7 @@ local owner, lease, options = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[6])
 local kind, weight, permits = options.kind, options.weight, options.permits
 local min_token, cluster, publish = options.min_token, options.cluster, options.publish
 
---@include lib/time.lua
+--@include lib/common.lua
 --@include lib/foreign-clients.lua
 
 if now > tonumber(ARGV[5]) then return { 2, now } end
@@ -43,7 +43,7 @@ if mode == 'read' then kind = 'shared' end
 if kind == 'lock' or kind == 'exclusive' then
   if not field or not is_under_this_grant() then return { 0, now } end
   redis.call('PEXPIRE', KEYS[1], lease)
-  redis.call('HDEL', KEYS[3], 'granted')
+  redis.call('HDEL', KEYS[3], UNCONFIRMED)
   return renewed()
 end
 
@@ -60,7 +60,7 @@ end
 if kind == 'shared' and holds_alone() then
   if not is_under_this_grant() then return { 0, now } end
   redis.call('HDEL', KEYS[1], owner .. ':write')
-  redis.call('HDEL', KEYS[3], 'granted')
+  redis.call('HDEL', KEYS[3], UNCONFIRMED)
   enter(owner, kind, weight, permits, lease, ARGV[3], ARGV[4])
   grant('', 0)
   redis.call(publish, KEYS[5], '1')

@@ -1,9 +1,9 @@
 -- foreign-clients.lua: shared by all that free, grant or renew; not a script of its own. Lets foreign clients, such as Redisson in
--- Java, share the keys of our locks. Expects time.lua and the local publish.
+-- Java, share the keys of our locks. Expects common.lua and the local publish.
 --
 -- A foreign client does not join our queue: it subscribes to the channel of key 5 and tries again when a message says that the lock
 -- is free. The fair lock of Redisson has a queue of its own, and its first waiter listens on a channel of its own. So that our
--- queue cannot starve foreign clients, two marks in the hash of waiter options give them a turn: foreign_waiting_since says when a
+-- queue cannot starve foreign clients, two marks in the hash of notes give them a turn: foreign_waiting_since says when a
 -- script first found one subscribed, and foreign_turn_until says until when only foreign clients may take the free lock.
 
 local FOREIGN_WAIT_MS = 200 -- a foreign client that listens gets its chance at least this often

@@ -1,17 +1,6 @@
 -- grant.lua: shared by acquire, release, renew and force; not a script of its own. Grants the lock to the owners at the head of the queue.
--- Expects KEYS 1 lock 2 queue 3 waiter_options 4 token 5 channel, time.lua, tokens.lua, foreign-clients.lua,
--- holders.lua, waiters.lua, and the locals cluster, publish.
---
--- The queue is a sorted set owner -> ticket. The hash waiter_options has a note for each owner in the queue (lib/waiters.lua), and the
--- mark "granted": the owner that was granted the lock by a notification and has not confirmed it yet.
-
-local function client_of(owner)
-  return string.match(owner, '^(.*):%d+$') or owner
-end
-
-local function notification_channel(owner)
-  return 'nest_lock_notify:' .. client_of(owner)
-end
+-- Expects KEYS 1 lock 2 queue 3 notes 4 token 5 channel, common.lua, tokens.lua, foreign-clients.lua, holders.lua, waiters.lua, and the
+-- locals cluster, publish. The short form for the most frequent case is grant-plain.lua.
 
 local function notify(owner, message)
   return redis.call('PUBLISH', notification_channel(owner), message)
@@ -31,12 +20,12 @@ end
 -- If a waiter was granted the lock, has never confirmed it, and its initial lease has expired, then its client has crashed or cannot
 -- be reached. All waiters of that client leave the queue, or each of them would block the lock for one more initial lease.
 local function drop_unconfirmed(asker)
-  local granted = redis.call('HGET', KEYS[3], 'granted')
+  local granted = redis.call('HGET', KEYS[3], UNCONFIRMED)
   if not granted or redis.call('EXISTS', KEYS[1]) == 1 then return end
-  redis.call('HDEL', KEYS[3], 'granted')
-  local client = client_of(granted)
+  redis.call('HDEL', KEYS[3], UNCONFIRMED)
+  local channel = notification_channel(granted)
   for _, owner in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
-    if owner ~= asker and client_of(owner) == client then leave_queue(owner) end
+    if owner ~= asker and notification_channel(owner) == channel then leave_queue(owner) end
   end
 end
 
@@ -67,19 +56,17 @@ local function grant(asker, lease, held_alone)
       local first, last = take_tokens(waiter.tokens, longest)
       local reached = owner == asker
       if not reached then
-        local waiting = redis.call('ZCARD', KEYS[2]) - 1
-        local message = { 'granted', owner, text(first), text(last), text(now), waiter.initial_lease, waiting, waiter.nonce }
         -- 5. Notify the waiter, unless it is the asker, which gets the reply. If its client was subscribed when it joined the queue and
         --    is not now, the client reconnects or has crashed: skip the waiter, and let it keep its ticket. If its client was not
         --    subscribed, grant nevertheless, because the next recheck finds the grant.
-        local receivers = notify(owner, table.concat(message, ' '))
+        local receivers = notify(owner, granted_message(owner, waiter, first, last))
         reached = not waiter.subscribed or cluster or receivers > 0 and is_subscribed(owner)
       end
       if reached then
         -- 6. Make the waiter a holder. If it was notified, it holds for its initial lease until it confirms the grant; the asker knows of
-        --    its grant and gets its whole lease. The mark "granted" is written before the waiter leaves the queue: leaving may delete the
+        --    its grant and gets its whole lease. The mark UNCONFIRMED is written before the waiter leaves the queue: leaving may delete the
         --    last entry of the hash, and with the hash its expiry, and a mark written after that would stay for ever.
-        if owner ~= asker and is_alone(waiter.kind) then redis.call('HSET', KEYS[3], 'granted', owner) end
+        if owner ~= asker and is_alone(waiter.kind) then redis.call('HSET', KEYS[3], UNCONFIRMED, owner) end
         leave_queue(owner)
         local own_lease = owner == asker and lease or waiter.initial_lease
         enter(owner, waiter.kind, waiter.weight, waiter.permits, own_lease, first, last)
@@ -107,10 +94,10 @@ end
 -- our queue. If no waiter was granted, foreign clients are woken. `held_alone`: as for grant.
 local function hand_off(kind, held_alone)
   local foreign_clients = listeners(KEYS[5])
-  -- Delete two marks by one command: "granted", which only the holder that has just left can have, and "foreign_waiting_since" if no
+  -- Delete two marks by one command: UNCONFIRMED, which only the holder that has just left can have, and "foreign_waiting_since" if no
   -- foreign client is subscribed any more.
   if held_alone or foreign_clients == 0 then
-    redis.call('HDEL', KEYS[3], held_alone and 'granted' or 'foreign_waiting_since', foreign_clients == 0 and 'foreign_waiting_since' or 'granted')
+    redis.call('HDEL', KEYS[3], held_alone and UNCONFIRMED or 'foreign_waiting_since', foreign_clients == 0 and 'foreign_waiting_since' or UNCONFIRMED)
   end
   if foreign_clients > 0 and foreign_clients_waited() >= FOREIGN_WAIT_MS then
     give_turn_to_foreign_clients()

@@ -1,4 +1,4 @@
--- holders.lua: who holds the lock, for each kind of claim; not a script of its own. Expects time.lua.
+-- holders.lua: who holds the lock, for each kind of claim; not a script of its own. Expects common.lua.
 --
 -- lock       the hash of key 1 is {owner -> 1}                              Redisson's RLock
 -- exclusive  {mode -> write, owner:write -> 1}                              its RReadWriteLock

@@ -1,8 +1,8 @@
--- tokens.lua: shared by all that grant; not a script of its own. Fencing tokens: key 4 holds "first last" of the last
--- grant, or one number where both are the same. With `sharedTokens` they are counted together with
--- those of Redisson's fenced lock: the name of key 4 says so.
--- Expects time.lua and the local min_token.
+-- tokens.lua: shared by all that grant; not a script of its own. Fencing tokens: key 4 holds "first last" of the last grant, or one
+-- number where both are the same. Expects common.lua and the local min_token. The short form is in
+-- tokens-plain.lua.
 
+-- With `sharedTokens` tokens are counted together with those of Redisson's fenced lock: the name of key 4 says so.
 local are_shared = string.find(KEYS[4], 'nest_lock_shared_token', 1, true) == 1
 
 -- The key of Redisson's token counter. Redisson has one counter for x and {x}.
