@@ -92,7 +92,7 @@ export class RedisLocks implements LockStore {
     );
     const { connection, scripts, subscriber } = this;
     this.renewals = new Renewals(scripts);
-    this.releases = new ReliableRelease(scripts.owners, settings);
+    this.releases = new ReliableRelease(scripts.unanswered, settings);
     const guard =
       restartGuardMs > 0 ? { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs } : undefined;
     const releaseInBackground = (request: AcquireRequest): void => ignoreFailure(this.release(request));
@@ -118,8 +118,8 @@ export class RedisLocks implements LockStore {
   release(request: ReleaseRequest): Promise<ReleaseReply> {
     this.subscriber.stopListeningToForeignClients(request.owner);
     this.scripts.onRelease(request.used);
-    return this.releases.run(request, (requests, onReply, onError) =>
-      this.connection.start(new ReleaseCommand(request, this.scripts, requests), onReply, onError),
+    return this.releases.run(request, (unanswered, onReply, onError) =>
+      this.connection.start(new ReleaseCommand(request, this.scripts, unanswered), onReply, onError),
     );
   }
 

@@ -45,9 +45,8 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   readonly priority = 'acquire';
   override readonly flush = 'when idle';
   override readonly isRepeatable = true;
-  private readonly owner: OwnerRequests;
-  /** An earlier copy of this request got no reply, so the server may execute it after the copy that was answered. */
-  private mayComeLate = false;
+  /** The requests of this owner that got no reply. The server may execute them after the copy that is answered. */
+  private readonly unanswered: OwnerRequests;
   /** The latest copy was sent and has no reply yet. */
   private isOpen = false;
 
@@ -64,7 +63,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
       kind: claim.kind,
       keys: guard ? new WireKeys([...keys.names, guard.mark]) : keys,
     });
-    this.owner = scripts.owners.beginRequest(owner);
+    this.unanswered = scripts.unanswered.beginRequest(owner);
   }
 
   protected args(): Arguments {
@@ -97,10 +96,10 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
    */
   protected onWrite(): number {
     this.isOpen = false;
-    if (this.owner.isReleasing)
+    if (this.unanswered.isReleasing)
       throw new LockStoreError('Its caller has left before the request was sent', this.key, 'refused');
     const notAfter = this.context.notAfter(this.sent);
-    this.owner.onAcquireSent(notAfter, this.request.leaseMs);
+    this.unanswered.onAcquireSent(notAfter, this.request.leaseMs);
     this.isOpen = true;
     return notAfter;
   }
@@ -108,11 +107,10 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   protected onReply(reply: Reply): AcquireReply | typeof TOO_LATE {
     this.onAnswered();
     if (reply[0] === 0) return TOO_LATE;
-    this.mayComeLate = this.owner.hasUnanswered;
     if (reply[0] === 4) throw this.unready(reply[2]);
     this.finish();
     const result = this.meaningOf(reply);
-    return this.mayComeLate ? { ...result, mayComeLate: true } : result;
+    return this.unanswered.hasUnanswered ? { ...result, mayComeLate: true } : result;
   }
 
   protected override onFailed(error: LockStoreError): void {
@@ -120,18 +118,18 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     if (error.reason !== 'unknown') this.onAnswered();
     // Release in two cases. Redis denied a command halfway through the script: it undoes nothing, so the script may have written a ticket
     // or a lock. Or Redis refused the second copy: the first copy may still be executed.
-    const mayHold = isDenied(error.cause) || (error.reason === 'refused' && this.owner.hasUnanswered);
+    const mayHold = isDenied(error.cause) || (error.reason === 'refused' && this.unanswered.hasUnanswered);
     if (mayHold) this.store.releaseInBackground(this.request);
     this.finish();
   }
 
   private onAnswered(): void {
-    if (this.isOpen) this.owner.onAcquireAnswered();
+    if (this.isOpen) this.unanswered.onAcquireAnswered();
     this.isOpen = false;
   }
 
   private finish(): void {
-    this.context.owners.endRequest(this.request.owner);
+    this.context.unanswered.endRequest(this.request.owner);
   }
 
   /** Makes the error for a request that the restart guard refused. Its reason is `unknown` if an earlier copy may still be executed. */
@@ -139,7 +137,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     const { longestLeaseMs } = this.store.guard as RestartGuard;
     const message = `Redis is not ready: it came back without its data, and leases that it has forgotten may run for another ${leftMs} ms (restartGuardMs is ${longestLeaseMs}).`;
     const error = new LockStoreError(message, this.key, 'unready');
-    return this.mayComeLate ? asUnsureError(error) : error;
+    return this.unanswered.hasUnanswered ? asUnsureError(error) : error;
   }
 
   private meaningOf(reply: Reply): AcquireReply {
@@ -167,7 +165,8 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     const { owner } = this.request;
     const isBehindForeignClient = holder !== undefined && !isOurs(holder);
     // If the caller left while the request was in flight, unsubscribe, too: no later request of this owner would do it.
-    if (this.owner.isReleasing || !isBehindForeignClient) notifications.stopListeningToForeignClients(owner);
+    if (this.unanswered.isReleasing || !isBehindForeignClient)
+      notifications.stopListeningToForeignClients(owner);
     else {
       const [, , , , channel] = this.context.namesOf(this.key, this.kind);
       notifications.listenBehindForeignClient(channel, owner);

@@ -21,7 +21,7 @@ export class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
   constructor(
     private readonly request: ReleaseRequest,
     context: ScriptContext,
-    private readonly requests: OwnerRequests,
+    private readonly unanswered: OwnerRequests,
   ) {
     super(context, { key: request.key, kind: request.claim.kind });
     this.flush = request.flush;
@@ -36,7 +36,7 @@ export class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
     // unanswered, that time is needed, to know when the server can no longer execute it.
     const isPlainOrShared = claim.kind === 'lock' && connection.publish === 'PUBLISH' && holdMs === 0;
     const isPlain = isPlainOrShared && !sharesTokens;
-    const isShort = isPlainOrShared && !this.requests.hasUnanswered && !used;
+    const isShort = isPlainOrShared && !this.unanswered.hasUnanswered && !used;
     const tokens = used ? `,"used":"${used.token}","reserved":"${used.lastToken}"` : '';
     const hold = holdMs > 0 ? `,"hold":${holdMs}` : '';
     const options = `{${claimFields(claim)}${tokens}${hold},${serverFields}}`;

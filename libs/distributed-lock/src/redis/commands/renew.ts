@@ -50,13 +50,13 @@ abstract class RenewingCommand<
    */
   protected onWrite(): number {
     const isAgain = this.wasTooLate || this.isSecondCopy;
-    if (isAgain && !this.renewals.every((renewal) => this.context.owners.isLatest(renewal)))
+    if (isAgain && !this.renewals.every((renewal) => this.context.unanswered.isLatest(renewal)))
       throw unknown('it found a renewal too late that a newer one follows', this.key);
     this.settleCopies('given up');
     const notAfter = this.context.notAfter(this.sent);
     this.written = this.renewals.map(({ owner, leaseMs }) => {
       const copy = { leaseMs, deadline: notAfter };
-      this.context.owners.get(owner)?.onRenewalSent(copy);
+      this.context.unanswered.get(owner)?.onRenewalSent(copy);
       return copy;
     });
     this.closesBefore = this.context.connection.nodeCloses;
@@ -79,7 +79,7 @@ abstract class RenewingCommand<
     { waiting, executedAt }: { readonly waiting: number; readonly executedAt: number },
   ): RenewalReply {
     if (waiting < 0) return { kind: 'lost' };
-    const late = this.context.owners.get(owner)?.pendingRequestThatWouldShorten(leaseMs, executedAt);
+    const late = this.context.unanswered.get(owner)?.pendingRequestThatWouldShorten(leaseMs, executedAt);
     if (late) this.unsureForMs = Math.max(this.unsureForMs, late.deadline - executedAt + 1);
     const validUntil = leaseValidity(this.sent.now, late?.leaseMs ?? leaseMs);
     return { kind: 'renewed', validUntil, waiting };
@@ -89,7 +89,7 @@ abstract class RenewingCommand<
     const { written = [] } = this;
     this.written = undefined;
     written.forEach((copy, i) => {
-      const owner = this.context.owners.get((this.renewals[i] as Renewal).owner);
+      const owner = this.context.unanswered.get((this.renewals[i] as Renewal).owner);
       if (how === 'answered') owner?.onRenewalAnswered(copy);
       else owner?.onRenewalGivenUp(copy);
     });
@@ -147,7 +147,8 @@ export class Renewals {
 
   /** Never rejects: a renewal that failed gets the reply `unknown`. */
   async run(renewals: readonly Renewal[]): Promise<Replies> {
-    for (const renewal of renewals) this.context.owners.beginRequest(renewal.owner).latestRenewal = renewal;
+    for (const renewal of renewals)
+      this.context.unanswered.beginRequest(renewal.owner).latestRenewal = renewal;
     if (renewals.length === 1) return this.renew(renewals);
     const replies = new Map<Renewal, RenewalReply>();
     const renewBatch = async (batch: readonly Renewal[]) => {
@@ -172,20 +173,20 @@ export class Renewals {
 
   private async renew(batch: readonly Renewal[]): Promise<Replies> {
     const { context } = this;
-    const { owners } = context;
+    const { unanswered } = context;
     const [first, another] = batch;
     try {
       const replies = await (first && !another
         ? this.renewForSure(first)
         : context.connection.run(new RenewAllCommand(context, batch)));
-      for (const { owner } of batch) owners.endRequest(owner);
+      for (const { owner } of batch) unanswered.endRequest(owner);
       return replies;
     } catch (error) {
       // If one key holds other data, Redis refuses the whole batch. Send the renewals one by one, so that only the one of that key is
       // refused.
       const isSpoiled = another && error instanceof LockStoreError && error.reason === 'refused';
       const again = async (renewal: Renewal) =>
-        isSpoiled && owners.isLatest(renewal) ? this.renew([renewal]) : this.unanswered(renewal, error);
+        isSpoiled && unanswered.isLatest(renewal) ? this.renew([renewal]) : this.unknownReply(renewal, error);
       return (await Promise.all(batch.map(again))).flat();
     }
   }
@@ -201,12 +202,12 @@ export class Renewals {
     const replies = await context.connection.run(command);
     if (command.unsureForMs === 0) return replies;
     await this.delays.wait(command.unsureForMs);
-    if (!context.owners.isLatest(renewal)) return replies;
+    if (!context.unanswered.isLatest(renewal)) return replies;
     return context.connection.run(new RenewCommand(context, [renewal]));
   }
 
-  private unanswered({ owner }: Renewal, error: unknown): Replies {
-    this.context.owners.endRequest(owner);
+  private unknownReply({ owner }: Renewal, error: unknown): Replies {
+    this.context.unanswered.endRequest(owner);
     return [{ kind: 'unknown', error: error as LockStoreError }];
   }
 }

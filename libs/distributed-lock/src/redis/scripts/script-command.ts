@@ -92,7 +92,8 @@ export class ScriptContext {
   private used = 0;
   /** The last token that an owner of this process has reserved, and has not given back. */
   private reserved = 0;
-  readonly owners = new RequestsByOwner();
+  /** The requests of each owner that the server may still execute. */
+  readonly unanswered = new RequestsByOwner();
   /** The names of locks that were used lately, by kind of claim and key. */
   private readonly known = { lock: keyMap(), exclusive: keyMap(), shared: keyMap(), permits: keyMap() };
 
