@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { parse } from 'node:path';
 
 const folder = new URL('../libs/distributed-lock/src/redis/scripts/', import.meta.url);
-const SCRIPTS = ['acquire', 'attach', 'release', 'renew', 'renew-all', 'force', 'inspect'];
+const SCRIPTS = ['acquire', 'attach', 'release', 'renew', 'renew-plain', 'force', 'inspect'];
 const INCLUDE = /^\s*--@include (\S+)$/m;
 
 const read = (name) => readFileSync(new URL(`lua/${name}`, folder), 'utf8');

@@ -5,7 +5,7 @@ const NAMES = new Map([
   [SCRIPTS.acquire.sha, 'acquire'],
   [SCRIPTS.release.sha, 'release'],
   [SCRIPTS.renew.sha, 'renew'],
-  [SCRIPTS.renewAll.sha, 'renew-all'],
+  [SCRIPTS.renewPlain.sha, 'renew-plain'],
   [SCRIPTS.force.sha, 'force'],
   [SCRIPTS.inspect.sha, 'inspect'],
 ]);

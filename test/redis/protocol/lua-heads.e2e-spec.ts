@@ -12,12 +12,12 @@ import { optionsOf, recordedRedis, type ScriptCall } from '../../support/recorde
 import { until } from '#until';
 
 const FOLDER = new URL('../../../libs/distributed-lock/src/redis/scripts/', import.meta.url);
-const { renewAll, ...others } = SCRIPTS;
-const BY_NAME = { ...others, 'renew-all': renewAll };
+const { renewPlain, ...others } = SCRIPTS;
+const BY_NAME = { ...others, 'renew-plain': renewPlain };
 type Name = keyof typeof BY_NAME;
 const NAMES = Object.keys(BY_NAME) as Name[];
-/** Scripts that take several locks: two in this test. */
-const isForSeveral = (name: Name) => name.endsWith('-all');
+/** The script that takes one lock or several: one or two in this test. */
+const isForSeveral = (name: Name) => name === 'renew-plain';
 
 interface Head {
   readonly keys: readonly string[];
@@ -130,6 +130,7 @@ beforeAll(async () => {
   await store.acquire({ ...ask, owner: three, waitMs: 2345, ticket: 77 });
   await store.renew([{ key, owner: one, claim, leaseMs: 8000, token, lastToken }]);
   await store.renew([{ key, owner: two, claim, leaseMs: 8000, token, lastToken }]);
+  await store.renew([{ key, owner: one, claim: { kind: 'exclusive' }, leaseMs: 8000, token, lastToken }]);
   await store.inspect(key);
   const several = [4, 5].map((n) => ({ ...ask, key: `${key}:${n}`, owner: `${store.clientId}:${n}` }));
   await store.renew(several.map((request) => ({ ...request, token, lastToken })));
@@ -152,10 +153,12 @@ describe.each(NAMES)('%s.lua', (name) => {
     const { keys, args, perLock } = headOf(source(name));
     expect(keys.slice(0, 5)).toEqual(['lock', 'queue', 'notes', 'token', 'channel']);
     expect(callsOf(name).length).toBeGreaterThan(0);
-    const locks = isForSeveral(name) ? [`p:${key}:4`, `p:${key}:5`] : [`p:${key}`];
     for (const call of callsOf(name)) {
-      expect(call.keys).toEqual(locks.flatMap((lock) => redisKeys(lock, 'lock')));
-      expect(call.args).toHaveLength(withoutGuard(args).length + (isForSeveral(name) ? perLock : 0));
+      const isOfTwo = isForSeveral(name) && call.keys.length > 5;
+      const locks = isOfTwo ? [`p:${key}:4`, `p:${key}:5`] : [`p:${key}`];
+      const kind = name === 'renew' ? 'exclusive' : 'lock';
+      expect(call.keys).toEqual(locks.flatMap((lock) => redisKeys(lock, kind)));
+      expect(call.args).toHaveLength(withoutGuard(args).length + (isOfTwo ? perLock : 0));
     }
   });
 
@@ -218,7 +221,10 @@ describe('the arguments of the scripts', () => {
   it('stand where the heads say: renew, end and force', () => {
     const owner = `${store.clientId}:1`;
     const [, , first, last] = callsOf('acquire')[0]!.reply as [number, number, number, number];
-    expect(passed('renew')).toMatchObject({ owner, lease: '8000', first: `${first}`, last: `${last}` });
+    const renewed = { owner, lease: '8000', first: `${first}`, last: `${last}` };
+    expect(passed('renew')).toMatchObject({ ...renewed, kind: 'exclusive', publish: 'PUBLISH' });
+    expect(passed('renew-plain')).toMatchObject({ ...renewed, publish: 'PUBLISH' });
+    expect(callsOf('renew-plain').map(({ keys }) => keys.length)).toEqual([5, 5, 10]);
     expect(passed('release')).toMatchObject({
       owner,
       used: `${first + 1}`,

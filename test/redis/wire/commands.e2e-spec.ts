@@ -127,7 +127,7 @@ describe.each(LIBRARIES)('commands on the wire, by %s', (library) => {
       await lock.release();
       await (await next).release();
     });
-    expect(commands.map(wireName)).toEqual(['acquire', 'renew', 'release']);
+    expect(commands.map(wireName)).toEqual(['acquire', 'renew-plain', 'release']);
   });
 
   it('while 200 callers wait for a key that another process holds, their process looks once a second at most', async () => {
@@ -163,7 +163,7 @@ describe.each(LIBRARIES)('commands on the wire, by %s', (library) => {
     const commands = await during(service, () => pause(2 * leaseMs));
     const thirds = (performance.now() - startedAt) / (leaseMs / 3);
     const names = commands.map(wireName).map((name) => name.replace(' in full', ''));
-    expect(names.filter((name) => name !== 'renew' && name !== 'renew-all')).toEqual([]);
+    expect(names.filter((name) => name !== 'renew-plain')).toEqual([]);
     for (const name of keys) {
       const renewals = commands.filter((command) => command.includes(name)).length;
       // Up to a tenth of a third early, and up to a round and a busy machine late.

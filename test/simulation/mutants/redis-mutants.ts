@@ -70,8 +70,8 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('redis', 'redis/scripts/lua.generated.js', [
     [
       'a lock whose tokens are evicted is lost',
-      "if tokens then return string.match(tokens, '^%d+') == ARGV[3] end",
-      "if true then return tokens and string.match(tokens, '^%d+') == ARGV[3] end",
+      "if not tokens then redis.call('SET', token, first .. ' ' .. last, 'PX', keep)",
+      'if not tokens then return -1',
     ],
   ]),
   ...mutantsOf('redis', 'redis/scripts/script-command.js', [
@@ -172,7 +172,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'No foreign client is in a history. The vectors of Redisson have it.',
     ],
     [
-      'a renewal of several locks does not move the end of their leases',
+      'a renewal of plain locks does not move the end of their leases',
       "redis.call('PEXPIRE', lock, lease)\\n",
       '',
     ],
@@ -188,15 +188,11 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'if tokens then return true end',
     ],
     [
-      'a renewal of several locks under another grant counts',
+      'a renewal of plain locks under another grant counts',
       "elseif string.match(tokens, '^%d+') ~= first then return -1 end",
       'end',
     ],
-    [
-      'a renewal of several locks does not look who holds',
-      "if not redis.call('HGET', lock, owner) then return -1 end",
-      '',
-    ],
+    ['a renewal of plain locks does not look who holds', 'if not field then return -1 end', ''],
     ['one that was granted stays in the queue', 'leave_queue(owner)\\nlocal own_lease', 'local own_lease'],
     [
       'readers that are gone are never swept',
@@ -224,7 +220,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     [
       'a renewal brings a lost lock back',
       "if not field or not is_under_this_grant() then return { 0, now } end\\nredis.call('PEXPIRE', KEYS[1], lease)",
-      "redis.call('HSET', KEYS[1], owner, 1)\\nredis.call('PEXPIRE', KEYS[1], lease)",
+      "redis.call('HSET', KEYS[1], 'mode', 'write', owner .. ':write', 1)\\nredis.call('PEXPIRE', KEYS[1], lease)",
     ],
     [
       'one that leaves keeps its ticket',

@@ -32,11 +32,13 @@ function withReplies(commands: readonly string[]): readonly string[] {
 
 /** What a client calls this command: the name of its script, or of the command. */
 export function kindOfCommand(bytes: string): string {
-  const [name = '', second = ''] = wordsOf(bytes, 2);
+  const [name = '', second = '', third] = wordsOf(bytes, 3);
   const command = name.toLowerCase();
-  if (command === 'evalsha') return NAMES.get(second) ?? command;
-  if (command === 'eval') return NAMES_BY_SOURCE.get(second) ?? command;
-  return command;
+  const names = { evalsha: NAMES, eval: NAMES_BY_SOURCE }[command];
+  const script = names?.get(second) ?? command;
+  // A renewal of one plain lock is a renewal as any other. With more keys than the five of one lock it is one of several.
+  if (script === 'renewPlain') return third === '5' ? 'renew' : 'renewAll';
+  return script;
 }
 
 /** What a message that a server sends by itself says first: `granted`. */

@@ -149,6 +149,10 @@ export async function takeStep(servers: Stepped, step: ScriptStep, i: number): P
       return;
     }
     case 'renew':
+      if (kind === 'lock') {
+        await run('renewPlain', keys, ['PUBLISH', notAfter, owner, String(leaseMs), first, end]);
+        return;
+      }
       await run('renew', keys, [
         owner,
         String(leaseMs),
@@ -165,7 +169,7 @@ export async function takeStep(servers: Stepped, step: ScriptStep, i: number): P
         String(leaseMs),
         ...(last.get(`${owner} ${name}`) ?? ['7', '7']),
       ]);
-      await run('renewAll', others, ['PUBLISH', notAfter, ...each]);
+      await run('renewPlain', others, ['PUBLISH', notAfter, ...each]);
       return;
     }
     case 'release': {
@@ -214,7 +218,7 @@ const DATA: readonly ((key: string, keys: readonly string[]) => readonly string[
 const SOURCES = {
   acquire: lua.acquire,
   renew: lua.renew,
-  renewAll: lua.renewAll,
+  renewPlain: lua.renewPlain,
   release: lua.release,
   force: lua.force,
   inspect: lua.inspect,

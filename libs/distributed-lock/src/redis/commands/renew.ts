@@ -21,9 +21,12 @@ type Replies = readonly RenewalReply[];
 
 /** Base class of the commands that restart one lease or several. */
 abstract class RenewingCommand<
-  R extends ReplyOf<typeof SCRIPTS.renew | typeof SCRIPTS.renewAll>,
+  R extends ReplyOf<typeof SCRIPTS.renew | typeof SCRIPTS.renewPlain>,
 > extends ScriptCommand<R, Replies> {
   readonly priority = 'renew';
+  /** A renewal may confirm a grant by notification, whose caller is about to start and may block the event loop. */
+  override readonly flush: 'now' | undefined;
+  override readonly isRepeatable: boolean;
   /** For how many ms an earlier request without a reply may still be executed, and shorten one of the leases. */
   unsureForMs = 0;
   /** The leases that the latest copy of this command requests; `undefined` as soon as that copy has a reply. */
@@ -40,6 +43,8 @@ abstract class RenewingCommand<
       ? context.keysOf(key, claim.kind)
       : new WireKeys(renewals.flatMap((renewal) => context.namesOf(renewal.key, 'lock')));
     super(context, { key, kind: claim.kind, keys });
+    this.flush = isOne ? 'now' : undefined;
+    this.isRepeatable = isOne;
   }
 
   /**
@@ -98,9 +103,6 @@ abstract class RenewingCommand<
 
 class RenewCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renew>> {
   protected readonly script = SCRIPTS.renew;
-  /** A renewal may confirm a grant by notification, whose caller is about to start and may block the event loop. */
-  override readonly flush = 'now';
-  override readonly isRepeatable = true;
 
   protected args(): Arguments {
     const notAfter = this.onWrite();
@@ -119,8 +121,8 @@ class RenewCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renew>> {
   }
 }
 
-class RenewAllCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renewAll>> {
-  protected readonly script = SCRIPTS.renewAll;
+class RenewPlainCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renewPlain>> {
+  protected readonly script = SCRIPTS.renewPlain;
 
   protected args(): Arguments {
     const notAfter = this.onWrite();
@@ -128,7 +130,7 @@ class RenewAllCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renewAll>> 
     return [this.context.connection.publish, notAfter, ...this.renewals.flatMap(one)];
   }
 
-  protected onReply([kind, executedAt, ...counts]: ReplyOf<typeof SCRIPTS.renewAll>):
+  protected onReply([kind, executedAt, ...counts]: ReplyOf<typeof SCRIPTS.renewPlain>):
     | Replies
     | typeof TOO_LATE {
     this.onAnswered();
@@ -178,7 +180,7 @@ export class Renewals {
     try {
       const replies = await (first && !another
         ? this.renewForSure(first)
-        : context.connection.run(new RenewAllCommand(context, batch)));
+        : context.connection.run(this.commandFor(batch)));
       for (const { owner } of batch) unanswered.endRequest(owner);
       return replies;
     } catch (error) {
@@ -198,12 +200,17 @@ export class Renewals {
    */
   private async renewForSure(renewal: Renewal): Promise<Replies> {
     const { context } = this;
-    const command = new RenewCommand(context, [renewal]);
+    const command = this.commandFor([renewal]);
     const replies = await context.connection.run(command);
     if (command.unsureForMs === 0) return replies;
     await this.delays.wait(command.unsureForMs);
     if (!context.unanswered.isLatest(renewal)) return replies;
-    return context.connection.run(new RenewCommand(context, [renewal]));
+    return context.connection.run(this.commandFor([renewal]));
+  }
+
+  private commandFor(batch: readonly Renewal[]): RenewPlainCommand | RenewCommand {
+    const isPlain = batch[0]?.claim.kind === 'lock';
+    return isPlain ? new RenewPlainCommand(this.context, batch) : new RenewCommand(this.context, batch);
   }
 
   private unknownReply({ owner }: Renewal, error: unknown): Replies {

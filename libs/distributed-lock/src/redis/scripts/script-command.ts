@@ -239,9 +239,9 @@ export const SCRIPTS = {
     | readonly [renewed: 1, now: number, waiting: number]
     | readonly [tooLate: 2, now: number]
   >(lua.renew),
-  renewAll: script<
+  renewPlain: script<
     readonly [tooLate: 0, now: number] | readonly [answered: 1, now: number, ...waitingOrLost: number[]]
-  >(lua.renewAll),
+  >(lua.renewPlain),
   force: script<readonly [outcome: 0 | 1 | 2, now: number]>(lua.force),
   inspect: script<
     readonly [

@@ -45,11 +45,11 @@ if kind == 'lock' then
 end
 
 --@include lib/common.lua
-
 --@include lib/tokens-plain.lua
 --@include lib/waiters.lua
 --@include lib/grant-plain.lua
 
+-- The most frequent release of a key that several processes want ends here.
 if is_plain and was_holder == 1 and waiting_keys == 2 and redis.call('EXISTS', KEYS[1]) == 0 then
   local used, reserved = nil, nil
   if options then used, reserved = options.used, options.reserved end

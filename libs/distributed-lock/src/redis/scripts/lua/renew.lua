@@ -1,4 +1,5 @@
--- renew.lua: restarts the lease of this owner under this grant, and confirms a grant by notification.
+-- renew.lua: restarts the lease of this owner under this grant, and confirms a grant by notification. Downgrades a lock. The renewals of
+-- plain locks have renew-plain.lua.
 --
 -- KEYS  1 lock  2 queue  3 notes  4 token  5 channel
 -- ARGV  1 owner  2 lease  3 first  4 last  5 notAfter  6 options
@@ -32,19 +33,17 @@ local function is_under_this_grant()
   return true
 end
 
-local mode, field
-if kind ~= 'permits' then
-  mode, field = unpack(redis.call('HMGET', KEYS[1], 'mode', kind == 'lock' and owner or owner .. ':write'))
-end
--- If the lock is shared now, this owner may have downgraded after it sent this renewal. Renew it as a reader: that neither undoes
--- the downgrade nor reports a loss.
-if mode == 'read' then kind = 'shared' end
-
-if kind == 'lock' or kind == 'exclusive' then
-  if not field or not is_under_this_grant() then return { 0, now } end
-  redis.call('PEXPIRE', KEYS[1], lease)
-  redis.call('HDEL', KEYS[3], UNCONFIRMED)
-  return renewed()
+if kind == 'exclusive' then
+  local mode, field = unpack(redis.call('HMGET', KEYS[1], 'mode', owner .. ':write'))
+  if mode ~= 'read' then
+    if not field or not is_under_this_grant() then return { 0, now } end
+    redis.call('PEXPIRE', KEYS[1], lease)
+    redis.call('HDEL', KEYS[3], UNCONFIRMED)
+    return renewed()
+  end
+  -- The lock is shared now, so this owner may have downgraded after it sent this renewal. Renew it as a reader: that neither undoes the
+  -- downgrade nor reports a loss.
+  kind = 'shared'
 end
 
 --@include lib/tokens.lua
