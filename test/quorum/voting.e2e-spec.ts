@@ -343,6 +343,25 @@ describe('a quorum', () => {
     expect(pushed.filter(({ kind }) => kind === 'granted')).toHaveLength(1);
   });
 
+  it('has those recheck soon that have split the votes, because notifications of nodes may be lost', async () => {
+    const clients = [0, 1, 2].map((first) =>
+      world.clientBehind(
+        world.faults.map((_, node) => ({
+          command: () => ({ executedAfterMs: [node === first ? 0 : 5] }),
+          notification: () => [],
+        })),
+      ),
+    );
+    const asks = clients.map((client) => asker(client, 'k', { waitMs: 60_000 }));
+    const told = new Set<string | undefined>();
+    clients.forEach((client, i) => {
+      client.notifications$.subscribe(({ kind, owner }) => kind === 'recheck' && told.add(owner));
+      void client.acquire(asks[i] as AcquireRequest);
+    });
+    await world.clock.advance(100);
+    expect(told).toEqual(new Set(asks.map(({ owner }) => owner)));
+  });
+
   it('grants to nobody else while a holder believes, though the clocks of the nodes differ by almost 1 %', async () => {
     for (const speed of [1.009, 0.991]) {
       await world.close();
