@@ -91,7 +91,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
       'if is_newcomer and others >= max_waiting then\\nleave_queue(owner)',
       'if is_newcomer and others >= max_waiting then\\njoin_queue()',
     ],
-    ['old renewals are executed', 'if now > tonumber(ARGV[5]) then', 'if false then'],
+    ['old renewals are executed', 'if now > tonumber(ARGV[2]) then', 'if false then'],
     [
       'a release deletes the lock of anybody',
       "was_holder = redis.pcall('HDEL', KEYS[1], owner)",

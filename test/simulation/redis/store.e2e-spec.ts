@@ -4,11 +4,13 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { describeLockStoreContract, ManualClock } from 'nestjs-distributed-lock/testing';
 import {
+  type Claim,
   type Grant,
   LOCK,
   type LockStore,
   type Notification,
   type ReleaseRequest,
+  type Renewal,
 } from '../../../libs/distributed-lock/src/port/lock-store.js';
 import { RedisServer } from './server/redis-server.js';
 import type { Line, LineEvents } from './socket/line.js';
@@ -137,6 +139,52 @@ describe('the queue of a key, simulated', () => {
     client.notifications$.subscribe((notification) => told.push(notification));
     await release({ holdUntil: clock.now() + 700 });
     expect(told).toEqual([{ kind: 'recheck', owner: requestOf(client, 1).owner, afterMs: 700 }]);
+  });
+});
+
+describe('a renewal of a plain lock that the server executes after its owner has downgraded, simulated', () => {
+  const context = { clock, keyPrefix: '', watchdogTimeoutMs: 30_000 };
+  const SHARED = { kind: 'shared' } as const;
+  let store: LockStore;
+  let late: Renewal;
+  let other: Renewal;
+
+  const now = async <Reply>(reply: Promise<Reply>): Promise<Reply> => {
+    await clock.settle();
+    return reply;
+  };
+
+  async function take(key: string, number: number, claim: Claim = LOCK): Promise<Renewal> {
+    const request = { key, claim, owner: `${store.clientId}:${number}`, leaseMs: 30_000 };
+    const reply = await now(store.acquire({ ...request, waitMs: 0, ticket: 0, tokens: 1 }));
+    const { token, lastToken } = reply as Grant;
+    return { ...request, token, lastToken };
+  }
+
+  beforeEach(async () => {
+    store = redisStore(simulatedTarget('simulated', line)).create(context);
+    await clock.settle();
+    late = await take('shared-by-now', 1);
+    other = await take('plain', 2);
+    await now(store.renew([{ ...late, claim: SHARED }]));
+    // The newest token of the key is now that of another reader.
+    await take('shared-by-now', 3, SHARED);
+  });
+  afterEach(async () => {
+    server.execute(['FLUSHALL']);
+    await store.close();
+  });
+
+  it('reports no loss, and leaves the lock shared', async () => {
+    expect(await now(store.renew([late]))).toMatchObject([{ kind: 'renewed' }]);
+    expect(await now(store.inspect('shared-by-now'))).toMatchObject({
+      mode: 'shared',
+      holders: { length: 2 },
+    });
+  });
+
+  it('reports no loss among the renewals of several locks either', async () => {
+    expect(await now(store.renew([late, other]))).toMatchObject([{ kind: 'renewed' }, { kind: 'renewed' }]);
   });
 });
 
