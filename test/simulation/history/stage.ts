@@ -239,15 +239,17 @@ export class Stage {
   /** Another process in place of one that has crashed or closes, on its machine and with its settings. */
   startAgain(gone: Actor, application?: string): Actor {
     const i = placeOf(gone);
-    const actor = this.actorOf(
-      this.plan.processes[i] as ProcessPlan,
-      i,
-      `${gone.process.name}'`,
-      application,
-    );
+    const actor = this.actorOf(this.plan.processes[i] as ProcessPlan, i, this.nameAfter(gone), application);
     this.actors.push(actor);
     this.onStartedAgain(actor, gone);
     return actor;
+  }
+
+  /** Of no other process: the ids of a process follow from its name, and two faults may start one again. */
+  private nameAfter(gone: Actor): string {
+    let name = `${gone.process.name}'`;
+    while (this.actors.some(({ process }) => process.name === name)) name += "'";
+    return name;
   }
 
   private actorOf(
