@@ -41,7 +41,7 @@ export class SessionClient {
 
   request(number: number, more: Partial<AcquireRequest> = {}): AcquireRequest {
     const owner = this.owner(number);
-    return { key: KEY, owner, claim: LOCK, leaseMs: 5000, waitMs: 0, ticket: 0, tokens: 1, ...more };
+    return { key: KEY, owner, claim: LOCK, leaseMs: 5000, mayWait: false, ticket: 0, tokens: 1, ...more };
   }
 
   acquire(number: number, more: Partial<AcquireRequest> = {}) {
@@ -49,7 +49,7 @@ export class SessionClient {
   }
 
   wait(number: number, more: Partial<AcquireRequest> = {}) {
-    return this.acquire(number, { waitMs: 10_000, ...more });
+    return this.acquire(number, { mayWait: true, ...more });
   }
 
   release(number: number, more: Partial<ReleaseRequest> = {}) {

@@ -195,7 +195,7 @@ describe('a waiter whose process was killed', () => {
     await stage.after(one.acquire(1, { leaseMs: 2 * SESSION_MS }));
     await stage.after(two.wait(1));
     two.cut();
-    const late = () => stage.after(three.wait(1, { waitMs: Infinity, maxWaiting: 1 }));
+    const late = () => stage.after(three.wait(1, { mayWait: true, maxWaiting: 1 }));
     await stage.pass(SESSION_MS - KEEP_ALIVE_MS - 1);
     expect(await late()).toMatchObject({ kind: 'busy', waiting: 1 });
     expect((await stage.owners()).pending).toEqual([two.owner(1)]);

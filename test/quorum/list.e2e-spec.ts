@@ -61,7 +61,7 @@ describe('a list of locks in a quorum', () => {
   };
   const hold = async (store: LockStore, key: string): Promise<void> => {
     const owner = `${store.clientId}:${key}`;
-    const request = { key, owner, claim: LOCK, leaseMs: 10_000, waitMs: 0, ticket: 0, tokens: 1 };
+    const request = { key, owner, claim: LOCK, leaseMs: 10_000, mayWait: false, ticket: 0, tokens: 1 };
     expect(await store.acquire(request)).toMatchObject({ kind: 'granted' });
   };
   const pageOf = (store: LockStore, cursor?: string, limit = 9): Promise<KeyPage> =>

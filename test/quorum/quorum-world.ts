@@ -143,7 +143,7 @@ class ReplaceableNode implements LockStoreFactory {
     const client = this.memory.create(context);
     const owner = `${client.clientId}:1`;
     const tokens = 1 + Math.ceil(context.clock.now() * 1000);
-    void client.acquire({ key: 'clock', owner, claim: LOCK, leaseMs: 1, waitMs: 0, ticket: 0, tokens });
+    void client.acquire({ key: 'clock', owner, claim: LOCK, leaseMs: 1, mayWait: false, ticket: 0, tokens });
     void client.close();
     for (const forget of this.forgetters) forget();
   }

@@ -33,7 +33,7 @@ afterEach(() => world.close());
 /** What every command of the tests says, apart from what matters to one. */
 function asker(client: LockStore, key = 'k', more: Partial<AcquireRequest> = {}): AcquireRequest {
   const owner = `${client.clientId}:${++owners}`;
-  return { key, owner, claim: LOCK, leaseMs: LEASE_MS, waitMs: 0, ticket: 0, tokens: 1, ...more };
+  return { key, owner, claim: LOCK, leaseMs: LEASE_MS, mayWait: false, ticket: 0, tokens: 1, ...more };
 }
 
 async function granted(reply: Promise<{ kind: string }>): Promise<Grant> {
@@ -312,7 +312,7 @@ describe('a quorum', () => {
     'keeps a lock whose owner asks once more while nodes %j are silent, however far their counters are apart',
     async (silent) => {
       await world.eye(1).acquire(asker(world.eye(1), 'ahead', { tokens: 5_000_000 }));
-      const ask = asker(client, 'k', { waitMs: 60_000 });
+      const ask = asker(client, 'k', { mayWait: true });
       const { token, lastToken } = await granted(client.acquire(ask));
       for (const node of silent) world.cut(node);
       const again = follow(client.acquire(ask));
@@ -334,7 +334,7 @@ describe('a quorum', () => {
       return world.clientBehind(faults);
     });
     const pushed: Notification[] = [];
-    const asks = clients.map((client) => asker(client, 'k', { waitMs: 60_000 }));
+    const asks = clients.map((client) => asker(client, 'k', { mayWait: true }));
     clients.forEach((client) => client.notifications$.subscribe((push) => pushed.push(push)));
     const replies = clients.map((client, i) => follow(client.acquire(asks[i] as AcquireRequest)));
     await world.clock.advance(10);
@@ -352,7 +352,7 @@ describe('a quorum', () => {
         })),
       ),
     );
-    const asks = clients.map((client) => asker(client, 'k', { waitMs: 60_000 }));
+    const asks = clients.map((client) => asker(client, 'k', { mayWait: true }));
     const told = new Set<string | undefined>();
     clients.forEach((client, i) => {
       client.notifications$.subscribe(({ kind, owner }) => kind === 'recheck' && told.add(owner));

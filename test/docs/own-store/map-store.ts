@@ -77,7 +77,7 @@ class Entry {
   }
 
   acquire(request: AcquireRequest, now: number, sentAt: number): AcquireReply {
-    const { owner, claim, leaseMs, waitMs, maxWaiting } = request;
+    const { owner, claim, leaseMs, mayWait, maxWaiting } = request;
     let mine = this.holders.find((it) => it.owner === owner);
     if (!mine) {
       const used = this.holders[0] ?? this.queue.find((it) => it.owner !== owner);
@@ -86,14 +86,14 @@ class Entry {
       const place = this.queue.find((it) => it.owner === owner);
       // A free key is not waited for, so `maxWaiting: 0` may take it.
       const isFree = this.holders.length + this.queue.length === 0;
-      if (waitMs > 0 && (place || isFree || this.queue.length < (maxWaiting ?? Infinity))) {
+      if (mayWait && (place || isFree || this.queue.length < (maxWaiting ?? Infinity))) {
         const ticket = place?.ticket ?? (request.ticket || ++this.server.lastTicket);
-        const silentAt = now + Math.min(waitMs, 3 * RECHECK_MS);
+        const silentAt = now + 3 * RECHECK_MS;
         this.queue = this.queue.filter((it) => it !== place).concat({ ...request, ticket, silentAt });
         this.queue.sort((a, b) => a.ticket - b.ticket);
       }
       this.settle(now, owner);
-      const mayTake = waitMs <= 0 && this.queue.length === 0 && this.mayEnter(claim);
+      const mayTake = !mayWait && this.queue.length === 0 && this.mayEnter(claim);
       mine = mayTake ? this.enter(request, now) : this.holders.find((it) => it.owner === owner);
     }
     if (mine) {

@@ -122,12 +122,12 @@ beforeAll(async () => {
   const idOf = (n: number) => `${store.clientId}:${n}`;
   const [one, two, three, four, five, six] = [idOf(1), idOf(2), idOf(3), idOf(11), idOf(12), idOf(13)];
   const claim = { kind: 'lock' } as const;
-  const ask = { key, claim, leaseMs: 7000, waitMs: 0, ticket: 0, tokens: 3 };
+  const ask = { key, claim, leaseMs: 7000, mayWait: false, ticket: 0, tokens: 3 };
   const grant = await store.acquire({ ...ask, owner: one });
   if (grant.kind !== 'granted') throw new Error('the key should be free');
   const { token, lastToken } = grant;
   await store.acquire({ ...ask, owner: two });
-  await store.acquire({ ...ask, owner: three, waitMs: 2345, ticket: 77 });
+  await store.acquire({ ...ask, owner: three, mayWait: true, ticket: 77 });
   await store.renew([{ key, owner: one, claim, leaseMs: 8000, token, lastToken }]);
   await store.renew([{ key, owner: two, claim, leaseMs: 8000, token, lastToken }]);
   await store.renew([{ key, owner: one, claim: { kind: 'exclusive' }, leaseMs: 8000, token, lastToken }]);
@@ -198,7 +198,7 @@ describe('every script', () => {
 describe('the arguments of the scripts', () => {
   it('stand where the heads say: acquire', () => {
     const owner = `${store.clientId}:3`;
-    expect(passed('acquire', 2)).toMatchObject({ owner, lease: '7000', wait: 2345, ticket: '77', tokens: 3 });
+    expect(passed('acquire', 2)).toMatchObject({ owner, lease: '7000', wait: 3000, ticket: '77', tokens: 3 });
     expect(passed('acquire', 2)).toMatchObject({ cluster: false, publish: 'PUBLISH' });
     expect(passed('acquire', 0)).toMatchObject({ wait: 0, ticket: '0', min_token: '0' });
     // A second, and the longest way to the server and back.
@@ -244,12 +244,12 @@ describe('a waiter that does not hear of its grant', () => {
     const other = `${key}:deaf`;
     const redis = new Redis(process.env['REDIS_URL'] as string);
     await until(async () => (await redis.pubsub('CHANNELS', `*${store.clientId}`)).length > 0);
-    const ask = { key: other, claim: { kind: 'lock' } as const, leaseMs: 1000, waitMs: 0, ticket: 0 };
+    const ask = { key: other, claim: { kind: 'lock' } as const, leaseMs: 1000, mayWait: false, ticket: 0 };
     const holder = `${store.clientId}:10`;
     await store.acquire({ ...ask, owner: holder, tokens: 1 });
     const asked = callsOf('acquire').length;
     // Of a client that has no subscription; its tokens would reach into the time after a hundred seconds.
-    await store.acquire({ ...ask, owner: `${randomUUID()}:1`, waitMs: 5000, tokens: 100_000_000 });
+    await store.acquire({ ...ask, owner: `${randomUUID()}:1`, mayWait: true, tokens: 100_000_000 });
     expect(passed('acquire', asked)).toMatchObject({ subscribed: true });
     await store.release({ ...ask, owner: holder });
     const [last = ''] = /\d+$/.exec((await redis.get(redisKeys(`p:${other}`, 'lock')[3])) ?? '') ?? [];
@@ -266,7 +266,7 @@ describe('the time of the server', () => {
     const redis = new Redis(process.env['REDIS_URL'] as string);
     await redis.set(redisKeys(`p:${other}`, 'lock')[3], `${ahead} ${ahead}`, 'PX', 60_000);
     await redis.quit();
-    const ask = { claim: { kind: 'lock' } as const, leaseMs: 1000, waitMs: 0, ticket: 0, tokens: 1 };
+    const ask = { claim: { kind: 'lock' } as const, leaseMs: 1000, mayWait: false, ticket: 0, tokens: 1 };
     const granted = await store.acquire({ ...ask, key: other, owner: `${store.clientId}:8` });
     expect(granted).toMatchObject({ kind: 'granted', token: ahead + 1 });
     const before = callsOf('acquire').length;

@@ -15,8 +15,8 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('quorum', 'quorum/acquire.js', [
     [
       'maxWaiting is ignored, whatever the nodes say',
-      "const mayWait = request.waitMs > 0 && count(replies, 'busy') <= nodes.length - majority;",
-      'const mayWait = request.waitMs > 0;',
+      "const mayWait = request.mayWait && count(replies, 'busy') <= nodes.length - majority;",
+      'const mayWait = request.mayWait;',
       'The reply tells how many wait, too, and the core refuses its callers by that.',
     ],
     [

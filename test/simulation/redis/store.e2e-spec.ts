@@ -82,7 +82,7 @@ describe('the queue of a key, simulated', () => {
     ({ key, claim: LOCK, owner: `${store.clientId}:${number}`, leaseMs }) as const;
 
   async function ask(...of: Parameters<typeof requestOf>): Promise<string> {
-    const reply = of[0].acquire({ ...requestOf(...of), waitMs: 10_000, ticket: 0, tokens: 1 });
+    const reply = of[0].acquire({ ...requestOf(...of), mayWait: true, ticket: 0, tokens: 1 });
     await clock.settle();
     return (await reply).kind;
   }
@@ -156,7 +156,7 @@ describe('a renewal of a plain lock that the server executes after its owner has
 
   async function take(key: string, number: number, claim: Claim = LOCK): Promise<Renewal> {
     const request = { key, claim, owner: `${store.clientId}:${number}`, leaseMs: 30_000 };
-    const reply = await now(store.acquire({ ...request, waitMs: 0, ticket: 0, tokens: 1 }));
+    const reply = await now(store.acquire({ ...request, mayWait: true, ticket: 0, tokens: 1 }));
     const { token, lastToken } = reply as Grant;
     return { ...request, token, lastToken };
   }
@@ -201,7 +201,7 @@ describe('tokens shared with Redisson, simulated', () => {
     });
     const owner = `${store.clientId}:1`;
     const request = { key, claim: { kind: 'lock' }, owner, leaseMs: 30_000 } as const;
-    const asked = store.acquire({ ...request, waitMs: 0, ticket: 0, tokens: TOKENS });
+    const asked = store.acquire({ ...request, mayWait: false, ticket: 0, tokens: TOKENS });
     await clock.settle();
     const { token, lastToken } = (await asked) as Grant;
     expect(lastToken).toBe(token + TOKENS - 1);

@@ -167,8 +167,8 @@ export function isAttach(request: AcquireRequest): request is AttachRequest {
  * Whether this request stores a note if the lock is not free. A request with a limit `maxWaiting` does so only after its client has
  * lost a swap: if it is refused, a further write must remove the note, and without a note a refusal costs no write at all.
  */
-export function leavesNote({ waitMs, maxWaiting = Infinity }: AcquireRequest, lostSwaps: number): boolean {
-  return waitMs > 0 && (maxWaiting === Infinity || lostSwaps > 0);
+export function leavesNote({ mayWait, maxWaiting = Infinity }: AcquireRequest, lostSwaps: number): boolean {
+  return mayWait && (maxWaiting === Infinity || lostSwaps > 0);
 }
 
 export function noteOf(request: AcquireRequest, { minToken, nonce }: Pick<Note, 'minToken' | 'nonce'>): Note {
@@ -181,7 +181,7 @@ export function noteOf(request: AcquireRequest, { minToken, nonce }: Pick<Note, 
     minToken,
     ticket,
     nonce,
-    waitMs: Math.min(request.waitMs, SILENT_WAITER_MS),
+    waitMs: SILENT_WAITER_MS,
     ...(maxWaiting < Infinity && { maxWaiting }),
   };
 }

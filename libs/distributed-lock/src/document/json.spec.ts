@@ -79,7 +79,7 @@ describe('the text of a document', () => {
 
   it('of a key that was just taken gets its tokens from the row, which the store has counted', () => {
     const request = { key: 'k', owner: 'me:1', claim: { kind: 'lock' } as const, leaseMs: 500, tokens: 4 };
-    const state = serializeFirstGrant({ ...request, waitMs: 0, ticket: 0 });
+    const state = serializeFirstGrant({ ...request, mayWait: false, ticket: 0 });
     const [taken] = parseDocument(row(state, 1003), 'k').holders;
     expect(taken).toEqual({
       owner: 'me:1',
@@ -92,7 +92,7 @@ describe('the text of a document', () => {
 
   it('of a key that was just taken without an end of its lease has none either', () => {
     const request = { key: 'k', owner: 'me:1', claim: { kind: 'lock' } as const, tokens: 1 };
-    const state = serializeFirstGrant({ ...request, leaseMs: Infinity, waitMs: 0, ticket: 0 });
+    const state = serializeFirstGrant({ ...request, leaseMs: Infinity, mayWait: false, ticket: 0 });
     expect(parseDocument(row(state, 7), 'k').holders).toMatchObject([{ until: Infinity, token: 7 }]);
   });
 

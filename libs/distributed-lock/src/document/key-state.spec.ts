@@ -40,7 +40,7 @@ function note(owner: string, more: Partial<StoredNote> = {}): StoredNote {
 }
 
 function request(owner: string, more: Partial<AcquireRequest> = {}): AcquireRequest {
-  return { key: 'k', owner, claim: LOCK, leaseMs: LEASE, waitMs: 0, ticket: 0, tokens: 1, ...more };
+  return { key: 'k', owner, claim: LOCK, leaseMs: LEASE, mayWait: false, ticket: 0, tokens: 1, ...more };
 }
 
 interface Given {
@@ -83,29 +83,29 @@ const owners = (entries: readonly { readonly owner: string }[]) => entries.map((
 describe('acquiring', () => {
   it('a caller that waits enters the queue, and the holders are told', () => {
     const key = state(held(holder(OTHER)));
-    const reply = key.acquire(request(ME, { waitMs: 500 }));
+    const reply = key.acquire(request(ME, { mayWait: true }));
     expect(reply).toMatchObject({ kind: 'queued', holder: OTHER, recheckAfterMs: 1000 });
-    expect(key.document.queue).toMatchObject([{ owner: ME, until: { inMs: 500 } }]);
+    expect(key.document.queue).toMatchObject([{ owner: ME, until: { inMs: 3000 } }]);
     expect(key).toMatchObject({ isChanged: true, failOnUnreadNotes: true, notified: ['other'] });
   });
 
   it('behind a grant that its owner must confirm first, a waiter rechecks when the time for that is over', () => {
     const granted = { until: Infinity, leaseMs: 0, isUnconfirmed: true };
     const key = state({ ...held(holder(OTHER, granted)), notes: [note(ME)] });
-    const reply = key.acquire(request(ME, { waitMs: 500 }));
+    const reply = key.acquire(request(ME, { mayWait: true }));
     expect(reply).toMatchObject({ kind: 'queued', remainingMs: 1000, recheckAfterMs: 1000 });
   });
 
   it('behind a grant of the same write that its owner must confirm first, a waiter rechecks then, too', () => {
     const key = state({ document: { holders: [holder(ME)], queue: [waiter(OTHER)] }, initialLeaseMs: 0 });
     key.release({ owner: ME });
-    const reply = key.acquire(request('me:2', { waitMs: 500 }));
+    const reply = key.acquire(request('me:2', { mayWait: true }));
     expect(reply).toMatchObject({ kind: 'queued', holder: OTHER, recheckAfterMs: 1000 });
   });
 
   it('a caller with a note beside the document waits already, and writes nothing', () => {
     const key = state({ ...held(holder(OTHER)), notes: [note(ME)] });
-    expect(key.acquire(request(ME, { waitMs: 500 }))).toMatchObject({ kind: 'queued', ticket: NOW * 1000 });
+    expect(key.acquire(request(ME, { mayWait: true }))).toMatchObject({ kind: 'queued', ticket: NOW * 1000 });
     expect(key.isChanged).toBe(false);
   });
 });
@@ -162,7 +162,7 @@ describe('notes', () => {
 
   it('of an owner that is refused are deleted, so that it does not enter the queue later', () => {
     const full = { document: { holders: [holder(OTHER)], queue: [waiter(THIRD)] } };
-    const limited = request(ME, { waitMs: 500, maxWaiting: 1 });
+    const limited = request(ME, { mayWait: true, maxWaiting: 1 });
     const key = state({ ...full, notes: [note(ME, { maxWaiting: 1 })] });
     expect(key.acquire(limited)).toMatchObject({ kind: 'busy', waiting: 1 });
     expect(key.isChanged).toBe(true);
@@ -252,7 +252,7 @@ describe('what a change must not undo', () => {
   it('the place of a waiter: a newcomer is behind it, also when the clock of the store was set back', () => {
     const last = waiter(OTHER, { ticket: 2 * NEXT_TICKET });
     const key = state({ document: { holders: [holder(THIRD)], queue: [last] } });
-    key.acquire(request(ME, { waitMs: 5 }));
+    key.acquire(request(ME, { mayWait: true }));
     expect(key.document.queue.map(({ owner }) => owner)).toEqual([OTHER, ME]);
   });
 
@@ -291,12 +291,12 @@ describe('a write is exact', () => {
   });
 
   it('if it puts its own owner into the queue or inside: an unread note may be older', () => {
-    expect(failOnUnreadNotes(held(holder(OTHER)), (key) => key.acquire(request(ME, { waitMs: 5 })))).toBe(
+    expect(failOnUnreadNotes(held(holder(OTHER)), (key) => key.acquire(request(ME, { mayWait: true })))).toBe(
       true,
     );
     expect(failOnUnreadNotes({}, (key) => key.acquire(request(ME)))).toBe(true);
     const first = { document: { queue: [waiter(ME)] } };
-    expect(failOnUnreadNotes(first, (key) => key.acquire(request(ME, { waitMs: 5 })))).toBe(true);
+    expect(failOnUnreadNotes(first, (key) => key.acquire(request(ME, { mayWait: true })))).toBe(true);
   });
 
   it('if it releases an owner with an unanswered acquire: an unread note may be of that owner', () => {

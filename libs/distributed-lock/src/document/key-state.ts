@@ -102,7 +102,7 @@ export class KeyState {
 
   /** @throws LockStoreError if the request asks for permits of a key that is in use as a lock, or the reverse */
   acquire(request: AcquireRequest): AcquireOutcome {
-    const { owner, leaseMs, waitMs, claim, tokens } = request;
+    const { owner, leaseMs, mayWait, claim, tokens } = request;
     const mine = this.holderOf(owner);
     if (mine) return this.giveWholeLease(mine, leaseMs, Math.max(mine.lastToken, mine.token + tokens - 1));
     checkKind(request, this.usedAs);
@@ -112,9 +112,9 @@ export class KeyState {
       return this.queuedOrBusy(request);
     }
     // If the owner is in the queue already, for example because its note was merged, this changes nothing that must be written.
-    if (waitMs > 0) this.join(noteOf(request, this.client));
+    if (mayWait) this.join(noteOf(request, this.client));
     this.grantNext(owner);
-    if (waitMs <= 0 && this.queue.length === 0 && mayEnter(claim, this.holders)) this.enter(request);
+    if (!mayWait && this.queue.length === 0 && mayEnter(claim, this.holders)) this.enter(request);
     const holder = this.holderOf(owner);
     if (holder) return this.giveWholeLease(holder, leaseMs);
     return this.queuedOrBusy(request);
@@ -344,8 +344,8 @@ export class KeyState {
   }
 
   /** Whether the owner must not join the queue, because `maxWaiting` other owners or more wait already. */
-  private isOneTooMany({ owner, waitMs, claim, maxWaiting = Infinity }: AcquireRequest): boolean {
-    if (waitMs <= 0 || maxWaiting === Infinity || this.isQueued(owner)) return false;
+  private isOneTooMany({ owner, mayWait, claim, maxWaiting = Infinity }: AcquireRequest): boolean {
+    if (!mayWait || maxWaiting === Infinity || this.isQueued(owner)) return false;
     this.grantNext();
     return this.isFull({ owner, claim, maxWaiting });
   }
@@ -369,8 +369,8 @@ export class KeyState {
     return isOver(until, this.now) || this.client.isGone?.(clientOf(owner)) === true;
   }
 
-  private queuedOrBusy({ owner, waitMs, maxWaiting }: AcquireRequest): AcquireOutcome {
-    const counted = waitMs > 0 && maxWaiting !== undefined && { waiting: this.countOthers(owner) };
+  private queuedOrBusy({ owner, mayWait, maxWaiting }: AcquireRequest): AcquireOutcome {
+    const counted = mayWait && maxWaiting !== undefined && { waiting: this.countOthers(owner) };
     const holder = this.holders[0]?.owner;
     const remainingMs = this.remainingMs();
     const mine = this.queue.find((waiter) => waiter.owner === owner);

@@ -30,13 +30,13 @@ export class LaneOwners {
   }
 
   /** Called when the owner's note was stored. If a message with its grant arrived earlier, the owner stays a holder. */
-  onNoteStored({ owner, leaseMs, waitMs }: AcquireRequest): void {
-    if (!this.owners.has(owner)) this.onQueued(owner, leaseMs, waitMs);
+  onNoteStored({ owner, leaseMs }: AcquireRequest): void {
+    if (!this.owners.has(owner)) this.onQueued(owner, leaseMs);
   }
 
-  onQueued(owner: string, leaseMs: number, waitMs: number): void {
+  onQueued(owner: string, leaseMs: number): void {
     this.owners.set(owner, { leaseMs });
-    this.context.leases?.start(this.key, owner, Math.min(waitMs, SILENT_WAITER_MS));
+    this.context.leases?.start(this.key, owner, SILENT_WAITER_MS);
   }
 
   onGranted(owner: string, leaseMs: number, token: number): void {

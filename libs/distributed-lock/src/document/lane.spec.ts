@@ -72,7 +72,7 @@ describe('a lane whose writes lose to those of other clients', () => {
     more: Partial<AcquireRequest> = {},
   ): AcquireRequest => {
     const owner = `${store.clientId}:${number}`;
-    return { key: KEY, owner, claim: LOCK, leaseMs: 30_000, waitMs: 0, ticket: 0, tokens: 1, ...more };
+    return { key: KEY, owner, claim: LOCK, leaseMs: 30_000, mayWait: false, ticket: 0, tokens: 1, ...more };
   };
   /** A task that must be written, and that is neither an acquire nor a release. */
   const announce = (holder: string) =>
@@ -99,7 +99,7 @@ describe('a lane whose writes lose to those of other clients', () => {
     // The two tasks that come meanwhile are one round.
     follow(far.inspect(KEY));
     announce('near:1');
-    const asked = follow(far.acquire(request(far, 1, { waitMs: 10_000 })));
+    const asked = follow(far.acquire(request(far, 1, { mayWait: true })));
     // Two swaps are lost, so the owner leaves its note. The next swap is lost, too.
     await clock.advance(4 * ROUND_TRIP_MS - 1);
     await near.release(request(near, 1));
@@ -113,7 +113,7 @@ describe('a lane whose writes lose to those of other clients', () => {
 
   it('leaves a note for a limited owner after its first lost swap, even if a round trip takes nearly as long as a command may', async () => {
     register.roundTripMs = COMMAND_TIMEOUT_MS - 1;
-    const limited = { waitMs: 10_000, maxWaiting: 1 };
+    const limited = { mayWait: true, maxWaiting: 1 };
     await near.acquire(request(near, 1));
     register.areOthersFirst = true;
     const asked = follow(far.acquire(request(far, 1, limited)));
@@ -129,10 +129,10 @@ describe('a lane whose writes lose to those of other clients', () => {
   it('removes the note of an owner that is refused meanwhile, and forgets the owner', async () => {
     await near.acquire(request(near, 1));
     register.areOthersFirst = true;
-    const asked = follow(far.acquire(request(far, 1, { waitMs: 10_000, maxWaiting: 1 })));
+    const asked = follow(far.acquire(request(far, 1, { mayWait: true, maxWaiting: 1 })));
     await clock.advance(2 * ROUND_TRIP_MS);
     register.areOthersFirst = false;
-    await near.acquire(request(near, 2, { waitMs: 10_000 }));
+    await near.acquire(request(near, 2, { mayWait: true }));
     await clock.advance(2 * ROUND_TRIP_MS);
     expect(asked.value).toMatchObject({ kind: 'busy', waiting: 1 });
     expect(documents.read(KEY, clock.now())).toMatchObject({
@@ -150,7 +150,7 @@ describe('a lane whose writes lose to those of other clients', () => {
     const askedAt = clock.now();
     const tried = announce('near:1');
     await clock.advance(COMMAND_TIMEOUT_MS);
-    const untried = follow(far.acquire(request(far, 1, { claim: PERMITS, waitMs: 10_000 })));
+    const untried = follow(far.acquire(request(far, 1, { claim: PERMITS, mayWait: true })));
     while (tried.state === 'pending') await clock.advance(1);
     expect(tried.error).toBeInstanceOf(LockStoreError);
     expect((tried.error as Error).message).toContain('other clients have written it first');

@@ -39,7 +39,7 @@ describe('a store of documents that may have missed messages', () => {
     const register = new FarRegister(new MemoryDocuments(0), 'a', clock);
     const context = { clock, keyPrefix: '', watchdogTimeoutMs: 30_000 };
     const store = new DocumentStore({ name: 'far', clientId: 'a' }, register, context);
-    const request = { claim: LOCK, leaseMs: 30_000, waitMs: 0, ticket: 0, tokens: 1 };
+    const request = { claim: LOCK, leaseMs: 30_000, mayWait: false, ticket: 0, tokens: 1 };
     for (let i = 0; i < 250; i++) await store.acquire({ ...request, key: `k${i}`, owner: `a:${i}` });
     await store.release({ ...request, key: 'k149', owner: 'a:149' });
     const readByRound = async (): Promise<number> => {

@@ -118,7 +118,7 @@ export class DocumentStore implements LockStore {
     const undo = (error: unknown): void => {
       if (isRefused(error)) ignoreFailure(this.release(request));
     };
-    if (request.waitMs > 0) inBackground(reply, undo);
+    if (request.mayWait) inBackground(reply, undo);
     return reply;
   }
 
@@ -202,14 +202,14 @@ export class DocumentStore implements LockStore {
     request: AcquireRequest,
     change: (state: KeyState) => AcquireOutcome,
   ): Promise<AcquireReply> {
-    const { key, owner, leaseMs, waitMs } = request;
+    const { key, owner, leaseMs } = request;
     const lane = this.laneOf(key);
     return lane.run(
       (state) => {
         this.leases?.extend(owner, Math.max(leaseMs, SILENT_WAITER_MS));
         const outcome = change(state);
         return ({ sentAt, waiting, validUntil: sessionUntil }): AcquireReply => {
-          if (outcome.kind === 'queued') lane.owners.onQueued(owner, leaseMs, waitMs);
+          if (outcome.kind === 'queued') lane.owners.onQueued(owner, leaseMs);
           // It may have left a note.
           if (outcome.kind === 'busy') lane.owners.onGone(owner);
           if (outcome.kind !== 'granted') return outcome;

@@ -66,7 +66,7 @@ export interface LockStore {
   readonly notifications$: Observable<Notification>;
 
   /**
-   * Acquires the lock, or enters the queue if `waitMs` allows. If the owner already holds the lock, the store grants it again. The core
+   * Acquires the lock, or enters the queue if the request allows it. If the owner already holds the lock, the store grants it again. The core
    * calls this and `release` through `GuardedStore`.
    */
   acquire(request: AcquireRequest): Promise<AcquireReply>;
@@ -184,8 +184,8 @@ export interface AcquireRequest {
   readonly claim: Claim;
   /** Length of the lease in ms. */
   readonly leaseMs: number;
-  /** How much longer the most patient of the owner's callers waits, in ms; may be `Infinity`. With 0 the owner does not enter the queue. */
-  readonly waitMs: number;
+  /** Whether the owner enters the queue if the lock is not free. It sends the request again at least every `RECHECK_MS`. */
+  readonly mayWait: boolean;
   /**
    * The ticket of an earlier reply, by which the owner keeps its place even if the store has lost the queue; 0 the first time. The
    * queue is sorted by ticket. Tickets that stores give out are positive. A takeover presents a negative one, which is ahead of these.
@@ -204,7 +204,7 @@ export interface AcquireRequest {
   readonly maxWaiting?: number;
 }
 
-/** The request of an owner that goes on with the lock of a detached owner. Its `waitMs` is 0. */
+/** The request of an owner that goes on with the lock of a detached owner. It does not wait. */
 export interface AttachRequest extends AcquireRequest {
   /** The id of the detached owner, `placeholderOf` the owner that was detached. */
   readonly from: string;
@@ -255,7 +255,7 @@ export interface Queued {
 }
 
 /**
- * The owner has not got the lock and is not in the queue: others hold the lock or wait for it, and the request had `waitMs: 0`, or
+ * The owner has not got the lock and is not in the queue: others hold the lock or wait for it, and the request may not wait, or
  * `maxWaiting` others wait already.
  */
 export interface Busy {
@@ -264,7 +264,7 @@ export interface Busy {
   readonly holder: string | undefined;
   /** The remaining lease of that holder, in ms; `Infinity` for a lease without an end. */
   readonly remainingMs: number;
-  /** How many other owners wait. Present if the request has `maxWaiting` and a `waitMs` above 0. */
+  /** How many other owners wait. Present if the request has `maxWaiting` and may wait. */
   readonly waiting?: number;
 }
 

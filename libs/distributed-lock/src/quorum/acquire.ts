@@ -66,7 +66,6 @@ const FAILED_RECHECK_MS = 50;
  */
 export function acquire(owner: QuorumOwner, request: AcquireRequest): Promise<AcquireReply> {
   owner.request = request;
-  owner.deadline = owner.context.clock.now() + request.waitMs;
   const { leases } = owner;
   const wasHeld = leases.isHeld();
   // A notification may have started an attempt that runs before this one. If that acquired the lock, return its grant and do not ask
@@ -84,12 +83,11 @@ function attemptAgain(owner: QuorumOwner): void {
   owner.isAttemptDue = true;
   const attempted = inTurn(owner, async () => {
     owner.isAttemptDue = false;
-    const { request, deadline, leases } = owner;
+    const { request, leases } = owner;
     if (!request || owner.hasLeft || leases.isHeld()) return;
-    const waitMs = Math.max(1, deadline - context.clock.now());
     // Ask without `maxWaiting`: this owner waits already, so even a node that refused it because of `maxWaiting` has to queue it now.
     const { maxWaiting: _, ...unlimited } = request;
-    const reply = await attemptUntilClear(owner, { ...unlimited, waitMs });
+    const reply = await attemptUntilClear(owner, { ...unlimited, mayWait: true });
     if (reply.kind === 'granted') context.notify({ ...reply, owner: name });
   });
   inBackground(attempted, () => context.notify({ kind: 'recheck', owner: name, afterMs: FAILED_RECHECK_MS }));
@@ -148,7 +146,7 @@ async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): P
     const now = clock.now();
     // Node leases of earlier attempts count as well, so that a holder keeps its lock while some nodes do not answer.
     const valid = owner.nodes.filter(({ lease }) => lease && lease.validUntil > now);
-    const mayRetry = request.waitMs === 0 && now - startedAt < nodeTimeoutMs;
+    const mayRetry = !request.mayWait && now - startedAt < nodeTimeoutMs;
     // In the last attempt, also count node leases that had ended before the reply came. The caller then gets a grant that has expired,
     // and so learns that its lease is too short.
     const late = mayRetry ? [] : grantedBy(owner, outcomes);
@@ -158,7 +156,7 @@ async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): P
     }
     owner.leases.drop();
     const replies = answersOf(outcomes);
-    const mayWait = request.waitMs > 0 && count(replies, 'busy') <= nodes.length - majority;
+    const mayWait = request.mayWait && count(replies, 'busy') <= nodes.length - majority;
     if (mayWait && replies.length >= majority) return queuedReply(replies, owner.ticket, majority);
     const released = owner.releaseAll(request);
     if (replies.length < majority) throw noMajorityError(owner.context, outcomes, request.key);
@@ -348,7 +346,7 @@ export async function renew(owner: QuorumOwner, renewal: Renewal): Promise<Renew
 
 /** Asks a node without a node lease of this owner for one while the lock is held, so that the lock survives the failure of another node. */
 function invite(owner: QuorumOwner, node: NodeOwner): void {
-  const request: AcquireRequest = { ...(owner.request as AcquireRequest), waitMs: 0, tokens: 1 };
+  const request: AcquireRequest = { ...(owner.request as AcquireRequest), mayWait: false, tokens: 1 };
   askNode(owner, node, request).catch(() => undefined);
 }
 

@@ -62,7 +62,7 @@ describe('the node lease of a quorum', () => {
         const clock = new ManualClock();
         const node = new Node(clock);
         const owner = new NodeOwner(new QuorumNode(node.store, 1, () => undefined), clock, () => 'api:1');
-        await owner.acquire({ ...OWNER, leaseMs: FIRST_MS, waitMs: 0, ticket: 0, tokens: 1 });
+        await owner.acquire({ ...OWNER, leaseMs: FIRST_MS, mayWait: false, ticket: 0, tokens: 1 });
         const replies = lengths.map((leaseMs) => owner.renew({ ...OWNER, leaseMs }));
         while (node.sent.length > 0) node.executeNext();
         for (const which of order) node.answer(which);
@@ -77,7 +77,7 @@ describe('the node lease of a quorum', () => {
     const clock = new ManualClock();
     const node = new Node(clock);
     const owner = new NodeOwner(new QuorumNode(node.store, 1, () => undefined), clock, () => 'api:1');
-    await owner.acquire({ ...OWNER, leaseMs: FIRST_MS, waitMs: 0, ticket: 0, tokens: 1 });
+    await owner.acquire({ ...OWNER, leaseMs: FIRST_MS, mayWait: false, ticket: 0, tokens: 1 });
     const renewed = owner.renew({ ...OWNER, leaseMs: 20_000 });
     node.executeNext();
     node.answer(0);
@@ -89,7 +89,7 @@ describe('the node lease of a quorum', () => {
     const clock = new ManualClock();
     const node = new Node(clock);
     const owner = new NodeOwner(new QuorumNode(node.store, 1, () => undefined), clock, () => 'api:1');
-    await owner.acquire({ ...OWNER, leaseMs: FIRST_MS, waitMs: 0, ticket: 0, tokens: 1 });
+    await owner.acquire({ ...OWNER, leaseMs: FIRST_MS, mayWait: false, ticket: 0, tokens: 1 });
     const validUntil = owner.lease?.validUntil;
     await clock.advance(1000);
     const renewed = owner.renew({ ...OWNER, leaseMs: 20_000 });

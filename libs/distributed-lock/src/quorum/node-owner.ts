@@ -144,8 +144,6 @@ export class QuorumOwner {
   readonly pauses: Delays;
   /** The latest acquire request of the core, with claim and lease as the latest renewal has changed them. */
   request: AcquireRequest | undefined;
-  /** Until when the most patient caller waits. */
-  deadline = 0;
   /** One ticket for all nodes, so that their queues have the same order. */
   ticket = 0;
   hasLeft = false;

@@ -71,7 +71,15 @@ describe('the text of a document under sessions', () => {
   });
 
   it('of a lock that was free gives out the revision of the write, and larger tokens than were given out before', () => {
-    const request = { key: 'k', owner: 'a:1', claim: LOCK, leaseMs: 9000, waitMs: 0, ticket: 0, tokens: 3 };
+    const request = {
+      key: 'k',
+      owner: 'a:1',
+      claim: LOCK,
+      leaseMs: 9000,
+      mayWait: false,
+      ticket: 0,
+      tokens: 3,
+    };
     const first = read(serializeSessionDocument(firstGrantOf(request), 10, 's1'));
     expect(first.document.holders).toMatchObject([{ token: WRITTEN_AT, lastToken: WRITTEN_AT + 2 }]);
     expect(first.lastToken).toBe(WRITTEN_AT + 2);

@@ -181,7 +181,7 @@ export class SqlRegister extends SqlDocuments implements Register {
   private async presentRow(name: string, owner: string, leaseMs: number): Promise<Reading> {
     const found = await this.read(name);
     if (found.version !== undefined) return found;
-    const request = { key: name, owner, claim: LOCK, leaseMs, waitMs: 0, ticket: 0, tokens: 1 };
+    const request = { key: name, owner, claim: LOCK, leaseMs, mayWait: false, ticket: 0, tokens: 1 };
     const deadline = (): number => this.soonAfter(found);
     return (await this.takeRow({ name, request, minToken: 0, notes: [], deadline })).reading;
   }

@@ -106,7 +106,7 @@ describe('the contract suite', () => {
     const renewsAnything = broken((client) => ({
       renew: async (renewals) => {
         for (const { key, owner, claim, leaseMs } of renewals) {
-          await client.acquire({ key, owner, claim, leaseMs, waitMs: 0, ticket: 0, tokens: 1 });
+          await client.acquire({ key, owner, claim, leaseMs, mayWait: false, ticket: 0, tokens: 1 });
         }
         return client.renew(renewals);
       },

@@ -11,11 +11,6 @@ import type { Owner } from './owner.js';
 import type { Takeover } from './takeover.js';
 
 /**
- * The longest wait that one acquire request announces to the store (`waitMs`). Callers may wait for longer: the loop sends rechecks
- * meanwhile, and each of them announces a new wait.
- */
-const MAX_WAIT_PER_REQUEST_MS = 60_000;
-/**
  * How many fencing tokens an owner reserves with its grant. Each local hand-off uses one without a request to the store, and the release
  * gives the rest back. With a tenth of them, a busy owner would use them up in about a millisecond and have to ask the store again.
  *
@@ -28,15 +23,13 @@ const MAX_WAIT_PER_REQUEST_MS = 60_000;
 export const RESERVED_TOKENS = { handOffs: 10_000, readers: 100 };
 /** Delay before the next request if a caller joined after the last request was sent, so that the reply does not answer it. */
 const BUSY_RETRY_MS = 1;
-/** If a caller waits for longer than the last request announced, the loop rechecks this long before the store would drop the owner. */
-const BEFORE_DROPPED_MS = 50;
 const RETRY_MS = { least: 50, spread: 50 };
 const NEVER: ClockReading = { now: -Infinity, wallClockOffset: 0 };
 
 /**
  * Sends the acquire requests of one owner, one at a time, until the store grants the lock.
  *
- * 1. The first request names the owner id, the lease and how long the most patient caller waits.
+ * 1. The first request names the owner id, the lease and whether any caller waits.
  * 2. If the store grants the lock, by reply or by notification, the owner stops the loop.
  * 3. If the store replies `queued`, the loop keeps the ticket and rechecks: it sends the request again with the same owner id and
  *    ticket. This makes up for a lost notification. A recheck is due when the holder's lease should have ended, at least every
@@ -58,8 +51,6 @@ export class AcquireLoop implements Replies<AcquireReply> {
   private mayComeLate = false;
   /** Both clocks, read when the last request was sent. The validity of its grant counts from here. */
   asked: ClockReading = NEVER;
-  /** Until when this owner waits, according to the last request. The store drops an owner that has not rechecked by then. */
-  private waitsUntil = Infinity;
   private inFlight = false;
   /** The request in flight also asks how many other owners wait (`maxWaiting`). */
   private isCounting = false;
@@ -125,15 +116,6 @@ export class AcquireLoop implements Replies<AcquireReply> {
     });
   }
 
-  /** Schedules a recheck if a caller waits for longer than the last request announced, before the store drops the owner. */
-  stayInQueue(): void {
-    const { isRunning, inFlight, waitsUntil, callers } = this;
-    if (!isRunning || inFlight || !this.isFirst || waitsUntil >= this.recheckAt) return;
-    const now = this.runtime.clock.now();
-    const longest = now + callers.longestWaitMs(MAX_WAIT_PER_REQUEST_MS, now);
-    if (longest > waitsUntil + 1) this.recheckAfter(Math.max(0, waitsUntil - BEFORE_DROPPED_MS - now));
-  }
-
   askNow(): void {
     if (!this.inFlight) this.ask();
   }
@@ -154,7 +136,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
     if (this.takeover) this.mayComeLate = true;
     const { store } = this.runtime;
     const { detached } = this.callers;
-    if (detached) store.attach({ ...request, ...detached, waitMs: 0 }, this);
+    if (detached) store.attach({ ...request, ...detached, mayWait: false }, this);
     else store.acquire(request, this);
   }
 
@@ -164,12 +146,10 @@ export class AcquireLoop implements Replies<AcquireReply> {
     const { key, id, terms } = owner;
     const { claim, leaseMs } = terms;
     this.asked = at;
-    const waitMs = callers.longestWaitMs(MAX_WAIT_PER_REQUEST_MS, this.asked.now);
-    this.waitsUntil = this.asked.now + waitMs;
     const ticket = this.ticket || (takeover?.firstTicket() ?? 0);
     const tokens = this.tokensWanted();
-    const request = { key, owner: id, claim, leaseMs, waitMs, ticket, tokens };
-    const { maxWaiting } = callers;
+    const { mayWait, maxWaiting } = callers;
+    const request = { key, owner: id, claim, leaseMs, mayWait, ticket, tokens };
     return maxWaiting === undefined ? request : { ...request, maxWaiting };
   }
 
@@ -178,6 +158,10 @@ export class AcquireLoop implements Replies<AcquireReply> {
     this.cancelRecheck?.();
   }
 
+  /**
+   * A caller that asks alone reserves no tokens for others. If others join while it has the lock, its owner releases to the store, and the
+   * next owner, which asks for several callers, reserves enough for local hand-offs.
+   */
   private tokensWanted(): number {
     const { claim, watched, fair } = this.owner.terms;
     if (!watched || fair) return 1;
@@ -221,7 +205,6 @@ export class AcquireLoop implements Replies<AcquireReply> {
     else if (this.isFirst) {
       this.recheckAfter(reply.recheckAfterMs);
       this.takeover?.onHolder(reply.holder);
-      this.stayInQueue();
     }
   }
 

@@ -11,7 +11,7 @@ import { GuardedStore, type ReleaseOutcome } from './guarded-store.js';
 type Given = Readonly<Record<string, unknown>>;
 
 const ON_A = { key: 'a', owner: 'c:1', claim: LOCK, leaseMs: 9 };
-const ACQUIRE = { ...ON_A, waitMs: 0, ticket: 0, tokens: 1 };
+const ACQUIRE = { ...ON_A, mayWait: false, ticket: 0, tokens: 1 };
 
 const acquire = (store: GuardedStore): Promise<AcquireReply> =>
   new Promise((onReply, onFailure) => store.acquire(ACQUIRE, { onReply, onFailure }));

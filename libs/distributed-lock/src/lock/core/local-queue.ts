@@ -48,8 +48,6 @@ export class LocalQueue {
   /** How many other owners wait in the store's queue, by the last reply that told it; 0 since this process had the lock. */
   private othersAhead = 0;
   private isCounting = false;
-  /** The latest deadline of all callers that have joined since the queue was last empty, including those that have left. */
-  private latestDeadline = -Infinity;
   /** The owner that has not admitted a caller yet. */
   private waitingOwner: Owner | undefined;
   /** Owners that have admitted callers and have not ended. Several only if the claim is not exclusive. */
@@ -109,7 +107,6 @@ export class LocalQueue {
     const ahead = this.waitingBefore(terms);
     if (signal) call.stopListening = onAbort(signal, () => this.leave(call, signal.reason));
     this.waiters.push(call);
-    this.latestDeadline = Math.max(this.latestDeadline, call.deadline);
     if (waitMs > 0) this.runtime.deadlines.watch(call);
     else this.needingAnswerNow.add(call);
     if (waitMs <= 0 && this.canRefuseLocally) return this.refuse(call, this.busyError(call));
@@ -119,8 +116,7 @@ export class LocalQueue {
     if (claim.kind === 'shared' && !this.waitingOwner) for (const owner of this.holding) owner.admitReaders();
     this.startOwner(at);
     if (waitMs <= 0) this.waitingOwner?.askNow();
-    else if (this.waiters.size > 1) this.waitingOwner?.acquireLoop.stayInQueue();
-    else for (const owner of this.holding) owner.contention.onFirstWaiter();
+    else if (this.waiters.size === 1) for (const owner of this.holding) owner.contention.onFirstWaiter();
     this.countOthers();
     if (this.awaitingPlace.has(call) && this.mustWait) this.tellPlace(call, this.lastPosition);
   }
@@ -191,7 +187,6 @@ export class LocalQueue {
     this.awaitingQueueLength.delete(waiter);
     this.awaitingPlace.delete(waiter);
     this.runtime.deadlines.unwatch(waiter);
-    if (this.waiters.size === 0) this.latestDeadline = -Infinity;
   }
 
   // --- owners ---------------------------------------------------------------------------------------------------
@@ -200,10 +195,6 @@ export class LocalQueue {
     const waiter = this.waiters.shift();
     if (waiter) this.remove(waiter);
     return waiter;
-  }
-
-  longestWaitMs(enough: number, now: number): number {
-    return Math.min(enough, Math.max(0, this.latestDeadline - now));
   }
 
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void {
@@ -401,16 +392,17 @@ export class LocalQueue {
   }
 
   get mustAskAgain(): boolean {
-    return this.allNeedAnswerNow || this.awaitingQueueLength.size > 0;
+    return !this.mayWait || this.awaitingQueueLength.size > 0;
   }
 
-  private get allNeedAnswerNow(): boolean {
-    return this.waiters.size === this.needingAnswerNow.size;
+  /** Whether any caller still has time. The others are settled by the next answer of the store. */
+  get mayWait(): boolean {
+    return this.waiters.size > this.needingAnswerNow.size;
   }
 
   /** Whether an owner waits in the store's queue for callers that still have time. A call with `waitMs: 0` may not overtake it. */
   private get isWaitedFor(): boolean {
-    return this.isInStoreQueue && !this.allNeedAnswerNow;
+    return this.isInStoreQueue && this.mayWait;
   }
 
   /** An owner of this queue that has the lock. */

@@ -76,7 +76,7 @@ describe('a grant', () => {
     const ask = world.commands.find((command) => command.kind === 'acquire');
     const client = ask?.kind === 'acquire' ? ask.request : undefined;
     // A copy of the acquire that the network kept is executed: the store believes this owner to hold again.
-    await world.eye.acquire({ ...client!, waitMs: 0 });
+    await world.eye.acquire({ ...client!, mayWait: false });
     await world.clock.advance(11_000);
     expect(() => lock.assertHeld()).toThrow(LockLostError);
     expect(typesOf(events)).toEqual(['acquired', 'lost']);
@@ -129,7 +129,7 @@ describe('a recheck', () => {
     const waiter = follow(locks.acquire('k', { waitMs: Infinity }));
     await world.clock.advance(3000);
     const tickets = world.commands.flatMap((it) =>
-      it.kind === 'acquire' && it.request.waitMs > 0 && it.request.key === 'k' ? [it.request.ticket] : [],
+      it.kind === 'acquire' && it.request.mayWait && it.request.key === 'k' ? [it.request.ticket] : [],
     );
     const [first, second, third] = tickets.slice(-3);
     expect(second).toBeGreaterThan(0);

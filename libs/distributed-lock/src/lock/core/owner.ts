@@ -59,7 +59,8 @@ const MAX_SLOW_REPLIES = 3;
  * 3. If the lease is valid, the owner admits the first caller (all waiting readers, if they share). Otherwise it waits for the reply to
  *    the renewal and tries again.
  * 4. When that caller releases, the owner admits the next local caller with the next reserved token and without a request to the store,
- *    while such local hand-offs are safe for the lease and fair to other processes.
+ *    while such local hand-offs are safe for the lease and fair to other processes. An owner that asked for one caller alone has reserved
+ *    no further token.
  * 5. Otherwise it sends one release and ends, and the store grants the next owner. If callers still wait here, the local queue creates
  *    another owner for them.
  * 6. If the lock is lost before any caller was admitted, the owner goes back to step 1 with its ticket. If it is lost later, all holds
@@ -447,6 +448,7 @@ export class Owner {
   }
 
   private sendRelease(request: ReleaseRequest, delayMs = 0): Release {
+    // Send the release first: `deregister` may start the next owner of this queue, which must come behind the waiters of other processes.
     const released = this.runtime.store.release(request, delayMs);
     this.deregister();
     return released;

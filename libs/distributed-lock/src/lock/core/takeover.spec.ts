@@ -225,7 +225,15 @@ describe("onBusy: 'takeover'", () => {
     };
     const raw = store.create({ clock, keyPrefix: '', watchdogTimeoutMs: 30_000 });
     const claim = { kind: 'lock' } as const;
-    await raw.acquire({ key: 'k', owner: 'raw:1', claim, leaseMs: 30_000, waitMs: 0, ticket: 0, tokens: 1 });
+    await raw.acquire({
+      key: 'k',
+      owner: 'raw:1',
+      claim,
+      leaseMs: 30_000,
+      mayWait: false,
+      ticket: 0,
+      tokens: 1,
+    });
     const taker = new LockService({ store: watched, clock });
     const taking = follow(taker.acquire('k', TAKEOVER));
     await clock.advance(OVER_MS + 20);

@@ -68,10 +68,10 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
 
   protected args(): Arguments {
     const notAfter = this.onWrite();
-    const { owner, claim, leaseMs, waitMs, ticket, tokens, maxWaiting } = this.request;
+    const { owner, claim, leaseMs, mayWait, ticket, tokens, maxWaiting } = this.request;
     const { context } = this;
     const { notifications, guard } = this.store;
-    const wait = Math.min(Math.ceil(waitMs), SILENT_WAITER_MS);
+    const wait = mayWait ? SILENT_WAITER_MS : 0;
     const initialLease = Math.min(
       leaseMs,
       Math.max(MIN_INITIAL_LEASE_MS, 4 * Math.ceil(context.connection.serverClock.roundTripMs)),

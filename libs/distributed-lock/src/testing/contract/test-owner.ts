@@ -48,7 +48,7 @@ export class TestOwner {
   /** Builds the next acquire request. Claim, ticket and lease are those of the previous one unless they are given. */
   request(options: AcquireOptions = {}): AcquireRequest {
     const { key, owner, claim, leaseMs, ticket } = this;
-    const request = { key, owner, claim, leaseMs, ticket, waitMs: 0, tokens: 1, ...options };
+    const request = { key, owner, claim, leaseMs, ticket, mayWait: false, tokens: 1, ...options };
     this.claim = request.claim;
     this.leaseMs = request.leaseMs;
     return request;
@@ -85,7 +85,7 @@ export class TestOwner {
   }
 
   async queue(options: AcquireOptions = {}): Promise<Queued> {
-    const reply = await this.tryAcquire({ waitMs: Infinity, ...options });
+    const reply = await this.tryAcquire({ mayWait: true, ...options });
     assert.equal(reply.kind, 'queued', `"${this.key}" should have been held`);
     return reply as Queued;
   }
@@ -100,7 +100,7 @@ export class TestOwner {
   async waitForGrant(options: AcquireOptions = {}): Promise<Grant> {
     let reply: AcquireReply | undefined;
     await this.stage.eventually(`${this.owner} is granted "${this.key}"`, async () => {
-      reply = await this.tryAcquire({ waitMs: Infinity, ...options });
+      reply = await this.tryAcquire({ mayWait: true, ...options });
       return reply.kind === 'granted';
     });
     return reply as Grant;
