@@ -29,23 +29,6 @@ async function call(name: keyof Calls, request: unknown): Promise<object> {
   return { header, TTL: SESSION_MS / 1000, succeeded: true, responses };
 }
 
-beforeEach(() => {
-  clock = new ManualClock();
-  [sent, ended, termOf, hasPresence] = [[], [], () => 1, true];
-  sessions = new EtcdSessions({
-    client: { call, member: {} } as never,
-    keys,
-    clock,
-    chance: systemChance,
-    clientId: 'client',
-    commandTimeoutMs: 1000,
-    watchdogTimeoutMs: SESSION_MS,
-    onOpen: () => undefined,
-    onRepaired: () => undefined,
-    onEnd: (session) => ended.push(session),
-  });
-});
-
 async function open(): Promise<EtcdSession> {
   void sessions.open();
   await clock.advance(2 * REPLY_MS);
@@ -59,6 +42,23 @@ async function close(): Promise<void> {
 }
 
 describe('a session of etcd', () => {
+  beforeEach(() => {
+    clock = new ManualClock();
+    [sent, ended, termOf, hasPresence] = [[], [], () => 1, true];
+    sessions = new EtcdSessions({
+      client: { call, member: {} } as never,
+      keys,
+      clock,
+      chance: systemChance,
+      clientId: 'client',
+      commandTimeoutMs: 1000,
+      watchdogTimeoutMs: SESSION_MS,
+      onOpen: () => undefined,
+      onRepaired: () => undefined,
+      onEnd: (session) => ended.push(session),
+    });
+  });
+
   it('is valid from the moment at which its lease or the last keep-alive was requested', async () => {
     const openedAt = clock.now();
     const session = await open();
