@@ -44,7 +44,7 @@ export async function runScenario(context, scenario, options) {
       try {
         rounds.get(entrant.id).push(await scenario.measure(context, entrant));
       } catch (error) {
-        failed.set(entrant.id, `failed: ${error.message.split('\n').slice(0, 3).join(' ')}`);
+        failed.set(entrant.id, `failed: ${error.message.split('\n')[0]}`);
       }
     }
   }
