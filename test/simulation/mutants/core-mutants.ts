@@ -40,7 +40,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     ['a lock can be used after its release', 'if (this.released !== undefined) {', 'if (false) {'],
   ]),
-  ...mutantsOf('documents', 'lock/core/acquirer.js', [
+  ...mutantsOf('documents', 'lock/core/deadlocks.js', [
     ['flows that wait for each other go on waiting', 'if (path)', 'if (false)'],
     [
       'each wait for the holder of a key that waits itself is taken for a cycle',
@@ -48,7 +48,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'if (false)',
     ],
   ]),
-  ...mutantsOf('documents', 'lock/core/lock-runtime.js', [
+  ...mutantsOf('documents', 'lock/core/owner-registry.js', [
     [
       'a service tells of no lock that it holds',
       'return Array.from(this.allHolds(), (hold) => hold.describe());',

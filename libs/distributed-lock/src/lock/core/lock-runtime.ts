@@ -1,7 +1,6 @@
 import { type Chance, type Clock, detachedClock, guardedClock, within } from '../../common/clock.js';
-import { RebuiltMap } from '../../common/collections.js';
 import { detached, inBackground } from '../../common/promises.js';
-import type { LockClient, Notification } from '../../port/lock-store.js';
+import type { LockClient } from '../../port/lock-store.js';
 import { LockShutdownError } from '../../port/lock.errors.js';
 import type { EventHub } from '../events/event-hub.js';
 import type { HoldSnapshot } from '../lock.js';
@@ -9,10 +8,10 @@ import { CallSite } from '../request/call-site.js';
 import type { ResolvedLockOptions } from '../request/lock-options.js';
 import type { AcquireLoop } from './acquire-loop.js';
 import { WaitDeadlines } from './call.js';
+import { ForgottenReleases } from './forgotten-releases.js';
 import { GuardedStore } from './guarded-store.js';
-import type { Hold } from './hold.js';
 import { HolderDirectory } from './holder-directory.js';
-import type { Owner } from './owner.js';
+import { OwnerRegistry } from './owner-registry.js';
 import { Watchdog } from './watchdog.js';
 
 /** If closing takes longer than this, the service warns which locks it is waiting for. */
@@ -141,121 +140,6 @@ function holdText({ key, site, heldMs }: HoldSnapshot): string {
 function closing(key: string, graceMs: number): LockShutdownError {
   const message = `The application is closing: end the work under "${key}" within ${graceMs} ms, or the lock is taken from it.`;
   return new LockShutdownError(message, key);
-}
-
-/**
- * The owners of one service by id, each from before its first request until it has ended.
- *
- * A notification for an owner that is not here is stale and is ignored: the store repeats the release of an ended owner until no grant
- * of it can be left.
- */
-class OwnerRegistry {
-  /** How many owners there have been since the start. The id of the next owner ends with this number plus one. */
-  count = 0;
-  /** Makes the error with which `shutdownSignal` aborts. `undefined` until the service begins to close. */
-  shutdownErrorOf: ((key: string) => LockShutdownError) | undefined;
-  private readonly byId = new RebuiltMap<string, Owner>();
-  private onEmpty: (() => void) | undefined;
-
-  constructor(private readonly runtime: LockRuntime) {}
-
-  get isEmpty(): boolean {
-    return this.byId.size === 0;
-  }
-
-  [Symbol.iterator](): IterableIterator<Owner> {
-    return this.byId.values();
-  }
-
-  get(id: string): Owner | undefined {
-    return this.byId.get(id);
-  }
-
-  /** Whether one of the first `count` owners has not ended yet. Owner ids are numbered, so this looks at the oldest owner only. */
-  hasOneOf(count: number): boolean {
-    const [oldest] = this;
-    return oldest !== undefined && Number(oldest.id.slice(this.runtime.store.clientId.length + 1)) <= count;
-  }
-
-  /** Adds an owner. @returns its id, which was never used before */
-  register(owner: Owner): string {
-    const id = `${this.runtime.store.clientId}:${++this.count}`;
-    this.byId.set(id, owner);
-    this.runtime.holderDirectory.onOwner();
-    return id;
-  }
-
-  deregister({ id }: Owner): void {
-    this.byId.delete(id);
-    if (this.isEmpty) this.onEmpty?.();
-  }
-
-  onNotification(notification: Notification): void {
-    if (notification.owner !== undefined) this.get(notification.owner)?.onNotification(notification);
-    else for (const owner of this) owner.onNotification(notification);
-  }
-
-  beginShutdown(errorOf: (key: string) => LockShutdownError): void {
-    this.shutdownErrorOf = errorOf;
-    for (const hold of this.allHolds()) hold.tellShutdown();
-  }
-
-  loseAll(detail: string): void {
-    for (const owner of this) if (owner.isHeld) owner.onLost('shutdown', detail);
-  }
-
-  whenEmpty(): Promise<void> {
-    if (this.isEmpty) return Promise.resolve();
-    return new Promise((resolve) => (this.onEmpty = resolve));
-  }
-
-  *allHolds(): Generator<Hold> {
-    for (const owner of this) yield* owner.holds;
-  }
-
-  describeHolds(): readonly HoldSnapshot[] {
-    return Array.from(this.allHolds(), (hold) => hold.describe());
-  }
-}
-
-/** How long a lock of `acquire()` may be held while callers of this process wait for it, before a warning names the line that acquired it. */
-const FORGOTTEN_AFTER_MS = 1000;
-
-/**
- * Warns of each line of code whose `acquire()` keeps other callers of its process waiting for long, mostly because a release was forgotten.
- * Each line is named only once, because a lock may also be held for long on purpose.
- */
-class ForgottenReleases {
-  private readonly named = new Set<string>();
-  private cancel: (() => void) | undefined;
-
-  constructor(private readonly runtime: LockRuntime) {}
-
-  /** Called when a caller waits for a lock that `acquire()` has taken. One timer serves all such locks. */
-  onWaiter(): void {
-    this.cancel ??= this.runtime.naming.after(FORGOTTEN_AFTER_MS, () => this.onTime());
-  }
-
-  stop(): void {
-    this.cancel?.();
-  }
-
-  private onTime(): void {
-    this.cancel = undefined;
-    for (const { owner, acquireSite, acquiredAt } of this.runtime.owners.allHolds()) {
-      if (!acquireSite || owner.callers.size === 0) continue;
-      const line = acquireSite.line ?? 'acquire()';
-      if (this.named.has(line)) continue;
-      const heldMs = owner.now - acquiredAt;
-      if (heldMs < FORGOTTEN_AFTER_MS) {
-        this.onWaiter();
-        continue;
-      }
-      this.named.add(line);
-      const message = `Callers of this process wait for "${owner.key}", which it has held for ${Math.round(heldMs)} ms by ${line}. Was that lock never released? Use withLock or await using. If it is held so long on purpose, ignore this: it is said once.`;
-      this.runtime.events.warn(message);
-    }
-  }
 }
 
 /** A store that was opened while the application boots is closed again when it has not been used for this long. */

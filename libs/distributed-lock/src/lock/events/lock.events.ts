@@ -54,8 +54,8 @@ export type LockEvent =
       readonly by: string;
     }
   /**
-   * A call of this process has taken the lock by force: a takeover, because the holder had not released within its grace (then
-   * `acquired` follows), or `forceRelease`.
+   * A call of this process has taken the lock by force: a takeover, because the holder had not released within its grace, or
+   * `forceRelease`. The `acquired` of a takeover may come before or after it.
    */
   | {
       readonly type: 'forced';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockDeadlockError } from '../../port/lock.errors.js';
 import type { LockRequest } from '../request/lock-request.js';
-import { DeadlockDetection } from './acquirer.js';
+import { DeadlockDetection } from './deadlocks.js';
 import type { Hold } from './hold.js';
 
 const claim = { kind: 'exclusive' } as const;
