@@ -63,7 +63,7 @@ export async function writeReport(root, results, run) {
 
 const HOT_WAITS = 'hot-waits';
 
-const NOT_COVERED = `- **Distance.** Servers, libraries and callers share one machine. Only the scenario \`network\`, on Redis, delays what clients send, by 1 ms.
+const NOT_COVERED = `- **Distance.** Servers, libraries and callers share one machine. The scenario \`network\`, which delays what clients send to Redis by 1 ms, is not part of this run.
 - **More cores.** The server and up to four processes of callers share those of the machine above.
 - **Failures.** Nothing fails while it is measured. The members of a cluster share one machine, too, so that what a network between them costs
   does not show. Sentinel and a quorum are not measured.
