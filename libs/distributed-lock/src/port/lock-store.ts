@@ -59,15 +59,15 @@ export interface LockStore {
    */
   readonly commandTimeoutMs: number;
   /**
-   * The notifications that the back end sends without being asked. `LockRuntime` passes each notification to its owner. If one is lost, a waiter learns
-   * of its grant when it rechecks after `recheckAfterMs`, and a holder learns of its loss by its next renewal. If the store finds out
-   * that it may have lost some, it emits `gap`.
+   * The notifications that the back end sends without being asked. The core passes each of them to its owner. If one is lost, a waiter
+   * learns of its grant when it rechecks after `recheckAfterMs`, and a holder learns of its loss by its next renewal. If the store finds
+   * out that it may have lost some, it emits `gap`.
    */
   readonly notifications$: Observable<Notification>;
 
   /**
-   * Acquires the lock, or enters the queue if the request allows it. If the owner already holds the lock, the store grants it again. The core
-   * calls this and `release` through `GuardedStore`.
+   * Acquires the lock, or puts the owner into the queue if it may wait. If the owner already holds the lock, the store grants it again.
+   * The core calls this and `release` through `GuardedStore`.
    */
   acquire(request: AcquireRequest): Promise<AcquireReply>;
   /**
@@ -184,7 +184,10 @@ export interface AcquireRequest {
   readonly claim: Claim;
   /** Length of the lease in ms. */
   readonly leaseMs: number;
-  /** Whether the owner enters the queue if the lock is not free. It sends the request again at least every `RECHECK_MS`. */
+  /**
+   * Whether the owner enters the queue if the lock is not free. It then sends the request again at least every second, and the store may
+   * drop it from the queue if it has not done so for three seconds.
+   */
   readonly mayWait: boolean;
   /**
    * The ticket of an earlier reply, by which the owner keeps its place even if the store has lost the queue; 0 the first time. The

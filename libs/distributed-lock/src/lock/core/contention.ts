@@ -53,8 +53,8 @@ export class Contention {
   /**
    * Starts the budget if owners of other processes wait. If it is running already, its start stays, and only its length is computed anew.
    *
-   * @param waiting how many owners wait in the store's queue. While this owner holds with readers, permits or after a downgrade, one of them
-   * may belong to the same local queue, and does not count
+   * @param waiting how many owners wait in the store's queue. While this owner holds for readers or permits, or after a downgrade, one of
+   * them may belong to the same local queue, and does not count
    * @returns whether others wait
    */
   onOthers(waiting: number): boolean {

@@ -24,8 +24,8 @@ type OnError = (during: string, error: unknown, key?: string) => void;
  * callers, too, and must not have this caller's locks. Turns whatever the store throws into a `LockError`. Passes replies on unchecked,
  * because the contract suite checks a store before it is used. Rejects calls for a capability that the store lacks.
  *
- * `acquire` and `release` do not return a promise: every lock needs both requests, and a promise for each takes time
- * (docs/decisions/0012). Nor does `attach`, which takes the place of an acquire.
+ * `acquire` does not return a promise: every lock needs it, and each promise takes time (docs/decisions/0012). Nor does `attach`, which
+ * takes the place of an acquire.
  */
 export class GuardedStore implements Omit<Full, 'acquire' | 'attach' | 'release'> {
   readonly name: string;
@@ -87,7 +87,7 @@ export class GuardedStore implements Omit<Full, 'acquire' | 'attach' | 'release'
   renew: Full['renew'] = (renewals) => this.ask(undefined, () => this.store.renew(renewals));
 
   /**
-   * Sends a release, after `delayMs` if it is given; `finishReleases` ends the delay. If the store fails, the reply is `unknown` and
+   * Sends a release, after `delayMs` if it is given; `finishReleases` ends the delay. If the store fails, the outcome is `unknown` and
    * `onError` is called.
    */
   release(request: ReleaseRequest, delayMs = 0): Release {

@@ -71,13 +71,19 @@ describe('the reply to EVALSHA', () => {
     expect(await refused.promise.catch((error: Error) => error.message)).toBe('NOSCRIPT');
   });
 
-  it('reaches its listener outside of the async context that the socket belongs to', () => {
+  it('reaches its listener outside of every async context, of the socket and of the caller', async () => {
     const context = new AsyncLocalStorage<string>();
     const seen: unknown[] = [];
     const command = sent();
     (command.promise as unknown as DirectReply).listen(() => seen.push(context.getStore()), fail);
-    context.run('a request', () => command.resolve(1));
-    expect(seen).toEqual([undefined]);
+    context.run('the socket', () => command.resolve(1));
+    const settled = sent();
+    settled.resolve(2);
+    context.run('the caller', () =>
+      (settled.promise as unknown as DirectReply).listen(() => seen.push(context.getStore()), fail),
+    );
+    await Promise.resolve();
+    expect(seen).toEqual([undefined, undefined]);
   });
 });
 

@@ -130,8 +130,7 @@ export class DirectReply implements CommandReply, PromiseLike<unknown> {
     if (this.state !== 'awaited') return;
     this.state = state;
     this.outcome = outcome;
-    // Outside of any async context: the socket may have been opened in that of a request.
-    if (this.onValue) detached(() => this.tell());
+    if (this.onValue) this.tell();
     this.settlePromise?.();
   }
 
@@ -139,8 +138,9 @@ export class DirectReply implements CommandReply, PromiseLike<unknown> {
   private tell(): void {
     const { state, outcome, onValue, onError } = this;
     this.onValue = this.onError = undefined;
-    if (state === 'resolved') onValue?.(outcome);
-    else onError?.(outcome);
+    const listener = state === 'resolved' ? onValue : onError;
+    // Outside of any async context: the socket may have been opened in that of a request.
+    detached(() => listener?.(outcome));
   }
 }
 
