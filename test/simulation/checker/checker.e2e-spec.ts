@@ -293,6 +293,21 @@ describe('the checker of a history', () => {
     expect([brokenAfter(950), brokenAfter(850), brokenAfter(850, { leaseMs: 900 })]).toEqual([0, 1, 0]);
   });
 
+  it('takes nested calls that share what is left of a lost list for one holder, and no others', () => {
+    const brokenBy = (claim: HoldRecord['claim'], shares: boolean) => {
+      const common = { claim, token: 7, weight: 2, permits: 3 } as const;
+      const list = hold({ ...common, endedAt: 1400, end: 'lost' });
+      const share = shares ? { sharedFrom: list } : {};
+      const nested = [1500, 1600].map((from) => hold({ ...common, ...share, from, endedAt: 2000 }));
+      const history = historyOf({ holds: [list, ...nested] });
+      return new Set([...checkExclusion(history), ...checkTokens(history)].map(({ rule }) => rule));
+    };
+    for (const claim of ['exclusive', 'permits'] as const) {
+      expect([...brokenBy(claim, true)]).toEqual([]);
+      expect([...brokenBy(claim, false)]).toEqual(['exclusion', 'tokens']);
+    }
+  });
+
   it('finds smaller tokens after a loss, but of one who holds a lost lock or whose server has a clock that is behind', () => {
     const brokenBy = (owner: string, loss: Partial<Loss>) => {
       const later = hold({ process: 'P1', from: 3000, token: 6, owner });

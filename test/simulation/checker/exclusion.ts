@@ -4,6 +4,7 @@ import { mayBeTaken } from '../history/taken.js';
 import { beliefOf, type Span } from './belief.js';
 import { firstAfter, grouped } from './grouped.js';
 import { isLost } from './lost-leases.js';
+import { isShareOf, sharedHoldOf } from './shares.js';
 
 /** docs/guarantees.md, safety: one lock, one holder that believes in it; no more permits than there are. */
 export function checkExclusion(history: History, toldWithinMs = Infinity): readonly Violation[] {
@@ -13,7 +14,7 @@ export function checkExclusion(history: History, toldWithinMs = Infinity): reado
   const violations: Violation[] = [];
   for (const holds of grouped(history.holds, ({ key }) => [key]).values()) {
     for (const [a, b] of meeting(holds, beliefs)) {
-      if (!conflicts(a, b)) continue;
+      if (!conflicts(a, b) || isShareOf(a, b)) continue;
       const overlaps = overlapsOf(beliefs.get(a) ?? [], beliefs.get(b) ?? []);
       const both = overlaps.find((span) => !isGone(a, span) && !isGone(b, span));
       if (both) violations.push({ rule: 'exclusion', key: a.key, text: describe(a, b, both) });
@@ -65,7 +66,7 @@ function checkRegained(
   return history.holds.flatMap((a) => {
     const holds = ofKey.get(a.key) ?? [];
     const isNext = (b: HoldRecord): boolean =>
-      b.call !== a.call && conflicts(a, b) && firstBeliefOf(b) !== undefined;
+      b.call !== a.call && conflicts(a, b) && !isShareOf(a, b) && firstBeliefOf(b) !== undefined;
     let next = firstAfter(holds, a.from);
     while (next < holds.length && !isNext(holds[next] as HoldRecord)) next += 1;
     const b = holds[next];
@@ -94,7 +95,9 @@ function checkPermits(
 ): readonly Violation[] {
   const holds = history.holds.filter(({ claim }) => claim === 'permits');
   const textOf = (hold: HoldRecord, span: Span): string | undefined => {
-    const inside = holds.filter((other) => other === hold || countsFor(hold, span, { other, beliefs }));
+    const counted = holds.filter((other) => other === hold || countsFor(hold, span, { other, beliefs }));
+    // Nested calls that share a hold take no permits beside its own.
+    const inside = [...new Set(counted.map(sharedHoldOf))];
     const weight = inside.reduce((sum, it) => sum + it.weight, 0);
     if (weight <= hold.permits) return undefined;
     if (inside.some((it) => isGone(it, { from: span.from, to: span.from }))) return undefined;

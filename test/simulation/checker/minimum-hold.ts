@@ -2,7 +2,7 @@ import { leaseMargin } from '../../../libs/distributed-lock/src/port/timing.js';
 import type { History, HoldRecord, Violation } from '../history/history.js';
 import { mayBeTakenOver } from '../history/takeovers.js';
 import { conflicts } from './exclusion.js';
-import { isShareOf } from './tokens.js';
+import { isShareOf } from './shares.js';
 
 const INITIAL_LEASE_MS = 1000;
 /** A release waits for what its process has sent before, and is sent again. */

@@ -3,6 +3,7 @@ import { isSleepHidden } from '../history/hidden-sleep.js';
 import { mayBeForgotten, mayBeTaken } from '../history/taken.js';
 import { grouped } from './grouped.js';
 import { excludes, haveOneToken } from './permit-tokens.js';
+import { isShareOf } from './shares.js';
 import { mayBeSmaller } from './smaller-tokens.js';
 
 /** docs/guarantees.md, fencing: each grant has a larger token than all earlier ones that it excludes. */
@@ -31,14 +32,4 @@ function* pairsOutOfOrder(holds: readonly HoldRecord[]): Generator<readonly [Hol
       if (b.token <= a.token) yield [a, b];
     }
   }
-}
-
-/** Its reader has left, or of several keys one was lost, and a nested call goes on with another of them. */
-export function isShareOf(a: HoldRecord, b: HoldRecord): boolean {
-  return (
-    (a.end === 'lost' || a.isLeft === true) &&
-    b.token === a.token &&
-    b.process === a.process &&
-    b.call.startsWith(`${a.call}.`)
-  );
 }

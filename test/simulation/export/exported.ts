@@ -5,6 +5,7 @@ import { hiddenSleeps } from '../history/hidden-sleep.js';
 import type { History, HoldRecord, Pause, Violation } from '../history/history.js';
 import { lostLeaseOf, type Loss } from '../history/loss.js';
 import { grouped } from '../checker/grouped.js';
+import { sharedHoldOf } from '../checker/shares.js';
 import type { Plan } from '../plan/plan.js';
 
 /** Servers count in whole ms. */
@@ -45,6 +46,7 @@ export interface ExportedKey {
 }
 
 export interface ExportedHold {
+  /** Nested calls that share what is left of a lost list have the name of the call that acquired it. */
   readonly call: string;
   readonly process: string;
   /** Of the store: one process's stay with the key, which callers of that process hand on to each other. */
@@ -100,9 +102,9 @@ export function exported(
 }
 
 function exportedHold(hold: HoldRecord, history: History): ExportedHold {
-  const { call, process, owner, claim, weight, permits, token, from, samples } = hold;
+  const { process, owner, claim, weight, permits, token, from, samples } = hold;
   return {
-    call,
+    call: sharedHoldOf(hold).call,
     process,
     ...(owner !== undefined && { owner }),
     claim,

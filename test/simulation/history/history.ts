@@ -58,6 +58,11 @@ export interface HoldRecord {
    * lock goes on with it.
    */
   isLeft?: true;
+  /**
+   * The hold of a call around it, which it shares and which is over for that call alone: the reader has left, or another of its keys was
+   * lost. All nested calls that share it name this one.
+   */
+  readonly sharedFrom?: HoldRecord;
   /** When the signal of its lock aborted, which of several keys tells of the first loss or takeover alone. */
   signalledAt?: number;
   /** It was told of a takeover, and the end of its grace by its monotonic clock and by its uptime. */

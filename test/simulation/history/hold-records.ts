@@ -25,9 +25,9 @@ export function recordHold(
   const { options, service } = asking;
   const keys = asking.keys.map((key) => nameOf(actor, key));
   const now = actor.process.trueNow;
+  const ofService = outer.filter(({ lock: other }) => serviceOf(actor, service) === serviceIn(other));
   const shareOf = (key: string) =>
-    outer
-      .filter(({ lock: other }) => serviceOf(actor, service) === serviceIn(other))
+    ofService
       .flatMap((it) => it.records)
       .find((it) => it.key === key && (it.endedAt === undefined || goesOn(it, lock, actor)));
   const shared = keys.flatMap((key) => shareOf(key) ?? []);
@@ -51,6 +51,7 @@ export function recordHold(
       // Of several keys each counts from its own grant.
       ...(options.holdAtLeastMs !== undefined &&
         keys.length === 1 && { holdAtLeastMs: options.holdAtLeastMs }),
+      ...sharedFrom(ofService, key, lock),
       token: lock.tokenOf(keyOf(actor, key)),
       from: now,
       samples: [],
@@ -123,7 +124,7 @@ export function becomeShared({ stage }: Caller, held: Held): void {
     record.endedAt = now;
     record.end = 'downgraded';
     const { endedAt: _at, end: _end, holdAtLeastMs: _least, ...rest } = record;
-    return { ...rest, claim: 'shared', from: now, samples: [sample] };
+    return { sharedFrom: record, ...rest, claim: 'shared', from: now, samples: [sample] };
   });
   stage.parts.history.holds.push(...records.filter((it) => it.endedAt === undefined));
   held.records = records;
@@ -137,4 +138,15 @@ function claimOf({ mode, permits, weight = 1 }: ClaimPlan): Pick<HoldRecord, 'cl
 /** The reader of its stream has left, and nested calls go on under its lock. */
 function goesOn({ isLeft, key, token }: HoldRecord, lock: Lock, actor: Actor): boolean {
   return isLeft === true && lock.tokenOf(keyOf(actor, key)) === token;
+}
+
+/** The list of a call around this one is lost, and of its keys this one is still held. */
+function sharedFrom(outer: readonly Held[], key: string, lock: Lock): Pick<HoldRecord, 'sharedFrom'> {
+  for (const { actor, signal, lock: list, records } of outer) {
+    const own = records.find((it) => it.key === key && it.token === lock.tokenOf(keyOf(actor, key)));
+    if (!own || own.end !== 'lost' || list.keys.length === 1) continue;
+    if ((signal.reason as LockLostError).key === keyOf(actor, key)) continue;
+    return { sharedFrom: own.sharedFrom ?? own };
+  }
+  return {};
 }
