@@ -9,7 +9,7 @@ import { leaseLeft } from './extensions.js';
 import type { CallRecord, HoldRecord } from './history.js';
 import { keyOf, nameOf } from './names.js';
 import { sampleOf } from './sample.js';
-import type { Actor, Held } from './stage.js';
+import type { Actor, Held, Stage } from './stage.js';
 import { takersOf } from './takeovers.js';
 
 export function recordHold(
@@ -111,8 +111,19 @@ function checkValid({ stage, actor }: Caller, { call, askedAt, keys }: CallRecor
   const isTaken =
     keys.length > 1 &&
     keys.some((key) => takersOf(history, key).some((it) => (it.settledAt ?? Infinity) >= askedAt));
-  if (lock.validForMs > 0 || hasPaused || isForced || isTaken) return;
+  if (lock.validForMs > 0 || hasPaused || isForced || isTaken || isInLastMs(stage, actor, lock)) return;
   history.violate('belief', `call ${call} of ${name} is let in with a lock that is over`);
+}
+
+/**
+ * The time of day counts in whole ms. So a lease that had less than that left when its owner let the caller in may be over when the caller
+ * looks in the same turn, because a reply has come that was asked for at another fraction of a millisecond.
+ */
+function isInLastMs(stage: Stage, actor: Actor, lock: Lock): boolean {
+  return lock.keys.some((key) => {
+    const entry = stage.entryOf(actor, key, lock.tokenOf(key));
+    return entry?.at === actor.process.trueNow && entry.validForMs > 0 && entry.validForMs < 1;
+  });
 }
 
 /** From the request on readers may hold beside it. */

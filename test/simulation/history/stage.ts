@@ -12,7 +12,7 @@ import type { Network } from '../network/network.js';
 import type { CANDIDATE_ACTS } from '../plan/candidate.js';
 import type { CallEvent, Plan, ProcessPlan, Who } from '../plan/plan.js';
 import { serviceOptionsOf } from '../plan/settings.js';
-import type { CallRecord, History, HoldRecord } from './history.js';
+import type { CallRecord, History, HoldRecord, Sample } from './history.js';
 import { beginGrace, checkForced, checkGrace } from './grace.js';
 import { listenBadly } from './listener.js';
 import { keyOf, nameOf, prefixOf } from './names.js';
@@ -86,6 +86,8 @@ export class Stage {
   /** Told of what happens to candidates, if there are some. */
   onStartedAgain: (actor: Actor, gone: Actor) => void = () => undefined;
   onCandidateAct: (act: (typeof CANDIDATE_ACTS)[number], actor: Actor) => void = () => undefined;
+  /** How long each lock was valid when its caller was let in, and when that was, by process, key and token. */
+  private readonly entries = new Map<string, Sample>();
   private readonly stored: StoredLeases;
 
   constructor(
@@ -144,6 +146,20 @@ export class Stage {
     if (until <= fixedUntilOwn + 1) return;
     const text = `call ${call} of ${process} believes in ${key} for ${Math.round(until - fixedUntilOwn)} ms longer than its lease of ${leaseMs} ms`;
     this.parts.history.violate('belief', text);
+  }
+
+  private noteEntry(
+    process: SimProcess,
+    { key, fencingToken }: { readonly key: string; readonly fencingToken: number },
+    service: LockService,
+  ): void {
+    const hold = service.held().find((it) => it.key === key && it.fencingToken === fencingToken);
+    if (hold) this.entries.set(`${process.name} ${key} ${fencingToken}`, sampleOf(process, hold));
+  }
+
+  /** What its owner knew of a lock as it let the caller in. `undefined` for a nested call, which shares a lock. */
+  entryOf({ process }: Actor, key: string, token: number): Sample | undefined {
+    return this.entries.get(`${process.name} ${key} ${token}`);
   }
 
   /** A call holds now. All that hold the same key are asked whether they still believe in their locks, as soon as they can. */
@@ -285,8 +301,10 @@ export class Stage {
     process.receive(() => {
       for (const service of made) {
         service.events$.subscribe((event) => {
-          if (event.type === 'acquired')
+          if (event.type === 'acquired') {
             this.stored.acquired(process, prefix + event.key, event.fencingToken, event.owner);
+            this.noteEntry(process, event, service);
+          }
           this.noteTakeover(process, event);
           const key = event.key === undefined ? '' : ` ${event.key}`;
           history.say(`${process.name} event ${event.type}${key}${detailOf(event)}`);
