@@ -96,6 +96,13 @@ describe('acquiring', () => {
     expect(reply).toMatchObject({ kind: 'queued', remainingMs: 1000, recheckAfterMs: 1000 });
   });
 
+  it('a waiter for a permit rechecks when the first lease ends, not the last', () => {
+    const [long, short] = [{ claim: permits(1) }, { claim: permits(2), until: NOW + 200 }];
+    const key = state(held(holder(OTHER, long), holder(THIRD, short)));
+    const reply = key.acquire(request(ME, { claim: permits(1), mayWait: true }));
+    expect(reply).toMatchObject({ kind: 'queued', remainingMs: 200, recheckAfterMs: 205 });
+  });
+
   it('behind a grant of the same write that its owner must confirm first, a waiter rechecks then, too', () => {
     const key = state({ document: { holders: [holder(ME)], queue: [waiter(OTHER)] }, initialLeaseMs: 0 });
     key.release({ owner: ME });

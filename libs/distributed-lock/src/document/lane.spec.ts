@@ -5,7 +5,7 @@ import { LockStoreError } from '../port/lock.errors.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { MemoryDocuments, MemoryRegister } from '../memory/store.js';
 import { RELEASE_RETRY_MS } from '../connection/reliable-release.js';
-import type { Reading } from './document.js';
+import { FREE, type Reading } from './document.js';
 import { DocumentStore } from './store.js';
 import type { Swap, Take, WriteReply } from './timed-register.js';
 
@@ -22,6 +22,8 @@ class FarRegister extends MemoryRegister {
   roundTripMs = ROUND_TRIP_MS;
   readonly swapsAt: number[] = [];
   reads = 0;
+  /** What a server that has lost its last writes has of the key. */
+  restored: Partial<Reading> | undefined;
 
   constructor(
     documents: MemoryDocuments,
@@ -44,9 +46,9 @@ class FarRegister extends MemoryRegister {
     );
   }
 
-  override read(name: string): Promise<Reading> {
+  override async read(name: string): Promise<Reading> {
     this.reads += 1;
-    return super.read(name);
+    return { ...(await super.read(name)), ...this.restored };
   }
 
   private async far<Reply>(request: () => Promise<Reply>): Promise<Reply> {
@@ -159,6 +161,29 @@ describe('a lane whose writes lose to those of other clients', () => {
     register.areOthersFirst = false;
     await clock.advance(3 * ROUND_TRIP_MS);
     expect(untried.value).toMatchObject({ kind: 'granted' });
+  });
+
+  it('says of an owner whose note lies beside the document that it may be granted the lock, although every write was lost', async () => {
+    await near.acquire(request(near, 1));
+    register.areOthersFirst = true;
+    follow(far.inspect(KEY));
+    announce('near:1');
+    const asked = follow(far.acquire(request(far, 1, { mayWait: true })));
+    while (asked.state === 'pending') await clock.advance(1);
+    expect(documents.read(KEY, clock.now()).notes).toMatchObject([{ owner: 'far:1' }]);
+    // The core releases an owner whose request is unknown, and forgets one that certainly was not queued.
+    expect(asked.error).toMatchObject({ reason: 'unknown' });
+  });
+
+  it('believes what it has read after the server has lost its last writes: its holder has lost the lock', async () => {
+    const holding = follow(far.acquire(request(far, 1)));
+    await clock.advance(2 * ROUND_TRIP_MS);
+    expect(holding.value.kind).toBe('granted');
+    register.restored = { order: 0, document: FREE };
+    await clock.advance(1);
+    documents.listeners.get('far')?.onGap();
+    await clock.settle();
+    expect(notifications).toContainEqual({ kind: 'lost', owner: 'far:1' });
   });
 
   it('goes on with a release at once, for as long as it takes', async () => {
