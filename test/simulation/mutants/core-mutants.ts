@@ -76,14 +76,16 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('documents', 'lock/core/local-queue.js', [
     [
-      'one caller more than maxWaiting waits in a process',
-      'if (isDue && ahead >= waiter.request.terms.maxWaiting)',
-      'if (isDue && ahead > waiter.request.terms.maxWaiting)',
-    ],
-    [
       'callers behind a lost lock get no owner',
       'else if (!this.holding.delete(owner))',
       'else if (this.holding.delete(owner) || true)',
+    ],
+  ]),
+  ...mutantsOf('documents', 'lock/core/places-in-line.js', [
+    [
+      'one caller more than maxWaiting waits in a process',
+      'if (isDue && ahead >= call.request.terms.maxWaiting)',
+      'if (isDue && ahead > call.request.terms.maxWaiting)',
     ],
     [
       'a process that holds counts none but its own callers',
@@ -98,20 +100,22 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ['a takeover never comes to force', 'return this.force(target);', 'return;'],
     ['a holder is not told that its lock is taken over', 'this.announce(target);', 'void target;'],
   ]),
-  ...mutantsOf('documents', 'lock/core/local-queue.js', [
+  ...mutantsOf('documents', 'lock/core/refusals.js', [
     [
       'a caller whose store is away is told that the key is busy',
-      'const cause = lastAnswer?.error;',
-      'const cause = undefined;',
+      'if (!failure && (this.holder || queue.granted))',
+      'if (this.holder || queue.granted)',
     ],
+  ]),
+  ...mutantsOf('documents', 'lock/core/local-queue.js', [
     [
       'one that asks once is refused by its process, although the store has failed since',
-      'return this.isWaitedFor && this.lastAnswer?.error === undefined;',
+      'return this.isWaitedFor && !this.refusals.isStoreFailing;',
       'return this.isWaitedFor;',
     ],
     [
       'callers beside others do not wait for the first reply',
-      'const isAnswered = this.isAnswered(waiter) || this.isInStoreQueue;',
+      'const isAnswered = this.refusals.isAnswered(call) || this.isInStoreQueue;',
       'const isAnswered = true;',
     ],
   ]),
@@ -227,8 +231,8 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'this.owner.now + ms',
     ],
   ]),
-  ...mutantsOf('documents', 'lock/core/acquire-loop.js', [
-    ['the next fair caller of a process is not woken', 'else if (i === 0)', 'else if (i < 0)'],
+  ...mutantsOf('documents', 'lock/core/fair-queues.js', [
+    ['the next fair caller of a process is not woken', 'else if (index === 0)', 'else if (index < 0)'],
   ]),
   ...mutantsOf('documents', 'lock/core/contention.js', [
     [
@@ -290,16 +294,16 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     [
       'an owner without callers stays in the queue of the store',
-      'if (this.acquireLoop.mayBeQueued)',
-      'if (false)',
+      "if (state.kind === 'granted' || acquireLoop.mayBeQueued)",
+      "if (state.kind === 'granted')",
       'Its process gives the lock back at once when it is granted: that takes two messages more.',
     ],
     [
       'a grant that came after its lease admits callers',
-      'if (lease.measureValidity(at) > 0) {',
-      'if (true) {',
+      'const isValid = lease.measureValidity(at) > 0;',
+      'const isValid = true;',
     ],
-    ['callers behind a downgraded lock get no owner', 'this.callers.onOwnerEnded(this);', ''],
+    ['callers behind a downgraded lock get no owner', 'this.queue.onOwnerEnded(this);', ''],
     ['a loss is not told', 'for (const hold of lost) hold.lose(reason, detail, lease.suspendedBy);', ''],
     [
       'a minimum hold ends with a local hand-off',
@@ -329,7 +333,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('documents', 'lock/core/contention.js', [
     [
       'one other waiter does not count as contention',
-      'const others = waiting - (owner.callers.isInStoreQueue ? 1 : 0);',
+      'const others = waiting - (owner.queue.isInStoreQueue ? 1 : 0);',
       'const others = waiting - 1;',
     ],
   ]),

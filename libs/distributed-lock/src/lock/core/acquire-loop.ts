@@ -3,7 +3,6 @@ import { isExclusive } from '../../port/lock-store.js';
 import type { AcquireReply, AcquireRequest, Busy, Queued } from '../../port/lock-store.js';
 import { type LockError, LockNotHeldError, LockStoreError } from '../../port/lock.errors.js';
 import { RECHECK_MS } from '../../port/timing.js';
-import { kindName } from '../request/lock-request.js';
 import type { Replies } from './guarded-store.js';
 import type { LocalQueue } from './local-queue.js';
 import type { LockRuntime } from './lock-runtime.js';
@@ -42,7 +41,7 @@ const NEVER: ClockReading = { now: -Infinity, wallClockOffset: 0 };
  * 7. As soon as no caller waits, the owner gives up: it releases if the store may have it in its queue.
  */
 export class AcquireLoop implements Replies<AcquireReply> {
-  readonly callers: LocalQueue;
+  readonly queue: LocalQueue;
   private readonly runtime: LockRuntime;
   isRunning = false;
   /** The owner's place in the store's queue, from the last reply; 0 until the store has put this owner into its queue. */
@@ -55,44 +54,37 @@ export class AcquireLoop implements Replies<AcquireReply> {
   /** The request in flight also asks how many other owners wait (`maxWaiting`). */
   private isCounting = false;
   private isNextDue = false;
-  /**
-   * The loops of this process's fair callers for the same key and claim, this one included, by ticket. Set as soon as this owner has a
-   * ticket, and only if it is fair.
-   *
-   * Only the first loop rechecks, and its reply counts for the others, too. The others send nothing, so the store drops their owners from
-   * its queue. These owners do not lose their turn: as soon as a loop becomes the first, it sends its ticket again, and it does so before
-   * the caller ahead can release.
-   */
-  private fairQueue: AcquireLoop[] | undefined;
+  private isInFairQueue = false;
   private cancelRecheck: (() => void) | undefined;
   /** When the recheck timer fires; `Infinity` if none is set. */
   private recheckAt = Infinity;
 
   constructor(
-    private readonly owner: Owner,
+    readonly owner: Owner,
     /** Set for an owner whose call has `onBusy: 'takeover'`. */
     private readonly takeover: Takeover | undefined,
   ) {
-    this.callers = owner.callers;
+    this.queue = owner.queue;
     this.runtime = owner.runtime;
   }
 
-  /** Whether the store may have this owner in its queue: it gave a ticket, or a request got no reply and may still be executed. */
+  /** Whether the store may have this owner in its queue: it gave a ticket, or may execute a request to which it has not replied. */
   get mayBeQueued(): boolean {
-    return this.mayComeLate || this.ticket !== 0;
+    return this.inFlight || this.mayComeLate || this.ticket !== 0;
   }
 
   start(at?: ClockReading): void {
     this.isRunning = true;
-    this.callers.isInStoreQueue = this.ticket !== 0;
+    this.queue.isInStoreQueue = this.ticket !== 0;
     this.ask(at);
   }
 
   stop(): void {
     if (!this.isRunning) return;
-    this.isRunning = this.callers.isInStoreQueue = false;
+    this.isRunning = this.queue.isInStoreQueue = false;
     this.dropRecheck();
-    this.leaveFairQueue();
+    if (this.isInFairQueue) this.runtime.fairQueues.leave(this);
+    this.isInFairQueue = false;
   }
 
   /** Called when this loop becomes the first of its fair queue, and has to recheck from now on. */
@@ -135,20 +127,20 @@ export class AcquireLoop implements Replies<AcquireReply> {
     // Then the owner must send a release.
     if (this.takeover) this.mayComeLate = true;
     const { store } = this.runtime;
-    const { detached } = this.callers;
+    const { detached } = this.queue;
     if (detached) store.attach({ ...request, ...detached, mayWait: false }, this);
     else store.acquire(request, this);
   }
 
   /** @param at both clocks, read in this turn of the event loop. Validity counts from here, so the caller sends the request at once */
   private nextRequest(at: ClockReading): AcquireRequest {
-    const { owner, callers, takeover } = this;
+    const { owner, queue, takeover } = this;
     const { key, id, terms } = owner;
     const { claim, leaseMs } = terms;
     this.asked = at;
     const ticket = this.ticket || (takeover?.firstTicket() ?? 0);
     const tokens = this.tokensWanted();
-    const { mayWait, maxWaiting } = callers;
+    const { mayWait, maxWaiting } = queue;
     const request = { key, owner: id, claim, leaseMs, mayWait, ticket, tokens };
     return maxWaiting === undefined ? request : { ...request, maxWaiting };
   }
@@ -166,7 +158,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
     const { claim, watched, fair } = this.owner.terms;
     if (!watched || fair) return 1;
     if (!isExclusive(claim)) return RESERVED_TOKENS.readers;
-    return this.callers.size > 1 ? RESERVED_TOKENS.handOffs : 1;
+    return this.queue.size > 1 ? RESERVED_TOKENS.handOffs : 1;
   }
 
   onReply(reply: AcquireReply): void {
@@ -193,15 +185,14 @@ export class AcquireLoop implements Replies<AcquireReply> {
   }
 
   private onRefusal(reply: Queued | Busy): void {
-    if (this.callers.detached) return this.onNotDetached();
+    if (this.queue.detached) return this.onNotDetached();
     if (reply.kind === 'queued') this.onQueued(reply.ticket);
-    for (const { callers } of this.sharers())
-      callers.onHolder(reply.holder, reply.remainingMs, this.asked.now);
-    this.callers.refuseNeedingAnswerNow();
-    if (this.isCounting) this.callers.onOthersCounted(reply, this.asked.now);
-    if (reply.kind === 'queued') this.callers.onQueued(this.othersAhead(reply));
-    if (this.callers.size === 0) this.owner.abandon();
-    else if (reply.kind === 'busy' || this.callers.mustAskAgain) this.recheckAfter(BUSY_RETRY_MS);
+    for (const { queue } of this.sharers()) queue.onHolder(reply.holder, reply.remainingMs, this.asked.now);
+    this.queue.refuseNeedingAnswerNow();
+    if (this.isCounting) this.queue.onCounted(reply, this.asked.now);
+    if (reply.kind === 'queued') this.queue.onQueued(this.othersAhead(reply));
+    if (this.owner.endIfNobodyWaits()) return;
+    if (reply.kind === 'busy' || this.queue.mustAskAgain) this.recheckAfter(BUSY_RETRY_MS);
     else if (this.isFirst) {
       this.recheckAfter(reply.recheckAfterMs);
       this.takeover?.onHolder(reply.holder);
@@ -211,25 +202,27 @@ export class AcquireLoop implements Replies<AcquireReply> {
   private onNotDetached(): void {
     const { key } = this.owner;
     const message = `"${key}" was not attached: its detached lock is not in this store any more. It was attached already, its lease ran out, it was released by force, or the baton is of another server.`;
-    this.callers.dismissAll(new LockNotHeldError(message, key));
-    this.owner.abandon();
+    this.queue.dismissAll(new LockNotHeldError(message, key));
+    this.owner.endIfNobodyWaits();
   }
 
   private onError(error: LockError): void {
-    if (!(error instanceof LockStoreError) || error.reason === 'refused') this.callers.dismissAll(error);
+    if (!(error instanceof LockStoreError) || error.reason === 'refused') this.queue.dismissAll(error);
     else {
       if (error.reason === 'unknown') this.mayComeLate = true;
-      for (const { callers } of this.sharers()) callers.onStoreError(error);
-      this.callers.rejectNeedingAnswerNow(error);
+      for (const { queue } of this.sharers()) queue.onStoreError(error);
+      this.queue.rejectNeedingAnswerNow(error);
     }
-    if (this.callers.size === 0) this.owner.abandon();
-    else if (this.isFirst) this.recheckAfter(randomMs(this.runtime.chance, RETRY_MS));
+    if (!this.owner.endIfNobodyWaits() && this.isFirst)
+      this.recheckAfter(randomMs(this.runtime.chance, RETRY_MS));
   }
 
   private onQueued(ticket: number): void {
     this.ticket = ticket;
-    this.callers.isInStoreQueue = true;
-    if (this.owner.terms.fair) this.fairQueue ??= this.enterFairQueue();
+    this.queue.isInStoreQueue = true;
+    if (!this.owner.terms.fair || this.isInFairQueue) return;
+    this.isInFairQueue = true;
+    this.runtime.fairQueues.enter(this);
   }
 
   /**
@@ -238,34 +231,16 @@ export class AcquireLoop implements Replies<AcquireReply> {
    */
   private othersAhead({ waiting }: Queued): number | undefined {
     if (this.takeover) return 0;
-    return this.fairQueue ? Math.max(waiting ?? 0, this.fairQueue.indexOf(this)) : waiting;
+    return this.isInFairQueue ? Math.max(waiting ?? 0, this.runtime.fairQueues.ahead(this)) : waiting;
   }
 
-  private enterFairQueue(): AcquireLoop[] {
-    const { fairQueues } = this.runtime;
-    const kind = kindName(this.owner.key, this.owner.terms);
-    const queue = fairQueues.get(kind) ?? [];
-    fairQueues.set(kind, queue);
-    queue.splice(queue.findLastIndex(({ ticket }) => ticket <= this.ticket) + 1, 0, this);
-    return queue;
-  }
-
-  private leaveFairQueue(): void {
-    const { fairQueue: queue, runtime, owner } = this;
-    if (!queue) return;
-    this.fairQueue = undefined;
-    const i = queue.indexOf(this);
-    queue.splice(i, 1);
-    if (queue.length === 0) runtime.fairQueues.delete(kindName(owner.key, owner.terms));
-    else if (i === 0) queue[0]?.onFirst();
-  }
-
+  /** Whether this loop rechecks itself: of several fair callers for one key, only the first does. */
   private get isFirst(): boolean {
-    return !this.fairQueue || this.fairQueue[0] === this;
+    return !this.isInFairQueue || this.runtime.fairQueues.ahead(this) === 0;
   }
 
   /** The loops whose callers learn from this loop's reply. */
   private sharers(): readonly AcquireLoop[] {
-    return this.fairQueue?.[0] === this ? this.fairQueue : [this];
+    return this.isInFairQueue ? this.runtime.fairQueues.sharers(this) : [this];
   }
 }

@@ -23,7 +23,7 @@ export class Call extends Linked {
   place: CallPlace | undefined;
 
   constructor(
-    readonly callers: Pick<LocalQueue, 'onLate'>,
+    private readonly localQueue: Pick<LocalQueue, 'onLate'>,
     /** Identifies the call in events. */
     readonly number: number,
     readonly request: LockRequest,
@@ -38,6 +38,10 @@ export class Call extends Linked {
   /** Whether the caller's async flow holds a lock. If so, the call may go on while the service closes, so that the work can end. */
   get isAtWork(): boolean {
     return this.holdsOfFlow.some((hold) => hold.isLive());
+  }
+
+  onLate(): void {
+    this.localQueue.onLate(this);
   }
 
   get deadline(): number {
@@ -116,7 +120,7 @@ export class WaitDeadlines {
     for (const call of over) {
       if (!call.isWatched) continue;
       this.unwatch(call);
-      call.callers.onLate(call);
+      call.onLate();
     }
     // `onLate` may have set the timer for an earlier deadline. Keep that.
     const [first] = this.sorted;

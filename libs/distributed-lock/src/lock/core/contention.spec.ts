@@ -7,7 +7,7 @@ const { sharedMs, minMs, maxMs, minCallers } = HAND_OFF_BUDGET;
 class World {
   private readonly owner = {
     now: 0,
-    callers: { size: 1, isInStoreQueue: false },
+    queue: { size: 1, isInStoreQueue: false },
   };
   readonly budget = new Contention(this.owner as unknown as Owner);
 

@@ -24,7 +24,7 @@ export class Contention {
   private toldAt = -Infinity;
   private lastsMs = HAND_OFF_BUDGET.sharedMs;
   /** How many callers were served within the budget. */
-  private callers = 0;
+  private served = 0;
 
   constructor(private readonly owner: Owner) {}
 
@@ -35,7 +35,7 @@ export class Contention {
 
   /** Whether others wait: callers in the local queue, or owners in the store's queue. */
   get isContended(): boolean {
-    return this.owner.callers.size > 0 || this.hasWaitingOwners;
+    return this.owner.queue.size > 0 || this.hasWaitingOwners;
   }
 
   /**
@@ -47,7 +47,7 @@ export class Contention {
   onWaitingCount(waiting: number, askedAt: number): void {
     if (this.onOthers(waiting) || this.toldAt > askedAt) return;
     this.startedAt = undefined;
-    this.callers = 0;
+    this.served = 0;
   }
 
   /**
@@ -59,7 +59,7 @@ export class Contention {
    */
   onOthers(waiting: number): boolean {
     const { owner, isContended } = this;
-    const others = waiting - (owner.callers.isInStoreQueue ? 1 : 0);
+    const others = waiting - (owner.queue.isInStoreQueue ? 1 : 0);
     if (others <= 0) return false;
     const { sharedMs, minMs } = HAND_OFF_BUDGET;
     this.toldAt = owner.now;
@@ -86,14 +86,14 @@ export class Contention {
 
   /** Called when a caller has released. */
   count(): void {
-    if (this.hasWaitingOwners) this.callers += 1;
+    if (this.hasWaitingOwners) this.served += 1;
   }
 
   isSpent(now: number): boolean {
     if (this.startedAt === undefined) return false;
     const { maxMs, minCallers } = HAND_OFF_BUDGET;
     const lastedMs = now - this.startedAt;
-    return lastedMs >= maxMs || (lastedMs >= this.lastsMs && this.callers >= minCallers);
+    return lastedMs >= maxMs || (lastedMs >= this.lastsMs && this.served >= minCallers);
   }
 
   private report(): void {

@@ -25,7 +25,7 @@ export class ForgottenReleases {
   private onTime(): void {
     this.cancel = undefined;
     for (const { owner, acquireSite, acquiredAt } of this.runtime.owners.allHolds()) {
-      if (!acquireSite || owner.callers.size === 0) continue;
+      if (!acquireSite || owner.queue.size === 0) continue;
       const line = acquireSite.line ?? 'acquire()';
       if (this.named.has(line)) continue;
       const heldMs = owner.now - acquiredAt;

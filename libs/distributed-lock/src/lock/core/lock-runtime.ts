@@ -6,8 +6,8 @@ import type { EventHub } from '../events/event-hub.js';
 import type { HoldSnapshot } from '../lock.js';
 import { CallSite } from '../request/call-site.js';
 import type { ResolvedLockOptions } from '../request/lock-options.js';
-import type { AcquireLoop } from './acquire-loop.js';
 import { WaitDeadlines } from './call.js';
+import { FairQueues } from './fair-queues.js';
 import { ForgottenReleases } from './forgotten-releases.js';
 import { GuardedStore } from './guarded-store.js';
 import { HolderDirectory } from './holder-directory.js';
@@ -36,8 +36,7 @@ export class LockRuntime {
   readonly owners: OwnerRegistry;
   readonly holderDirectory: HolderDirectory;
   readonly forgottenReleases: ForgottenReleases;
-  /** The acquire loops of fair callers, by key and kind of claim. Only `AcquireLoop` changes this. */
-  readonly fairQueues = new Map<string, AcquireLoop[]>();
+  readonly fairQueues = new FairQueues();
   readonly events: EventHub;
   readonly emit: EventHub['emit'];
   readonly hears: EventHub['hears'];

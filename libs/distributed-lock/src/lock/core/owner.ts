@@ -18,25 +18,24 @@ import { Grace, Takeover } from './takeover.js';
 /**
  * The states of an owner. Every other method of the class serves one of these transitions.
  *
- * | From       | When                                                                        | To                  |
- * | ---------- | --------------------------------------------------------------------------- | ------------------- |
- * | waiting    | the store grants the lock, and enough of the lease is left                  | held                |
- * | waiting    | the store grants the lock, and a renewal must be answered before it is used | confirming          |
- * | waiting    | the last caller gives up                                                    | ended               |
- * | confirming | the store answers the renewal                                               | held, or confirming |
- * | confirming | the store says that the lock was lost, and nobody had it yet                | waiting             |
- * | confirming | the last caller gives up                                                    | ended               |
- * | held       | a caller releases, and the next one enters by a local hand-off              | held                |
- * | held       | a caller releases before the grant is confirmed, and others wait            | confirming          |
- * | held       | the last caller releases, or the lock is lost                               | ended               |
+ * | From    | When                                                             | To      |
+ * | ------- | ---------------------------------------------------------------- | ------- |
+ * | waiting | the store grants the lock                                        | granted |
+ * | granted | enough of the lease is left, and the next caller enters          | held    |
+ * | granted | the store says that the lock was lost, and nobody had it yet     | waiting |
+ * | held    | a caller releases, and the next one enters by a local hand-off   | held    |
+ * | held    | a caller releases before the grant is confirmed, and others wait | granted |
+ * | held    | the last caller releases, or the lock is lost                    | ended   |
+ * | waiting | nobody waits any more (`endIfNobodyWaits`)                       | ended   |
+ * | granted | nobody waits any more, or the lock is lost after somebody had it | ended   |
  *
- * While an owner is `held`, one caller holds the lock, or several readers of this process do. If the store grants by notification and
- * enough of the initial lease is left, the owner is `held` at once, while a renewal confirms the grant (`Lease.isConfirmed`). `ended`
- * is final, because an owner id is never used again.
+ * `granted`: this owner has the lock, and none of its callers does. It stays so while a renewal must be answered before a caller may
+ * enter. `held`: one caller has the lock, or several readers of this process do. `ended` is final, because an owner id is never used
+ * again.
  */
 type State =
   | { readonly kind: 'waiting' }
-  | { readonly kind: 'confirming'; readonly lease: Lease }
+  | { readonly kind: 'granted'; readonly lease: Lease }
   | { readonly kind: 'held'; readonly lease: Lease }
   | { readonly kind: 'ended' };
 
@@ -89,10 +88,10 @@ export class Owner {
   private isGrantInDoubt = false;
 
   constructor(
-    readonly callers: LocalQueue,
+    readonly queue: LocalQueue,
     readonly runtime: LockRuntime,
   ) {
-    const { key, terms } = callers;
+    const { key, terms } = queue;
     this.key = key;
     this.terms = terms;
     this.claim = terms.claim;
@@ -109,7 +108,7 @@ export class Owner {
   /** The lease of the present grant; `undefined` before the grant and after the end. */
   get lease(): Lease | undefined {
     const { state } = this;
-    return state.kind === 'held' || state.kind === 'confirming' ? state.lease : undefined;
+    return state.kind === 'held' || state.kind === 'granted' ? state.lease : undefined;
   }
 
   get now(): number {
@@ -136,7 +135,7 @@ export class Owner {
 
   /** Sends an acquire request now, or, while the grant is being confirmed, a renewal. Sends nothing if one is in flight. */
   askNow(): void {
-    if (this.state.kind === 'confirming') this.state.lease.renewNow();
+    if (this.state.kind === 'granted') this.state.lease.renewNow();
     else this.acquireLoop.askNow();
   }
 
@@ -178,7 +177,7 @@ export class Owner {
     const believed = this.isGrantInDoubt ? { ...grant, confirmed: false, validUntil: -Infinity } : grant;
     const lease = new Lease(this, believed, at.now);
     this.isGrantInDoubt = false;
-    this.state = { kind: 'confirming', lease };
+    this.state = { kind: 'granted', lease };
     const { takeover } = this;
     if (takeover && takeover.leftMs(at) <= 0) return this.onGraceOver(takeover);
     this.contention.onWaitingCount(grant.waiting, acquireLoop.asked.now);
@@ -194,39 +193,24 @@ export class Owner {
     else if (grant.confirmed) lease.onGrantedAgain(grant);
   }
 
-  /** Ends an owner whose callers have all left before it was granted the lock. */
-  abandon(): void {
-    if (this.acquireLoop.mayBeQueued) this.releaseInStore();
-    else {
-      this.end();
-      this.deregister();
-    }
-  }
-
-  /** Called when the last waiting caller has left. An owner whose lock is in use goes on. */
-  onLastCallerLeft(): void {
-    if (this.acquireLoop.isRunning || this.state.kind === 'confirming') this.releaseInStore();
-  }
-
-  // --- confirming -----------------------------------------------------------------------------------------------
+  // --- granted --------------------------------------------------------------------------------------------------
 
   /**
    * Admits a caller if the lease is valid. If the grant took longer than its lease to arrive, or must be confirmed first, the owner sends a
    * renewal, and `onConfirmed` tries again.
    */
   private admit(lease: Lease, at: ClockReading): void {
-    if (lease.measureValidity(at) > 0) {
-      this.slowReplies = 0;
-      return this.admitNext(lease, at.now);
-    }
-    if (lease.isConfirmed) this.onSlowReply(lease.leaseMs);
-    if (this.callers.size === 0) this.releaseInStore();
+    const isValid = lease.measureValidity(at) > 0;
+    if (isValid) this.slowReplies = 0;
+    else if (lease.isConfirmed) this.onSlowReply(lease.leaseMs);
+    if (this.endIfNobodyWaits()) return;
+    if (isValid) this.admitNext(lease, at.now);
     else lease.renewNow();
   }
 
   onConfirmed(): void {
     const { state } = this;
-    if (state.kind !== 'confirming') return;
+    if (state.kind !== 'granted') return;
     const { lease } = state;
     const at = this.readClocks();
     // If an earlier caller ran under the unconfirmed grant and has released, the next one enters by a local hand-off, so the conditions of
@@ -237,38 +221,33 @@ export class Owner {
   }
 
   onUnanswered(error: LockStoreError): void {
-    if (this.state.kind !== 'confirming') return;
-    this.callers.onStoreError(error);
-    this.callers.rejectNeedingAnswerNow(error);
-    if (this.callers.size === 0) this.releaseInStore();
+    if (this.state.kind !== 'granted') return;
+    this.queue.onStoreError(error);
+    this.queue.rejectNeedingAnswerNow(error);
+    this.endIfNobodyWaits();
   }
 
   private onSlowReply(leaseMs: number): void {
-    const { key, callers } = this;
+    const { key, queue } = this;
     this.slowReplies += 1;
     const message = `Could not acquire "${key}": the store's answer took longer than the lease of ${leaseMs} ms (${this.slowReplies} in a row). Use a lease longer than a round trip to the store.`;
     const tooSlow = new LockStoreError(message, key, 'unknown');
-    if (this.slowReplies < MAX_SLOW_REPLIES) callers.rejectNeedingAnswerNow(tooSlow);
-    else callers.dismissAll(tooSlow);
+    if (this.slowReplies < MAX_SLOW_REPLIES) queue.rejectNeedingAnswerNow(tooSlow);
+    else queue.dismissAll(tooSlow);
   }
 
   // --- held -----------------------------------------------------------------------------------------------------
 
-  /** Admits the next caller of the local queue, or all waiting readers. Releases if nobody waits. */
+  /** Admits the next caller of the local queue, or all waiting readers. At least one must wait. */
   private admitNext(lease: Lease, now: number): void {
-    const { callers } = this;
-    let next = callers.shift();
-    if (!next) {
-      this.releaseInStore();
-      return;
-    }
+    const { queue } = this;
     if (!this.isHeld) this.state = { kind: 'held', lease };
     lease.start();
     if (lease.hasAdmittedNobody) this.contention.onFirstCaller(now);
     // This caller's flow does not hold the key: it would have shared that hold instead of waiting here. So its depth is 0.
-    do this.openHold(next, lease, now);
-    while (this.isForMany && lease.hasToken && (next = callers.shift()));
-    callers.onServed(this);
+    do this.openHold(queue.shift() as Call, lease, now);
+    while (this.isForMany && lease.hasToken && queue.size > 0);
+    queue.onServed(this);
   }
 
   private openHold(call: Call, lease: Lease, now: number): void {
@@ -336,7 +315,7 @@ export class Owner {
     if (!lease || !isExclusive(terms.claim) || this.isDowngraded) return;
     this.claim = SHARED;
     const isAnswered = lease.stepDown();
-    this.callers.onOwnerEnded(this);
+    this.queue.onOwnerEnded(this);
     await isAnswered;
     this.isDowngraded = true;
   }
@@ -397,7 +376,20 @@ export class Owner {
     this.acquireLoop.start();
   }
 
-  // --- release --------------------------------------------------------------------------------------------------
+  // --- end ------------------------------------------------------------------------------------------------------
+
+  /** Ends an owner that no caller uses and none waits for. @returns whether it has ended */
+  endIfNobodyWaits(): boolean {
+    const { state, queue, acquireLoop } = this;
+    if (state.kind === 'ended') return true;
+    if (queue.size > 0 || state.kind === 'held') return false;
+    if (state.kind === 'granted' || acquireLoop.mayBeQueued) this.releaseInStore();
+    else {
+      this.end();
+      this.deregister();
+    }
+    return true;
+  }
 
   /** Ends one hold. After the last one the owner makes a local hand-off, or sends a release. */
   release(hold: Hold, isAwaited: boolean, at: ClockReading): Release {
@@ -411,7 +403,7 @@ export class Owner {
     if (lease.isConfirmed) {
       lease.renewIfStale(at.now);
       this.admitNext(lease, at.now);
-    } else this.state = { kind: 'confirming', lease };
+    } else this.state = { kind: 'granted', lease };
     return RELEASED;
   }
 
@@ -421,7 +413,7 @@ export class Owner {
    */
   private mayHandOff(lease: Lease, at: ClockReading): boolean {
     const { fair, claim } = this.terms;
-    if (this.callers.size === 0 || fair || claim !== this.claim) return false;
+    if (this.queue.size === 0 || fair || claim !== this.claim) return false;
     if (this.takeover) return false;
     return !this.contention.isSpent(at.now) && lease.mayHandOff(at);
   }
@@ -464,6 +456,6 @@ export class Owner {
 
   private deregister(): void {
     this.runtime.owners.deregister(this);
-    this.callers.onOwnerEnded(this);
+    this.queue.onOwnerEnded(this);
   }
 }

@@ -56,9 +56,9 @@ export class Takeover {
   private announce(target: Target): void {
     if (target.isAsking) return;
     target.isAsking = true;
-    const { key, callers } = this.owner;
+    const { key, queue } = this.owner;
     const { holderDirectory, store } = this.owner.runtime;
-    const by = holderDirectory.nameOf(this.owner.id, CallSite.textOf(callers.site));
+    const by = holderDirectory.nameOf(this.owner.id, CallSite.textOf(queue.site));
     const isFirst = target.forcedAt === Infinity;
     const graceMs = isFirst ? this.graceMs : Math.ceil(target.graceUntil - this.owner.now);
     const announced = store.announceTakeover({ key, owner: target.holder, graceMs, by }).then((reply) => {
