@@ -2,7 +2,13 @@ import 'reflect-metadata';
 import { Readable } from 'node:stream';
 import { HttpException } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type LockService, LockWaitTimeoutError, memoryStore } from 'nestjs-distributed-lock';
+import {
+  type AcquireRequest,
+  type LockService,
+  type LockStoreFactory,
+  LockWaitTimeoutError,
+  memoryStore,
+} from 'nestjs-distributed-lock';
 import { memoryResults, type OnceOptions, OnceService, type ResultStore } from 'nestjs-distributed-lock/once';
 import { until } from '#until';
 import { eventsOf } from '../support/events.js';
@@ -24,6 +30,40 @@ class Work {
   };
   finish(): void {
     this.end?.();
+  }
+}
+
+/** Results of which a test keeps the reply to one read. */
+class SlowResults implements ResultStore {
+  private isNextKept = false;
+  private onKept = (): void => undefined;
+  reply = (): void => undefined;
+
+  constructor(private readonly results: ResultStore) {}
+
+  /** Resolves when the next read has found what there was, and keeps its reply until `reply()`. */
+  keepReply(): Promise<void> {
+    this.isNextKept = true;
+    return new Promise((resolve) => (this.onKept = resolve));
+  }
+
+  async read(key: string) {
+    const found = await this.results.read(key);
+    if (!this.isNextKept) return found;
+    this.isNextKept = false;
+    await new Promise<void>((resolve) => {
+      this.reply = resolve;
+      this.onKept();
+    });
+    return found;
+  }
+
+  write(...args: Parameters<ResultStore['write']>) {
+    return this.results.write(...args);
+  }
+
+  remove(key: string) {
+    return this.results.remove(key);
   }
 }
 
@@ -80,28 +120,63 @@ describe('once.run', () => {
   });
 
   it('a read that began before the result was stored makes no second run', async () => {
-    let release = (): void => undefined;
-    let isSlow = false;
     // The first look of the second call reads before the result is there, and its answer arrives after.
-    const slow: ResultStore = {
-      ...results,
-      async read(key) {
-        const found = await results.read(key);
-        if (isSlow) await new Promise<void>((resolve) => (release = resolve));
-        return found;
-      },
-    };
+    const slow = new SlowResults(results);
     once = new OnceService(locks, { results: slow });
     const work = new Work();
     const first = once.run('a', KEEP, work.run);
     await until(() => work.runs === 1);
-    isSlow = true;
     const second = once.outcomeOf('a', KEEP, work.run);
-    isSlow = false;
+    await slow.keepReply();
     work.finish();
     await first;
-    release();
+    slow.reply();
     expect(await second).toEqual({ value: 'result 1', isReplay: true });
+    expect(work.runs).toBe(1);
+  });
+
+  it('a read that another call began before the result was stored makes no second run either', async () => {
+    let openGate = (): void => undefined;
+    const gate = new Promise<void>((resolve) => (openGate = resolve));
+    let hasAsked = false;
+    const memory = memoryStore();
+    const gated: LockStoreFactory = {
+      ...memory,
+      create(context) {
+        const store = memory.create(context);
+        const acquire = store.acquire.bind(store);
+        return Object.assign(store, {
+          acquire: async (request: AcquireRequest) => {
+            hasAsked = true;
+            await gate;
+            return acquire(request);
+          },
+        });
+      },
+    };
+    const slow = new SlowResults(results);
+    const work = new Work();
+    const first = new OnceService(openServiceOn(memory), { results }).run('a', KEEP, work.run);
+    await until(() => work.runs === 1);
+    locks = openServiceOn(gated);
+    once = new OnceService(locks, { results: slow });
+    // 1. The second call finds no result, and asks for the lock.
+    const second = once.outcomeOf('a', KEEP, work.run);
+    await until(() => hasAsked);
+    // 2. The third call reads before the result is there, and the answer is slow.
+    const third = once.outcomeOf('a', KEEP, work.run);
+    await slow.keepReply();
+    // 3. The first call stores its result and releases. Then the second one gets the lock.
+    work.finish();
+    await first;
+    const events = eventsOf(locks);
+    openGate();
+    await until(() => events.some(({ type }) => type === 'acquired'));
+    slow.reply();
+    expect([await second, await third]).toEqual([
+      { value: 'result 1', isReplay: true },
+      { value: 'result 1', isReplay: true },
+    ]);
     expect(work.runs).toBe(1);
   });
 
@@ -333,6 +408,25 @@ describe('once.run', () => {
   ])('wrong options are refused: %j', async (options, name) => {
     const error = await failureOf(once.run('a', options as OnceOptions, () => 1));
     expect(error).toMatchObject({ code: 'LOCK_CONFIGURATION', message: expect.stringContaining(name) });
+  });
+
+  it('work that was done before gives its result, also while a read is under way that began before', async () => {
+    // A transaction that was committed since the third call read has inserted the row.
+    const slow = Object.assign(new SlowResults(results), { insert: async () => false });
+    once = new OnceService(locks, { results: slow });
+    const work = new Work();
+    const second = once.outcomeOf('a', KEEP, async ({ rememberIn }) => {
+      await work.run();
+      await rememberIn(async () => [], 'mine');
+    });
+    await until(() => work.runs === 1);
+    const third = once.outcomeOf('a', KEEP, work.run);
+    await slow.keepReply();
+    await results.write('a', { token: 1, text: JSON.stringify({ kind: 'value', text: '"before"' }) }, 60_000);
+    work.finish();
+    expect(await second).toEqual({ value: 'before', isReplay: true });
+    slow.reply();
+    expect(await third).toEqual({ value: 'before', isReplay: true });
   });
 
   it('rememberIn needs results in SQL, and work must be a function', async () => {
