@@ -2,7 +2,16 @@ import { describe, expect, it } from '@jest/globals';
 import { eventsOf } from '../../../../../test/support/events.js';
 import { follow } from '../../../../../test/support/lock-world.js';
 import { locks, other, world } from '../../../../../test/support/world-per-test.js';
+import { memoryStore } from '../../memory/store.js';
+import type {
+  AcquireReply,
+  AcquireRequest,
+  LockStoreFactory,
+  ReleaseReply,
+  ReleaseRequest,
+} from '../../port/lock-store.js';
 import type { Faults } from '../../testing/index.js';
+import { LockService } from '../lock.service.js';
 import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 
 const ROUND_TRIP_MS = 10;
@@ -133,6 +142,40 @@ describe('a caller that does not wait', () => {
       },
     ]);
     await mine.release();
+  });
+});
+
+describe('a call that is refused while a copy of its request is still under way', () => {
+  it('leaves the key free, whenever that copy is executed', async () => {
+    const memory = memoryStore();
+    /** Executes the copy, if that has not been done. */
+    let execute = async (): Promise<unknown> => undefined;
+    const store: LockStoreFactory = {
+      create(context) {
+        const inner = memory.create(context);
+        const [acquire, release] = [inner.acquire.bind(inner), inner.release.bind(inner)];
+        return Object.assign(inner, {
+          acquire: async (request: AcquireRequest): Promise<AcquireReply> => {
+            let executed: Promise<unknown> | undefined;
+            execute = () => (executed ??= acquire(request));
+            return { kind: 'busy', holder: 'another:1', remainingMs: 1000, mayComeLate: true };
+          },
+          // A store settles a release only when no copy of an acquire is left.
+          release: async (request: ReleaseRequest): Promise<ReleaseReply> => {
+            await execute();
+            return release(request);
+          },
+        });
+      },
+    };
+    const service = new LockService({ store, clock: world.clock, shutdownGraceMs: 0 });
+    service.open();
+    const eye = memory.create({ clock: world.clock, keyPrefix: '', watchdogTimeoutMs: 30_000 });
+    expect(await service.tryAcquire('k')).toBeNull();
+    await execute();
+    await world.clock.settle();
+    expect(await eye.inspect('k')).toBeNull();
+    await Promise.all([service.close(), eye.close()]);
   });
 });
 
