@@ -180,7 +180,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     [
       'the answer to an earlier renewal undoes extend(shorter)',
-      'this.believe(isOfPresentLength ? validUntil : Math.min(validUntil, this.surelyUntil));',
+      'this.believe(Math.min(validUntil, this.surelyUntil));',
       'this.believe(validUntil);',
     ],
     [

@@ -1,8 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { readClocks, systemChance } from '../../common/clock.js';
+import { ignoreFailure } from '../../common/promises.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import { LOCK, type Renewal, type RenewalReply } from '../../port/lock-store.js';
+import { LockStoreError } from '../../port/lock.errors.js';
 import { leaseMargin, leaseValidity } from '../../port/timing.js';
 import { Lease, RENEWALS_PER_LEASE } from './lease.js';
 import type { Owner } from './owner.js';
@@ -56,10 +58,17 @@ interface Sent {
   readonly answer: (reply: RenewalReply) => void;
 }
 
+const UNKNOWN: RenewalReply = {
+  kind: 'unknown',
+  error: new LockStoreError('no answer', 'goods:42', 'unknown'),
+};
+
 type Step =
   | { readonly do: 'renew' }
   | { readonly do: 'reset'; readonly ms: number }
   | { readonly do: 'execute' | 'lose' }
+  /** It waits for no reply any more to what it has sent first. */
+  | { readonly do: 'time out' }
   | { readonly do: 'answer'; readonly which: number }
   | { readonly do: 'grant again' }
   | { readonly do: 'pass'; readonly ms: number };
@@ -69,6 +78,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant('reset' as const), ms: fc.constantFrom(300, 1000, 5000, 20_000) }),
   { weight: 3, arbitrary: fc.constant({ do: 'execute' as const }) },
   fc.constant({ do: 'lose' as const }),
+  fc.constant({ do: 'time out' as const }),
   { weight: 3, arbitrary: fc.record({ do: fc.constant('answer' as const), which: fc.nat({ max: 3 }) }) },
   fc.constant({ do: 'grant again' as const }),
   { weight: 2, arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.nat({ max: 800 }) }) },
@@ -86,6 +96,12 @@ class Stage {
   private endsAt = LEASE_MS;
   private readonly waiting: Sent[] = [];
   private readonly answers: Sent[] = [];
+
+  /** @param isStarted its holder was let in, so that the end of its lease was promised */
+  constructor(isStarted: boolean) {
+    if (isStarted) this.lease.start();
+  }
+
   get isBelievedTooLong(): boolean {
     return this.lease.measureLeft() > Math.max(0, this.endsAt - this.clock.now());
   }
@@ -98,8 +114,7 @@ class Stage {
         return this.send(renewal, onReply);
       }
       case 'reset':
-        void this.lease.extend(step.ms);
-        return;
+        return ignoreFailure(this.lease.extend(step.ms));
       case 'execute': {
         const sent = this.waiting.shift();
         if (!sent || now >= this.endsAt) return;
@@ -111,17 +126,22 @@ class Stage {
         return void this.waiting.shift();
       case 'answer': {
         const [sent] = this.answers.splice(step.which, 1);
-        if (!sent) return;
-        sent.answer(renewed(leaseValidity(sent.sentAt, sent.leaseMs)));
-        // A reply to `extend` comes through some promises.
-        for (let i = 0; i < 10; i++) await Promise.resolve();
-        return;
+        return this.answer(sent, (it) => renewed(leaseValidity(it.sentAt, it.leaseMs)));
       }
+      case 'time out':
+        return this.answer(this.answers.shift() ?? this.waiting.shift(), () => UNKNOWN);
       case 'grant again':
         return this.lease.onGrantedAgain({ ...GRANT, validUntil: leaseValidity(0, LEASE_MS) });
       case 'pass':
         return this.clock.stall(step.ms);
     }
+  }
+
+  private async answer(sent: Sent | undefined, reply: (sent: Sent) => RenewalReply): Promise<void> {
+    if (!sent) return;
+    sent.answer(reply(sent));
+    // A reply to `extend` comes through some promises.
+    for (let i = 0; i < 10; i++) await Promise.resolve();
   }
 
   private send({ leaseMs }: Renewal, answer: (reply: RenewalReply) => void): void {
@@ -143,14 +163,18 @@ const SHORT_THEN_LONG: Step[] = [
 describe('a lease whose length is set anew', () => {
   it('is believed in for no longer than the store keeps it, whatever is lost and in whatever order answers come', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 30 }), async (steps) => {
-        const stage = new Stage();
-        for (const each of steps) {
-          await stage.take(each);
-          expect(stage.isBelievedTooLong).toBe(false);
-        }
-      }),
-      { numRuns: 1500, examples: [[SHORT_THEN_LONG]] },
+      fc.asyncProperty(
+        fc.array(step, { minLength: 3, maxLength: 30 }),
+        fc.boolean(),
+        async (steps, isStarted) => {
+          const stage = new Stage(isStarted);
+          for (const each of steps) {
+            await stage.take(each);
+            expect(stage.isBelievedTooLong).toBe(false);
+          }
+        },
+      ),
+      { numRuns: 1500, examples: [[SHORT_THEN_LONG, false]] },
     );
   });
 });
@@ -179,6 +203,65 @@ describe('the renewal of a fixed lease', () => {
     lease.start();
     clock.stall(1000);
     expect(lease.startRenewal().renewal.leaseMs).toBe(LEASE_MS - 1000);
+  });
+});
+
+describe('a fixed lease whose extension is not answered', () => {
+  /** Replies are kept until the test gives them, in the order in which they were asked for. */
+  const heldSince0 = () => {
+    const clock = new ManualClock();
+    const answers: ((reply: RenewalReply) => void)[] = [];
+    const lease = leaseOf(
+      clock,
+      leaseValidity(0, LEASE_MS),
+      () => new Promise((resolve) => answers.push(resolve)),
+    );
+    lease.start();
+    return { clock, lease, answers };
+  };
+
+  it.each([
+    ['longer', 20_000, LEASE_MS],
+    ['shorter', 300, 300],
+  ])(
+    'ends as the shorter of both lengths has it, whatever is renewed after that: one to a %s length',
+    async (_, ms, lastsMs) => {
+      const { lease, answers } = heldSince0();
+      const extended = lease.extend(ms);
+      answers[0]?.(UNKNOWN);
+      await expect(extended).rejects.toBeInstanceOf(LockStoreError);
+      const { renewal, onReply } = lease.startRenewal();
+      expect(renewal.leaseMs).toBeLessThanOrEqual(lastsMs + leaseMargin(ms));
+      onReply(renewed(leaseValidity(0, 20_000)));
+      expect(lease.measureLeft()).toBe(leaseValidity(0, lastsMs));
+    },
+  );
+
+  it.each([
+    ['the length before them, if none was answered', [], [20_000, 30_000], LEASE_MS],
+    ['the last length that was answered', [300, 10_000], [20_000, 30_000], 10_000],
+  ])('of several ends as %s has it, whatever is renewed', async (_, answered, unanswered, lastsMs) => {
+    const { lease, answers } = heldSince0();
+    for (const ms of answered) {
+      const extended = lease.extend(ms);
+      answers.shift()?.(renewed(leaseValidity(0, ms)));
+      await extended;
+    }
+    const extended = Promise.allSettled(unanswered.map((ms) => lease.extend(ms)));
+    for (const answer of answers) answer(UNKNOWN);
+    expect((await extended).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    lease.startRenewal().onReply(renewed(leaseValidity(0, 30_000)));
+    expect(lease.measureLeft()).toBe(leaseValidity(0, lastsMs));
+  });
+
+  it('lasts for as long as a later extension says, which is answered', async () => {
+    const { lease, answers } = heldSince0();
+    const [shorter, longer] = [lease.extend(300), lease.extend(20_000)];
+    answers[0]?.(UNKNOWN);
+    await expect(shorter).rejects.toBeInstanceOf(LockStoreError);
+    answers[1]?.(renewed(leaseValidity(0, 20_000)));
+    await longer;
+    expect(lease.measureLeft()).toBe(leaseValidity(0, 20_000));
   });
 });
 

@@ -52,8 +52,9 @@ export class Lease extends Linked {
   /** How many times a caller has changed the length of the lease (`extend`) or its claim (`downgrade`). */
   private resets = 0;
   /**
-   * The end of the lease if the store executed the last `extend` or `downgrade` the moment it was sent, or never. The reply to a renewal that
-   * was sent before cannot prove a later end, because the store may have executed that renewal first.
+   * The earliest `fixedUntil` that the store may have: the last one that it confirmed, or an earlier end that was asked for since then. The
+   * reply to a request that was sent before the last `extend` or `downgrade` cannot prove a later end, because the store may have executed
+   * the others after that request.
    */
   private surelyUntil = Infinity;
   /**
@@ -165,7 +166,7 @@ export class Lease extends Linked {
     const { key, id: owner, claim } = this.owner;
     const { token, lastToken } = this;
     const { now, wallClockOffset } = this.owner.readClocks();
-    const asked = { sentAt: now, wallClockOffset, resets: this.resets, endsAt: leaseValidity(now, leaseMs) };
+    const asked = { sentAt: now, wallClockOffset, resets: this.resets };
     this.inFlight += 1;
     const renewal = { key, owner, claim, leaseMs, token, lastToken };
     return { renewal, onReply: (reply: RenewalReply) => this.onReply(reply, asked) };
@@ -238,14 +239,13 @@ export class Lease extends Linked {
    * Moves the end of the lease after a renewal. If the length was changed while the renewal was in flight, the reply counts only up to
    * `surelyUntil`.
    */
-  private prolong(validUntil: number, { wallClockOffset, resets, endsAt }: AskedRenewal): void {
-    const isOfPresentLength = resets === this.resets;
-    if (isOfPresentLength && resets > 0) this.surelyUntil = endsAt;
+  private prolong(validUntil: number, { wallClockOffset, resets }: AskedRenewal): void {
+    if (resets === this.resets) this.surelyUntil = this.fixedUntil;
     // Validity is `validUntil` minus what the time of day has gained since `wallClockOffset` was read. A new offset forgets that gain, and
     // so would make the validity longer. Subtract the gain from `validUntil` first.
     this.validUntil -= Math.max(0, wallClockOffset - this.wallClockOffset);
     this.wallClockOffset = wallClockOffset;
-    this.believe(isOfPresentLength ? validUntil : Math.min(validUntil, this.surelyUntil));
+    this.believe(Math.min(validUntil, this.surelyUntil));
   }
 
   private believe(validUntil: number): void {
@@ -334,14 +334,14 @@ export class Lease extends Linked {
     this.fixedUntil = asked;
     this.leaseMs = leaseMs;
     this.resets += 1;
-    this.surelyUntil = Math.min(this.surelyUntil, before, end);
+    this.surelyUntil = Math.min(this.surelyUntil, before);
     this.validUntil = Math.min(this.validUntil, end);
     if (!this.watched) this.armExpiry();
     const reply = await this.renew(leaseMs);
     if (reply.kind !== 'unknown') return;
-    // The store may or may not have set the new length, so the lease ends by the shorter one. If another `reset` came meanwhile, its
-    // end counts.
-    if (this.fixedUntil === asked) this.fixedUntil = Math.min(before, asked);
+    // The store may or may not have set the new length, so the lease ends by the shorter one. If earlier `reset`s have had no reply either,
+    // by the shortest of all. If another `reset` came meanwhile, its end counts.
+    if (this.fixedUntil === asked) this.fixedUntil = Math.min(this.surelyUntil, asked);
     const left = Math.round(this.measureValidity());
     const message = `Could not ${what}: ${reply.error.message}. It is valid for another ${left} ms.`;
     throw new LockStoreError(message, key, 'unknown', { cause: reply.error });
@@ -406,8 +406,6 @@ interface AskedRenewal {
   readonly wallClockOffset: number;
   /** `Lease.resets` when the renewal was sent. If it has grown since, the reply is for an earlier length or claim. */
   readonly resets: number;
-  /** The end of the lease if the store executes the renewal the moment it is sent. */
-  readonly endsAt: number;
 }
 
 /** Resolves when the replies that have arrived by now have been read. A long turn of the event loop leaves them in the socket. */
