@@ -77,9 +77,10 @@ describe('the queue of a key, simulated', () => {
   let holder: LockStore;
   let client: LockStore;
   let stranger: LockStore;
+  let claim: Claim = LOCK;
 
   const requestOf = (store: LockStore, number: number, leaseMs = 30_000) =>
-    ({ key, claim: LOCK, owner: `${store.clientId}:${number}`, leaseMs }) as const;
+    ({ key, claim, owner: `${store.clientId}:${number}`, leaseMs }) as const;
 
   async function ask(...of: Parameters<typeof requestOf>): Promise<string> {
     const reply = of[0].acquire({ ...requestOf(...of), mayWait: true, ticket: 0, tokens: 1 });
@@ -87,22 +88,27 @@ describe('the queue of a key, simulated', () => {
     return (await reply).kind;
   }
 
-  async function release(more: Partial<ReleaseRequest> = {}): Promise<void> {
-    const released = holder.release({ ...requestOf(holder, 1), ...more });
+  async function release(more: Partial<ReleaseRequest> = {}, by = holder): Promise<void> {
+    const released = by.release({ ...requestOf(by, 1), ...more });
     await clock.settle();
     await released;
   }
 
   /** Two owners of one client wait behind the holder, and behind them a stranger. */
-  beforeEach(async () => {
-    const context = { clock, keyPrefix: '', watchdogTimeoutMs: 30_000 };
-    stores = [1, 2, 3].map(() => redisStore(simulatedTarget('simulated', line)).create(context));
-    [holder, client, stranger] = stores as [LockStore, LockStore, LockStore];
-    await clock.settle();
+  async function queueUp(): Promise<void> {
     await ask(holder, 1);
     await ask(client, 1, 2000);
     await ask(client, 2);
     await ask(stranger, 1);
+  }
+
+  beforeEach(async () => {
+    const context = { clock, keyPrefix: '', watchdogTimeoutMs: 30_000 };
+    stores = [1, 2, 3].map(() => redisStore(simulatedTarget('simulated', line)).create(context));
+    [holder, client, stranger] = stores as [LockStore, LockStore, LockStore];
+    claim = LOCK;
+    await clock.settle();
+    await queueUp();
   });
   afterEach(async () => {
     server.execute(['FLUSHALL']);
@@ -132,6 +138,25 @@ describe('the queue of a key, simulated', () => {
     expect(await renewed).toMatchObject([{ kind: 'renewed' }]);
     await clock.advance(2100);
     expect([await ask(stranger, 1), await ask(client, 2)]).toEqual(['queued', 'granted']);
+  });
+
+  it.each<Claim>([LOCK, { kind: 'exclusive' }])(
+    'keeps their places if the owner gives up its grant before it has confirmed it: $kind',
+    async (kind) => {
+      server.execute(['FLUSHALL']);
+      claim = kind;
+      await queueUp();
+      await release();
+      await release({}, client);
+      expect([await ask(stranger, 1), await ask(client, 2)]).toEqual(['queued', 'granted']);
+    },
+  );
+
+  it('is served although it was the turn of foreign clients when the clock of the server was set back', async () => {
+    const turnUntil = startedAt + clock.now() + 3_600_000;
+    server.execute(['HSET', `nest_lock_meta:{${key}}`, 'foreign_turn_until', String(turnUntil)]);
+    server.execute(['DEL', key]);
+    expect(await ask(client, 1)).toBe('granted');
   });
 
   it('begins with an owner that is told to recheck at the end of a minimum hold', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Claim } from '../../port/lock-store.js';
+import { type Claim, isExclusive } from '../../port/lock-store.js';
 import { needing, type ContractGroup } from './stage.js';
 
 const LEASE_MS = 20_000;
@@ -54,8 +54,10 @@ export const detachedLocks = needing('attach', {
   'a detached lock whose lease has run out is not attached': async (stage) => {
     for (const [i, claim] of CLAIMS.entries()) {
       const key = `${stage.key}:${i}`;
-      const [holder, next] = [stage.owner({ key }), stage.owner({ key })];
+      const [holder, beside, next] = [stage.owner({ key }), stage.owner({ key }), stage.owner({ key })];
       const { token } = await holder.acquire({ claim });
+      // Beside another holder, a store may keep the one whose lease is over until somebody needs its place.
+      if (!isExclusive(claim)) await beside.acquire({ claim: { ...claim, weight: 1 } as Claim });
       await holder.detach(token, stage.shortLeaseMs);
       await stage.pass(2 * stage.shortLeaseMs);
       assert.equal((await next.attach(holder, token, { claim })).kind, 'busy');
