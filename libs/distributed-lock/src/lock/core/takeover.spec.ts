@@ -334,6 +334,27 @@ describe("onBusy: 'takeover'", () => {
     await behind.value.release();
   });
 
+  it('does not concern the next grant of an owner that has lost the one which was being taken over', async () => {
+    const first = await world.take(second, 'k');
+    const waiter = await ask(locks, { waitMs: Infinity });
+    // The grant of the waiter comes late, so that a renewal must confirm it, and before that it is told of the takeover. Nobody tells it
+    // that its lock is released by force.
+    world.faults.command = ({ kind }) => (kind === 'renew' ? { executedAfterMs: [50] } : undefined);
+    world.faults.notification = ({ kind }) => (kind === 'granted' ? [300] : undefined);
+    await first.release();
+    await world.clock.advance(300);
+    world.faults.notification = ({ kind }) => (kind === 'lost' ? [] : undefined);
+    const taker = await ask(third, { ...TAKEOVER, waitMs: Infinity });
+    await world.eye.forceRelease('k');
+    await world.clock.advance(100);
+    world.mendNetwork();
+    expect([waiter.state, taker.state]).toEqual(['pending', 'resolved']);
+    await taker.value.release();
+    await world.clock.advance(OVER_MS);
+    expect(waiter.value.signal.aborted).toBe(false);
+    expect(await waiter.value.release()).toBe('released');
+  });
+
   it('shares the lock that its own flow holds', async () => {
     await second.withLock('k', async (outer) => {
       await second.withLock('k', TAKEOVER, (inner) => {
