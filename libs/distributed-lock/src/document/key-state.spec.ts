@@ -1,5 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
-import { type AcquireRequest, type Claim, LOCK, placeholderOf, SHARED } from '../port/lock-store.js';
+import {
+  type AcquireRequest,
+  type Claim,
+  LOCK,
+  placeholderOf,
+  type Renewal,
+  SHARED,
+} from '../port/lock-store.js';
 import { FREE, type Holder, type LockDocument, type Reading } from './document.js';
 import type { StoredNote, StoredWaiter } from './document.js';
 import { KeyState } from './key-state.js';
@@ -50,12 +57,13 @@ interface Given {
   readonly lastToken?: number;
   readonly minToken?: number;
   readonly initialLeaseMs?: number;
+  readonly areRenewalsWritten?: boolean;
 }
 
 /** The state as the client `me` sees it. */
 function state(given: Given = {}): KeyState {
   const { document = {}, notes = [], mayLackNotes = false } = given;
-  const { lastToken = 10, minToken = 0, initialLeaseMs = INITIAL } = given;
+  const { lastToken = 10, minToken = 0, initialLeaseMs = INITIAL, areRenewalsWritten = true } = given;
   const reading: Reading = {
     version: 1,
     order: 1,
@@ -73,7 +81,7 @@ function state(given: Given = {}): KeyState {
     minToken,
     nonce: 'n',
     initialLeaseMs,
-    areRenewalsWritten: true,
+    areRenewalsWritten,
   });
 }
 
@@ -252,6 +260,73 @@ describe('leases and tickets that are over', () => {
     const slow = holder(OTHER, { until: NOW });
     const key = state({ document: { holders: [slow], queue: [waiter('other:2'), waiter(THIRD)] } });
     expect(owners(granted(key).document.holders)).toEqual(['other:2']);
+  });
+});
+
+describe('a renewal', () => {
+  const renewal = (more: Partial<Renewal> = {}): Renewal => {
+    return { key: 'k', owner: ME, claim: LOCK, leaseMs: LEASE, token: 10, lastToken: 10, ...more };
+  };
+
+  it.each([
+    ['under another grant of its owner', held(holder(ME, { token: 11, lastToken: 11 }))],
+    ['of an owner that waits', { document: { holders: [holder(OTHER)], queue: [waiter(ME)] } }],
+    ['of a lease that has ended', held(holder(ME, { until: NOW - 1 }))],
+  ])('%s is answered by a loss, and changes nothing', (_, given) => {
+    const key = state(given);
+    expect(key.renew(renewal())).toBe('lost');
+    expect(key.isChanged).toBe(false);
+  });
+
+  it('begins the lease anew, and no other one', () => {
+    const other = holder(OTHER, { claim: SHARED });
+    const key = state(held(holder(ME, { claim: SHARED, leaseMs: LEASE }), other));
+    expect(key.renew(renewal({ claim: SHARED }))).toMatchObject({ kind: 'granted', token: 10 });
+    expect(key.isChanged).toBe(true);
+    expect(key.document.holders).toEqual([holder(ME, { claim: SHARED, until: { inMs: LEASE } }), other]);
+  });
+
+  it('with a shared claim makes the lock shared with its whole lease, and lets in the readers that wait', () => {
+    const reader = waiter(OTHER, { claim: SHARED });
+    const key = state({ document: { holders: [holder(ME)], queue: [reader] } });
+    expect(key.renew(renewal({ claim: SHARED }))).toMatchObject({ kind: 'granted', token: 10 });
+    expect(key.document.holders).toMatchObject([
+      { owner: ME, claim: SHARED, until: { inMs: LEASE } },
+      { owner: OTHER, claim: SHARED },
+    ]);
+  });
+
+  it('that was sent before the downgrade of its holder leaves the lock shared', () => {
+    const key = state(held(holder(ME, { claim: SHARED })));
+    expect(key.renew(renewal())).toMatchObject({ kind: 'granted' });
+    expect(key.document.holders).toMatchObject([{ owner: ME, claim: SHARED }]);
+  });
+
+  describe('where a session keeps leases', () => {
+    const mine = holder(ME, { leaseMs: LEASE });
+    const isWritten = (before: Partial<Holder>, more: Partial<Renewal> = {}): boolean => {
+      const key = state({ ...held({ ...mine, ...before }), areRenewalsWritten: false });
+      expect(key.renew(renewal(more))).toMatchObject({ kind: 'granted' });
+      return key.isChanged;
+    };
+
+    it('writes nothing, because the lease goes on by itself', () => {
+      expect(isWritten({})).toBe(false);
+    });
+
+    it.each<[string, Partial<Holder>, Partial<Renewal>]>([
+      ['sets another length', {}, { leaseMs: 2 * LEASE }],
+      ['confirms the grant of another client', { isUnconfirmed: true }, {}],
+      ['downgrades the lock', {}, { claim: SHARED }],
+    ])('is written if it %s', (_, before, more) => {
+      expect(isWritten(before, more)).toBe(true);
+    });
+
+    it('has the tokens that a further request reserves written', () => {
+      const key = state({ ...held(mine), areRenewalsWritten: false });
+      expect(key.acquire(request(ME, { tokens: 5 }))).toMatchObject({ token: 10, lastToken: 14 });
+      expect(key.isChanged).toBe(true);
+    });
   });
 });
 
