@@ -12,6 +12,8 @@ import {
   type ReleaseRequest,
   type Renewal,
 } from '../../../libs/distributed-lock/src/port/lock-store.js';
+import { restartMark } from '../../../libs/distributed-lock/src/redis/keys.js';
+import type { LockStoreError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import { RedisServer } from './server/redis-server.js';
 import type { Line, LineEvents } from './socket/line.js';
 import { simulatedTarget } from './socket/connector.js';
@@ -256,5 +258,58 @@ describe('tokens shared with Redisson, simulated', () => {
     await release();
     expect(server.execute(['GET', counter('counted')])).toBe(String(lastToken + 1));
     expect((await take('counted')).token).toBe(lastToken + 2);
+  });
+});
+
+describe('the restart guard, simulated', () => {
+  const GUARD_MS = 30_000;
+  const stores: LockStore[] = [];
+
+  /** What a client with this guard is told when it asks for a free key. */
+  async function ask(restartGuardMs: number): Promise<string> {
+    const context = { clock, keyPrefix: '', watchdogTimeoutMs: GUARD_MS };
+    const store = redisStore(simulatedTarget('simulated', line), { restartGuardMs }).create(context);
+    stores.push(store);
+    await clock.settle();
+    const request = { key: `guarded ${stores.length}`, claim: LOCK, owner: `${store.clientId}:1` };
+    const asked = store.acquire({ ...request, leaseMs: GUARD_MS, mayWait: false, ticket: 0, tokens: 1 });
+    const reply = asked.then(
+      ({ kind }) => kind,
+      (error: LockStoreError) => error.reason,
+    );
+    await clock.settle();
+    return reply;
+  }
+
+  afterEach(async () => {
+    server.execute(['FLUSHALL']);
+    await Promise.all(stores.splice(0).map((store) => store.close()));
+  });
+
+  it('grants nothing on a server without data before all leases are over that it may have forgotten', async () => {
+    expect(await ask(GUARD_MS)).toBe('unready');
+    await clock.advance(GUARD_MS - 1);
+    expect(await ask(GUARD_MS)).toBe('unready');
+    await clock.advance(1);
+    expect(await ask(GUARD_MS)).toBe('granted');
+  });
+
+  it('waits for the longest leases of all clients, also of one that comes later', async () => {
+    expect(await ask(GUARD_MS)).toBe('unready');
+    await clock.advance(GUARD_MS);
+    expect([await ask(GUARD_MS), await ask(2 * GUARD_MS)]).toEqual(['granted', 'unready']);
+    await clock.advance(GUARD_MS - 1);
+    expect([await ask(GUARD_MS), await ask(2 * GUARD_MS)]).toEqual(['unready', 'unready']);
+    await clock.advance(1);
+    expect([await ask(GUARD_MS), await ask(2 * GUARD_MS)]).toEqual(['granted', 'granted']);
+  });
+
+  it('does not wait for hours if the clock of the server was set back since', async () => {
+    const hours = startedAt + clock.now() + 3_600_000;
+    expect(await ask(GUARD_MS)).toBe('unready');
+    server.execute(['SET', restartMark(''), `${hours} ${GUARD_MS}`]);
+    expect(await ask(GUARD_MS)).toBe('unready');
+    await clock.advance(GUARD_MS);
+    expect(await ask(GUARD_MS)).toBe('granted');
   });
 });
