@@ -6,6 +6,7 @@ import { LOCK } from '../../libs/distributed-lock/src/port/lock-store.js';
 import type {
   AcquireRequest,
   Grant,
+  LockSnapshot,
   LockStore,
   LockStoreFactory,
   Notification,
@@ -74,6 +75,26 @@ describe('a quorum', () => {
     const reply = follow(client.acquire(asker(client)));
     await world.clock.settle();
     expect(reply.value.kind).toBe('granted');
+  });
+
+  it('lets an owner that waits already wait at the nodes that have lost their queues, however many wait there by now', async () => {
+    const holder = asker(client);
+    const waiter = world.client();
+    await granted(client.acquire(holder));
+    const asked = follow(waiter.acquire(asker(waiter, 'k', { mayWait: true, maxWaiting: 1 })));
+    await world.clock.settle();
+    expect(asked.value).toMatchObject({ kind: 'queued', waiting: 0 });
+    for (const node of [1, 2]) {
+      const eye = world.eye(node);
+      const { pending, holders: before } = (await eye.inspect('k')) as LockSnapshot;
+      for (const owner of [...pending, ...before]) await eye.release(asker(eye, 'k', { owner }));
+      await granted(eye.acquire(asker(eye)));
+      await eye.acquire(asker(eye, 'k', { mayWait: true }));
+    }
+    // The only node that has kept its queue grants, and so the owner asks all of them once more.
+    await client.release(holder);
+    await world.clock.settle();
+    for (const node of [1, 2]) expect((await world.eye(node).inspect('k'))?.pending).toHaveLength(2);
   });
 
   it('is extended by a reply that comes after the time at which late leases are confirmed', async () => {
