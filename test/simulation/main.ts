@@ -1,4 +1,5 @@
 // npm run simulate -- --help
+import './kernel/light-contexts.js';
 import { backendOf } from './backends/backends.js';
 import type { Backend } from './backends/backend.js';
 import { dataOf } from './data.js';

@@ -30,6 +30,9 @@ export async function search(
 ): Promise<boolean> {
   const exporter = exportTo === undefined ? undefined : new Exporter(exportTo);
   const startedCpu = process.cpuUsage();
+  // Stacks take a twentieth of the time. A plan that fails runs again to be read, and then it has them.
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
   let callbacks = 0;
   let failures = 0;
   let reported = 0;
@@ -60,6 +63,7 @@ export async function search(
       `seed ${seed} after ${seconds.toFixed(1)} CPU seconds: ${first.rule}: ${first.text.split('\n')[0]}`,
     );
     if (all) continue;
+    Error.stackTraceLimit = stackTraceLimit;
     await replay(plan, backend, { shrink: true, words: 'if it fails', name: `seed ${seed}, shrunk` });
     console.log(again(backend, `--seed ${seed} --shrink`));
     return false;

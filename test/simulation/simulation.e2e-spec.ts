@@ -106,6 +106,20 @@ describe('the simulation', () => {
     TIMEOUT_MS,
   );
 
+  it.each(STORES)(
+    'goes the same way with the async contexts of Node as with its own lighter ones: %s',
+    async (store) => {
+      const args = [MAIN, '--store', store, '--seed', '2'];
+      const [own, light] = await Promise.all([
+        runWith({ ...process.env, SIMULATION_CONTEXTS: 'node' }, args),
+        runWith(process.env, args),
+      ]);
+      expect(own.output).toContain('0 broken promises');
+      expect(light).toEqual(own);
+    },
+    TIMEOUT_MS,
+  );
+
   it(
     'begins with the same seed of one commit each time, also where git is missing',
     async () => {

@@ -1,5 +1,6 @@
 /** A number as C prints it with `%.<digits>g`. */
 export function formatG(value: number, digits: number): string {
+  if (Number.isInteger(value) && value > 0 && value < 1e9 && digits > 9) return String(value);
   if (Number.isNaN(value)) return 'nan';
   if (!Number.isFinite(value)) return value < 0 ? '-inf' : 'inf';
   if (Object.is(value, -0)) return '-0';
@@ -18,6 +19,7 @@ function withoutZeros(text: string): string {
 /** As Redis reads a whole number: digits alone, within 64 bits. `undefined` for any other text. */
 export function wholeNumber(text: string): number | undefined {
   if (!/^(0|-?[1-9]\d{0,18})$/.test(text)) return undefined;
+  if (text.length < 16) return Number(text);
   const exact = BigInt(text);
   return BigInt.asIntN(64, exact) === exact ? Number(text) : undefined;
 }

@@ -116,10 +116,11 @@ export class ServerClient implements ClientSide {
 
   private run(words: readonly string[]): Reply | typeof WRITTEN {
     const { serving } = this;
-    const { name, args } = named(words);
+    const command = named(words);
+    const { name, args } = command;
     const ofClient = clientCommand(name);
     const ofData = COMMANDS.get(name);
-    const refusal = serving.refusals.refusal(name, checked(ofClient ?? ofData, words));
+    const refusal = serving.refusals.refusal(name, checked(ofClient ?? ofData, words, command));
     if (refusal) throw refusal;
     if (this.protocol === 2 && this.subscriptions.count > 0) {
       if (name === 'ping') return ['pong', args[0] ?? ''];

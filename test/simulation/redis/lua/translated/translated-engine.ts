@@ -57,14 +57,23 @@ export class TranslatedEngine implements ScriptEngine {
   }
 
   private replyTo(line: number, args: readonly LuaValue[]): Reply {
-    // The script runs in a context of its own, and its arrays are not ours.
-    const words = Array.from(args, (arg) => wordOf(arg, line));
+    const words = ownArray(args, (arg) => wordOf(arg, line));
     try {
       return this.caller(words);
     } catch (error) {
       throw new CommandFailed('', { cause: error });
     }
   }
+}
+
+/**
+ * The script runs in a context of its own, whose arrays are not ours. A loop, because `Array.from` takes three times as long and a script
+ * runs ten commands.
+ */
+function ownArray<Item, Own>(items: readonly Item[], ownOf: (item: Item) => Own): Own[] {
+  const own: Own[] = [];
+  for (let i = 0; i < items.length; i++) own.push(ownOf(items[i] as Item));
+  return own;
 }
 
 function wordOf(value: LuaValue, line: number): string {
@@ -95,7 +104,7 @@ function replyOf(value: LuaValue): Reply {
   const [error, status] = [value.fields.get('err'), value.fields.get('ok')];
   if (typeof error === 'string') return new ErrorReply(error);
   if (typeof status === 'string') return new Status(status);
-  return Array.from(value.items, replyOf);
+  return ownArray(value.items, replyOf);
 }
 
 function errorReplyOf({ value, line }: LuaError, sha: string): ErrorReply {

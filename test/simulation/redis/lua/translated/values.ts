@@ -109,6 +109,7 @@ export function lengthOf(value: LuaValue): number {
 
 /** A text as a number, or `undefined` where it is none. */
 export function numberIn(text: string): number | undefined {
+  if (/^\d+$/.test(text)) return Number(text);
   if (/^[ \t-\r]*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?[ \t-\r]*$/.test(text)) return Number(text);
   const [, sign, digits] = /^[ \t-\r]*([-+]?)(0[xX][\dA-Fa-f]+)[ \t-\r]*$/.exec(text) ?? [];
   if (digits === undefined) return undefined;
