@@ -185,8 +185,8 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     [
       'local hand-offs go on when the tokens are used up',
-      'if (!this.hasToken || this.suspendedBy)',
-      'if (false)',
+      'if (!this.hasToken || this.suspendedBy || !this.watched)',
+      'if (!this.watched)',
       'A grant has tokens for 1000 hand-offs, and no history has so many callers.',
     ],
     [

@@ -36,6 +36,8 @@ export class Lease extends Linked {
   /** The error of the last renewal, if it got no reply. While it is set, the lease counts as `suspended`. */
   suspendedBy: Error | undefined;
   leaseMs: number;
+  /** How much of an initial lease was left when the notification arrived, in ms. */
+  private readonly initialMs: number;
   private validUntil: number;
   private renewAt: number;
   /** The first fencing token of the grant. It identifies the grant in renewals. */
@@ -80,6 +82,7 @@ export class Lease extends Linked {
     this.token = this.nextToken = grant.token;
     this.lastToken = grant.lastToken;
     this.validUntil = grant.validUntil;
+    this.initialMs = grant.validUntil - now;
     this.answeredAt = now;
     this.wallClockOffset = owner.acquireLoop.asked.wallClockOffset;
     this.renewAt = this.nextRenewal(now);
@@ -144,13 +147,11 @@ export class Lease extends Linked {
 
   /**
    * Whether a local hand-off is safe for the lease: the watchdog renews it, a token is left, the last renewal was answered, and at least
-   * half of the lease is left.
-   * For an unconfirmed lease the time does not matter, because the owner waits for the confirmation before it admits the next caller.
+   * half of the lease is left; before the confirmation, half of the initial lease.
    */
   mayHandOff(at: ClockReading): boolean {
-    if (!this.hasToken || this.suspendedBy) return false;
-    if (!this.watched) return false;
-    return !this.isConfirmed || this.measureValidity(at) >= this.leaseMs / 2;
+    if (!this.hasToken || this.suspendedBy || !this.watched) return false;
+    return this.measureValidity(at) >= (this.isConfirmed ? this.leaseMs : this.initialMs) / 2;
   }
 
   // --- renewal --------------------------------------------------------------------------------------------------

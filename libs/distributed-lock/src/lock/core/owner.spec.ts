@@ -123,6 +123,40 @@ describe('a grant', () => {
   });
 });
 
+describe('before the confirmation of a grant is answered', () => {
+  /** Two callers of one process, the first of which has the lock by a notification. */
+  async function twoCallers() {
+    const before = await world.take(other, 'k');
+    const process = world.service({ watchdogTimeoutMs: 160 });
+    const [first, next] = [1, 2].map(() => follow(process.acquire('k', { waitMs: Infinity })));
+    // The next recheck reserves tokens for both.
+    await world.clock.advance(1100);
+    world.faults.command = ({ kind }) => (kind === 'renew' ? { repliedAfterMs: 90 } : undefined);
+    await before.release();
+    await world.clock.advance(5);
+    expect(first!.state).toBe('resolved');
+    return { first: first!, next: next! };
+  }
+
+  it('the next caller of the process enters by a local hand-off', async () => {
+    const { first, next } = await twoCallers();
+    expect(await first.value.release()).toBe('released');
+    expect(next.value.owner).toBe(first.value.owner);
+    await world.clock.advance(90);
+    next.value.assertHeld();
+    expect(await next.value.release()).toBe('released');
+  });
+
+  it('nobody enters by a local hand-off when half of the lease is over', async () => {
+    const { first, next } = await twoCallers();
+    await world.clock.advance(75);
+    expect(await first.value.release()).toBe('released');
+    await world.clock.advance(5);
+    expect(next.value.owner).not.toBe(first.value.owner);
+    await next.value.release();
+  });
+});
+
 describe('a recheck', () => {
   it('presents the ticket that the owner has, so that a store which has forgotten its queue keeps the order', async () => {
     const lock = await world.take(other, 'k');

@@ -24,12 +24,11 @@ import { Grace, Takeover } from './takeover.js';
  * | granted | enough of the lease is left, and the next caller enters          | held    |
  * | granted | the store says that the lock was lost, and nobody had it yet     | waiting |
  * | held    | a caller releases, and the next one enters by a local hand-off   | held    |
- * | held    | a caller releases before the grant is confirmed, and others wait | granted |
  * | held    | the last caller releases, or the lock is lost                    | ended   |
  * | waiting | nobody waits any more (`endIfNobodyWaits`)                       | ended   |
- * | granted | nobody waits any more, or the lock is lost after somebody had it | ended   |
+ * | granted | nobody waits any more, or the grace of a takeover is over        | ended   |
  *
- * `granted`: this owner has the lock, and none of its callers does. It stays so while a renewal must be answered before a caller may
+ * `granted`: this owner has the lock, and no caller has entered yet. It stays so while a renewal must be answered before a caller may
  * enter. `held`: one caller has the lock, or several readers of this process do. `ended` is final, because an owner id is never used
  * again.
  */
@@ -210,14 +209,7 @@ export class Owner {
 
   onConfirmed(): void {
     const { state } = this;
-    if (state.kind !== 'granted') return;
-    const { lease } = state;
-    const at = this.readClocks();
-    // If an earlier caller ran under the unconfirmed grant and has released, the next one enters by a local hand-off, so the conditions of
-    // hand-offs apply.
-    const isHandOff = !lease.hasAdmittedNobody;
-    if (isHandOff && !this.mayHandOff(lease, at)) this.releaseInStore();
-    else this.admit(lease, at);
+    if (state.kind === 'granted') this.admit(state.lease, this.readClocks());
   }
 
   onUnanswered(error: LockStoreError): void {
@@ -400,10 +392,8 @@ export class Owner {
     if (holds.size > 0) return RELEASED;
     if (!lease || this.minimumUntil > at.now || !this.mayHandOff(lease, at))
       return this.releaseInStore(isAwaited);
-    if (lease.isConfirmed) {
-      lease.renewIfStale(at.now);
-      this.admitNext(lease, at.now);
-    } else this.state = { kind: 'granted', lease };
+    lease.renewIfStale(at.now);
+    this.admitNext(lease, at.now);
     return RELEASED;
   }
 

@@ -318,16 +318,17 @@ describe("onBusy: 'takeover'", () => {
 
   it('makes no local hand-off either if the holder was told before its grant was confirmed', async () => {
     const before = await world.take(second, 'k');
-    const hasty = follow(locks.withLock('k', () => 'done'));
+    const hasty = follow(locks.acquire('k'));
     const behind = await ask(locks);
     // The next recheck reserves tokens for both.
     await world.clock.advance(1100);
     world.faults.command = ({ kind }) => (kind === 'renew' ? { repliedAfterMs: 60 } : undefined);
     await before.release();
     await world.clock.advance(5);
-    expect([hasty.value, behind.state]).toEqual(['done', 'pending']);
+    expect([hasty.state, behind.state]).toEqual(['resolved', 'pending']);
     const taken = await ask(third, TAKEOVER);
-    await world.clock.advance(60);
+    await hasty.value.release();
+    await world.clock.advance(5);
     expect([taken.state, behind.state]).toEqual(['resolved', 'pending']);
     await taken.value.release();
     await world.clock.advance(100);

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { eventsOf } from '../../../../../test/support/events.js';
 import { follow } from '../../../../../test/support/lock-world.js';
 import { locks, other, world } from '../../../../../test/support/world-per-test.js';
-import { LockLostError, LockShutdownError } from '../../port/lock.errors.js';
+import { LockShutdownError } from '../../port/lock.errors.js';
 import type { Lock } from '../lock.js';
 import type { LockEvent } from './lock.events.js';
 import { ServiceInternals } from './service-internals.js';
@@ -137,25 +137,6 @@ it('of callers that are refused together, one that a listener sends away is told
     'AbortError',
   ]);
   expect(events.filter(({ type }) => type === 'abandoned')).toHaveLength(2);
-});
-
-it('a lock that is taken over before its grant is confirmed goes to the taker, not to the next caller', async () => {
-  const before = await world.take(other, 'k');
-  const [first, next] = [1, 2].map(() => follow(locks.acquire('k', { waitMs: 60_000 })));
-  // By its recheck the store knows that two wait, and reserves tokens for a local hand-off.
-  await world.clock.advance(2000);
-  world.faults.command = ({ kind }) => (kind === 'renew' ? { repliedAfterMs: 50 } : undefined);
-  await before.release();
-  await world.clock.settle();
-  void first!.value.release();
-  const taker = follow(other.acquire('k', { onBusy: 'takeover', graceMs: 1000 }));
-  await world.clock.advance(150);
-  expect([taker.state, next!.state]).toEqual(['resolved', 'pending']);
-  await taker.value.release();
-  await world.clock.advance(150);
-  expect(next!.value.signal.reason).not.toBeInstanceOf(LockLostError);
-  await next!.value.release();
-  await world.clock.advance(150);
 });
 
 it('a log that throws harms neither a lock nor the process, and an event after the end of its service begins nothing', async () => {
