@@ -9,13 +9,16 @@ import {
   LOCK,
   type LockStore,
   type Notification,
+  type Queued,
   type ReleaseRequest,
   type Renewal,
 } from '../../../libs/distributed-lock/src/port/lock-store.js';
+import { IDLE_MS } from '../../../libs/distributed-lock/src/redis/connection.js';
 import { restartMark } from '../../../libs/distributed-lock/src/redis/keys.js';
 import type { LockStoreError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
+import { until } from '#until';
 import { RedisServer } from './server/redis-server.js';
-import type { Line, LineEvents } from './socket/line.js';
+import { type Line, type LineEvents, socketError } from './socket/line.js';
 import { simulatedTarget } from './socket/connector.js';
 
 /** How many turns of the event loop a command, its reply and what follows from them take. */
@@ -30,26 +33,47 @@ class SharedClock extends ManualClock {
 
 const clock = new SharedClock();
 const startedAt = Date.now();
-const server = new RedisServer({
-  micros: () => Math.floor((startedAt + clock.now()) * 1000),
-  newRunId: () => randomBytes(20).toString('hex'),
-  after: (ms, run) => clock.after(ms, run),
-});
+const newServer = (replicas?: number) =>
+  new RedisServer(
+    {
+      micros: () => Math.floor((startedAt + clock.now()) * 1000),
+      newRunId: () => randomBytes(20).toString('hex'),
+      after: (ms, run) => clock.after(ms, run),
+    },
+    replicas,
+  );
+const server = newServer();
+/** While it is set, what servers write gets lost on its way. */
+let areRepliesLost = false;
 
-/** A connection without any fault. */
-function line(): Line {
+/** What hears of the connections that are open. */
+const openLines = new Set<LineEvents>();
+
+/** All connections are lost. Resolves when there are as many again; the client of Redis waits for real time before that. */
+async function breakLines(): Promise<void> {
+  const before = [...openLines];
+  for (const events of before) events.onError(socketError('ECONNRESET', 'read'));
+  await clock.settle();
+  await until(() => openLines.size === before.length);
+  await clock.settle();
+}
+
+/** A connection to the server. */
+function line(to = server): Line {
   let events: LineEvents | undefined;
-  const client = server.connect(
-    (bytes) => setImmediate(() => events?.onData(bytes)),
+  const client = to.connect(
+    (bytes) => setImmediate(() => areRepliesLost || events?.onData(bytes)),
     () => setImmediate(() => events?.onEnd()),
   );
   const close = (): void => {
+    if (events) openLines.delete(events);
     events = undefined;
-    server.disconnect(client);
+    to.disconnect(client);
   };
   return {
     open: (its) => {
       events = its;
+      openLines.add(its);
       setImmediate(() => events?.onConnect());
     },
     write: (bytes) => setImmediate(() => events && client.receive(bytes)),
@@ -61,7 +85,7 @@ function line(): Line {
 describeLockStoreContract(
   'redis, simulated',
   () => ({
-    store: redisStore(simulatedTarget('simulated', line)),
+    store: redisStore(simulatedTarget('simulated', () => line())),
     clock,
     pass: (ms) => clock.advance(ms),
   }),
@@ -106,7 +130,7 @@ describe('the queue of a key, simulated', () => {
 
   beforeEach(async () => {
     const context = { clock, keyPrefix: '', watchdogTimeoutMs: 30_000 };
-    stores = [1, 2, 3].map(() => redisStore(simulatedTarget('simulated', line)).create(context));
+    stores = [1, 2, 3].map(() => redisStore(simulatedTarget('simulated', () => line())).create(context));
     [holder, client, stranger] = stores as [LockStore, LockStore, LockStore];
     claim = LOCK;
     await clock.settle();
@@ -189,7 +213,7 @@ describe('a renewal of a plain lock that the server executes after its owner has
   }
 
   beforeEach(async () => {
-    store = redisStore(simulatedTarget('simulated', line)).create(context);
+    store = redisStore(simulatedTarget('simulated', () => line())).create(context);
     await clock.settle();
     late = await take('shared-by-now', 1);
     other = await take('plain', 2);
@@ -221,7 +245,10 @@ describe('tokens shared with Redisson, simulated', () => {
 
   /** Takes a block of tokens and uses the first. @returns the token used, and the function that releases the lock */
   async function take(key: string) {
-    const store = redisStore(simulatedTarget('simulated', line), { sharedTokens: true }).create({
+    const store = redisStore(
+      simulatedTarget('simulated', () => line()),
+      { sharedTokens: true },
+    ).create({
       clock,
       keyPrefix: '',
       watchdogTimeoutMs: 30_000,
@@ -268,7 +295,10 @@ describe('the restart guard, simulated', () => {
   /** What a client with this guard is told when it asks for a free key. */
   async function ask(restartGuardMs: number): Promise<string> {
     const context = { clock, keyPrefix: '', watchdogTimeoutMs: GUARD_MS };
-    const store = redisStore(simulatedTarget('simulated', line), { restartGuardMs }).create(context);
+    const store = redisStore(
+      simulatedTarget('simulated', () => line()),
+      { restartGuardMs },
+    ).create(context);
     stores.push(store);
     await clock.settle();
     const request = { key: `guarded ${stores.length}`, claim: LOCK, owner: `${store.clientId}:1` };
@@ -311,5 +341,151 @@ describe('the restart guard, simulated', () => {
     expect(await ask(GUARD_MS)).toBe('unready');
     await clock.advance(GUARD_MS);
     expect(await ask(GUARD_MS)).toBe('granted');
+  });
+});
+
+describe('renewals, simulated', () => {
+  let store: LockStore;
+
+  async function take(key: string): Promise<Renewal> {
+    const request = { key, claim: LOCK, owner: `${store.clientId}:${key}1`, leaseMs: 30_000 };
+    const asked = store.acquire({ ...request, mayWait: false, ticket: 0, tokens: 1 });
+    await clock.settle();
+    const { token, lastToken } = (await asked) as Grant;
+    return { ...request, token, lastToken };
+  }
+
+  beforeEach(async () => {
+    const context = { clock, keyPrefix: '', watchdogTimeoutMs: 30_000 };
+    store = redisStore(simulatedTarget('simulated', () => line())).create(context);
+    await clock.settle();
+  });
+  afterEach(async () => {
+    server.execute(['FLUSHALL']);
+    await store.close();
+  });
+
+  it('of one batch are refused only for the key that has other data by now', async () => {
+    const [spoiled, other] = [await take('1'), await take('2')];
+    server.execute(['SET', spoiled.key, 'data of an application']);
+    await clock.advance(10_000);
+    const renewed = store.renew([spoiled, other]);
+    await clock.settle();
+    expect(await renewed).toMatchObject([
+      { kind: 'unknown', error: { reason: 'refused' } },
+      { kind: 'renewed' },
+    ]);
+    expect(server.execute(['PTTL', other.key])).toBe(30_000);
+  });
+
+  it('are not repeated for the sake of an unanswered one if a newer one asks for less', async () => {
+    const renewal = await take('1');
+    areRepliesLost = true;
+    const unanswered = store.renew([{ ...renewal, leaseMs: 1000 }]);
+    await clock.settle();
+    areRepliesLost = false;
+    await breakLines();
+    expect(await unanswered).toMatchObject([{ kind: 'unknown' }]);
+    const longer = store.renew([{ ...renewal, leaseMs: 30_000 }]);
+    await clock.settle();
+    const shorter = store.renew([{ ...renewal, leaseMs: 900 }]);
+    await clock.advance(store.commandTimeoutMs + 10);
+    expect(await Promise.all([longer, shorter])).toMatchObject([
+      [{ kind: 'renewed' }],
+      [{ kind: 'renewed' }],
+    ]);
+    expect(server.execute(['PTTL', renewal.key])).toBeLessThanOrEqual(900);
+  });
+});
+
+describe('a grant that replicas must have, simulated', () => {
+  const key = 'replicated';
+  const stores: LockStore[] = [];
+  let replicated: RedisServer;
+
+  beforeEach(() => {
+    replicated = newServer(1);
+  });
+
+  async function open(minReplicaAcks: number): Promise<LockStore> {
+    const target = simulatedTarget('simulated', () => line(replicated));
+    const context = { clock, keyPrefix: '', watchdogTimeoutMs: 30_000 };
+    const store = redisStore(target, { minReplicaAcks }).create(context);
+    stores.push(store);
+    await clock.settle();
+    return store;
+  }
+
+  afterEach(async () => {
+    await Promise.all(stores.splice(0).map((store) => store.close()));
+  });
+
+  it('by notification counts only with them, also for an owner whose last recheck was refused', async () => {
+    const [holder, waiter] = [await open(0), await open(1)];
+    const requestOf = ({ clientId }: LockStore) =>
+      ({ key, claim: LOCK, owner: `${clientId}:1`, leaseMs: 30_000 }) as const;
+    const now = async <Reply>(reply: Promise<Reply>): Promise<Reply> => {
+      await clock.settle();
+      return reply;
+    };
+    const ask = (store: LockStore, mayWait: boolean, ticket = 0) =>
+      now(store.acquire({ ...requestOf(store), mayWait, ticket, tokens: 1 }));
+    await ask(holder, false);
+    const queued = (await ask(waiter, true)) as Queued;
+    expect((await ask(waiter, false, queued.ticket)).kind).toBe('busy');
+    const told: Notification[] = [];
+    waiter.notifications$.subscribe((notification) => told.push(notification));
+    await now(holder.release(requestOf(holder)));
+    const { token, lastToken } = told.find(({ kind }) => kind === 'granted') as Notification & Grant;
+    const renewed = waiter.renew([{ ...requestOf(waiter), token, lastToken }]);
+    await clock.advance(1000);
+    expect(await renewed).toMatchObject([{ kind: 'unknown' }]);
+    // As soon as the replica has it, the same renewal counts.
+    replicated.replicas.acknowledge(0, Infinity);
+    expect(await now(waiter.renew([{ ...requestOf(waiter), token, lastToken }]))).toMatchObject([
+      { kind: 'renewed' },
+    ]);
+  });
+
+  it('does not count if its connection is lost before they are counted: the next one may lead to another master', async () => {
+    const store = await open(1);
+    const outcomes = ['lost 1', 'lost 2'].map((name, i) => {
+      const request = { key: name, claim: LOCK, owner: `${store.clientId}:${i + 1}`, leaseMs: 30_000 };
+      return store.acquire({ ...request, mayWait: false, ticket: 0, tokens: 1 }).then(
+        ({ kind }) => kind,
+        (error: LockStoreError) => error.reason,
+      );
+    });
+    // One count is under way, and the other one waits for it.
+    await clock.settle();
+    await breakLines();
+    replicated.replicas.acknowledge(0, Infinity);
+    await clock.settle();
+    expect(await Promise.all(outcomes)).toEqual(['unknown', 'unknown']);
+  });
+});
+
+describe('an acquire that the server refuses when it comes again, simulated', () => {
+  it('is released, because the copy without a reply may have acquired the lock', async () => {
+    const key = 'twice';
+    const context = { clock, keyPrefix: '', watchdogTimeoutMs: 30_000 };
+    const store = redisStore(simulatedTarget('simulated', () => line())).create(context);
+    await clock.settle();
+    // Only on a connection that may have been forgotten a command is sent twice.
+    await clock.advance(2 * IDLE_MS);
+    areRepliesLost = true;
+    const request = { key, claim: LOCK, owner: `${store.clientId}:1`, leaseMs: 30_000 };
+    const asked = store.acquire({ ...request, mayWait: false, ticket: 0, tokens: 1 });
+    const reason = asked.catch((error: LockStoreError) => error.reason);
+    await clock.settle();
+    expect(server.execute(['EXISTS', key])).toBe(1);
+    server.execute(['SET', `nest_lock_queue:{${key}}`, 'data of an application']);
+    areRepliesLost = false;
+    await breakLines();
+    expect(await reason).toBe('refused');
+    await clock.settle();
+    expect(server.execute(['EXISTS', key])).toBe(0);
+    server.execute(['FLUSHALL']);
+    await store.close();
   });
 });
