@@ -383,6 +383,24 @@ describe('a quorum', () => {
     expect(told).toEqual(new Set(asks.map(({ owner }) => owner)));
   });
 
+  it('lets a waiter behind a holder recheck no sooner, though a node that the holder lacks grants it the lock', async () => {
+    const holder = world.clientBehind([
+      {},
+      {},
+      { command: () => ({ repliedAfterMs: 'never', executedAfterMs: [] }) },
+    ]);
+    await granted(holder.acquire(asker(holder)));
+    const waiter = asker(client, 'k', { mayWait: true });
+    const rechecks: Notification[] = [];
+    client.notifications$.subscribe((it) => it.kind === 'recheck' && rechecks.push(it));
+    const asked = follow(client.acquire(waiter));
+    await world.clock.advance(500);
+    expect(asked.value).toMatchObject({ kind: 'queued', holder: expect.stringContaining(holder.clientId) });
+    // It has given the node back, which would grant it the lock at each recheck.
+    expect(await world.eye(2).inspect('k')).toBeNull();
+    expect(rechecks).toEqual([]);
+  });
+
   it('grants to nobody else while a holder believes, though the clocks of the nodes differ by almost 1 %', async () => {
     for (const speed of [1.009, 0.991]) {
       await world.close();

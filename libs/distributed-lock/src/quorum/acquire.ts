@@ -118,6 +118,9 @@ function settleLeases(owner: QuorumOwner): void {
 /**
  * After a short pause, gives back the node leases of an owner that has less than a majority, because they block other owners. The owner
  * keeps its ticket.
+ *
+ * If owners have split the nodes, it asks again after another pause. If a majority names one holder, it waits for the next recheck: the
+ * node that it gave back is free until the holder's next renewal invites that node, and would grant it again and again.
  */
 function giveBackSoon(owner: QuorumOwner): void {
   if (owner.cancelGivingBack || owner.hasLeft) return;
@@ -134,7 +137,8 @@ function giveBack(owner: QuorumOwner): void {
   const granted = nodes.filter(({ lease }) => lease);
   if (!request || granted.length === 0 || leases.isHeld()) return;
   for (const node of granted) context.inBackground(owner.releaseNode(node, request));
-  context.notify({ kind: 'recheck', owner: name, afterMs: randomMs(context.chance, SPLIT_MS) });
+  if (!owner.isBehindHolder)
+    context.notify({ kind: 'recheck', owner: name, afterMs: randomMs(context.chance, SPLIT_MS) });
 }
 
 async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): Promise<AcquireReply> {
@@ -156,6 +160,8 @@ async function attemptUntilClear(owner: QuorumOwner, request: AcquireRequest): P
     }
     owner.leases.drop();
     const replies = answersOf(outcomes);
+    // With permits, several may have split the nodes beside the one that a majority names.
+    owner.isBehindHolder = request.claim.kind !== 'permits' && holderOf(replies, majority) !== undefined;
     const mayWait = request.mayWait && count(replies, 'busy') <= nodes.length - majority;
     if (mayWait && replies.length >= majority) return queuedReply(replies, owner.ticket, majority);
     const released = owner.releaseAll(request);

@@ -149,6 +149,8 @@ export class QuorumOwner {
   hasLeft = false;
   /** True from a notification that requests another attempt until that attempt begins. */
   isAttemptDue = false;
+  /** In the last attempt a majority of the nodes named one holder, so that to ask again soon would get no majority. */
+  isBehindHolder = false;
   /** How many renewals are in flight that no majority has answered yet. */
   renewalsUnderWay = 0;
   cancelGivingBack: (() => void) | undefined;
