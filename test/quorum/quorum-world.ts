@@ -1,6 +1,6 @@
 import { quorumStore, type QuorumNodeState } from 'nestjs-distributed-lock/quorum';
 import { FaultyStore, ManualClock, type Faults } from 'nestjs-distributed-lock/testing';
-import { storeThatCan } from '../../libs/distributed-lock/src/port/timing.js';
+import { storeThatCan } from '../../libs/distributed-lock/src/port/capabilities.js';
 import { LOCK } from '../../libs/distributed-lock/src/port/lock-store.js';
 import { LockService } from '../../libs/distributed-lock/src/lock/lock.service.js';
 import type { LockServiceOptions } from '../../libs/distributed-lock/src/lock/request/lock-options.js';

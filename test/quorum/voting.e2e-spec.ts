@@ -11,7 +11,8 @@ import type {
   LockStoreFactory,
   Notification,
 } from '../../libs/distributed-lock/src/port/lock-store.js';
-import { leaseMargin, leaseValidity, storeThatCan } from '../../libs/distributed-lock/src/port/timing.js';
+import { leaseMargin, leaseValidity } from '../../libs/distributed-lock/src/port/timing.js';
+import { storeThatCan } from '../../libs/distributed-lock/src/port/capabilities.js';
 import { failureOf } from '../support/lock-services.js';
 import { follow } from '../support/lock-world.js';
 import { drifting } from './drifting-node.js';

@@ -8,7 +8,7 @@ import type { LockServiceOptions } from '../../libs/distributed-lock/src/lock/re
 import { LockService } from '../../libs/distributed-lock/src/lock/lock.service.js';
 import type { CallOptions, Lock } from '../../libs/distributed-lock/src/lock/lock.js';
 import type { Keys } from '../../libs/distributed-lock/src/lock/request/key-claim.js';
-import type { StoreCapability, StoreThatCan } from '../../libs/distributed-lock/src/port/timing.js';
+import type { StoreCapability, StoreThatCan } from '../../libs/distributed-lock/src/port/capabilities.js';
 import { memoryStore } from '../../libs/distributed-lock/src/memory/store.js';
 
 type ServiceOptions = Omit<Partial<LockServiceOptions>, 'store' | 'clock'>;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { storeThatCan } from '../../../libs/distributed-lock/src/port/timing.js';
+import { storeThatCan } from '../../../libs/distributed-lock/src/port/capabilities.js';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CallOptions } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { storeThatCan } from '../../../libs/distributed-lock/src/port/timing.js';
+import { storeThatCan } from '../../../libs/distributed-lock/src/port/capabilities.js';
 import { Redis } from 'ioredis';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { systemClock } from '../../../libs/distributed-lock/src/common/clock.js';

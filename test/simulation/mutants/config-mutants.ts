@@ -21,7 +21,7 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('documents', 'lock/core/owner.js', [
     [
       'a holder that is told of a takeover hands its lock on to its own callers',
-      'if (this.takeover)',
+      'if (this.grace)',
       'if (false)',
     ],
   ]),

@@ -89,7 +89,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a process that holds counts none but its own callers',
-      'if (!granted?.contention.hasWaitingOwners)',
+      'if (!holdingOwner?.contention.hasWaitingOwners)',
       'if (true)',
     ],
   ]),
@@ -103,8 +103,8 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('documents', 'lock/core/refusals.js', [
     [
       'a caller whose store is away is told that the key is busy',
-      'if (!failure && (this.holder || queue.granted))',
-      'if (this.holder || queue.granted)',
+      'if (!failure && (this.holder || queue.holdingOwner))',
+      'if (this.holder || queue.holdingOwner)',
     ],
   ]),
   ...mutantsOf('documents', 'lock/core/local-queue.js', [
@@ -185,7 +185,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
     ],
     [
       'local hand-offs go on when the tokens are used up',
-      'if (!this.hasToken || this.suspendedBy || !this.watched)',
+      'if (!this.hasToken || this.renewalError || !this.watched)',
       'if (!this.watched)',
       'A grant has tokens for 1000 hand-offs, and no history has so many callers.',
     ],
@@ -221,7 +221,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'this.cancelRetry = runtime.clock.after(dueInMs, () => this.renewNow());',
       '',
     ],
-    ['no timer notices the end of a fixed lease', 'this.noticeExpiry();', ''],
+    ['no timer notices the end of a fixed lease', 'this.owner.noticeExpiry();', ''],
   ]),
   ...mutantsOf('documents', 'lock/core/hold.js', [
     ['a nested call gives back the lock of its flow', 'if (this.calls > 0)', 'if (false)'],
@@ -304,7 +304,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
       'const isValid = true;',
     ],
     ['callers behind a downgraded lock get no owner', 'this.queue.onOwnerEnded(this);', ''],
-    ['a loss is not told', 'for (const hold of lost) hold.lose(reason, detail, lease.suspendedBy);', ''],
+    ['a loss is not told', 'for (const hold of lost) hold.lose(reason, detail, lease.renewalError);', ''],
     [
       'a minimum hold ends with a local hand-off',
       'if (!lease || this.minimumUntil > at.now ||',

@@ -20,7 +20,7 @@ import type { ForceReleaseOptions, LockInspection } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { isLockError, type LockErrorCode } from '../port/lock.errors.js';
 import { describeGiven } from '../port/option-checks.js';
-import { snapshotsOf } from '../port/timing.js';
+import { snapshotsOf } from '../port/capabilities.js';
 import { EventStreams } from './event-stream.js';
 import { lockView } from './lock-view.js';
 import { pageBody, pageHead, pageScript, pageStyle, pageTail } from './page.generated.js';

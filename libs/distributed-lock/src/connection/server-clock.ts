@@ -1,3 +1,4 @@
+import { CONFIRM_FIRST } from '../port/lock-store.js';
 import { driftWithin, leaseMargin } from '../port/timing.js';
 import { readClocks, type Clock, type ClockReading } from '../common/clock.js';
 
@@ -29,15 +30,14 @@ export class ServerClock {
    * Until when, by our clock, the owner may believe in a grant that it learns of from a notification or a document. That message
    * may have travelled for long, so the lease counts from when the server wrote the grant, and not from now.
    *
-   * `-Infinity` if less than a third of the lease is left, or if this machine was suspended meanwhile. The owner must then renew
-   * before it admits a caller.
+   * `CONFIRM_FIRST` if less than a third of the lease is left, or if this machine was suspended meanwhile.
    */
   validityOf(grantedAt: number, leaseMs: number): number {
     const { now, wallClockOffset } = readClocks(this.clock);
     const ahead = Math.max(0, wallClockOffset - this.sent.wallClockOffset);
     const startedAt = Math.min(now, this.toLocal(grantedAt, now)) - ahead;
     const believed = startedAt + leaseMs - leaseMargin(leaseMs);
-    return believed - now >= leaseMs / 3 ? believed : -Infinity;
+    return believed - now >= leaseMs / 3 ? believed : CONFIRM_FIRST;
   }
 
   /**

@@ -31,7 +31,8 @@ import {
   type TakeoverNotice,
 } from '../port/lock-store.js';
 import { LockStoreError } from '../port/lock.errors.js';
-import { leaseValidity, SILENT_WAITER_MS, snapshotsOf } from '../port/timing.js';
+import { leaseValidity, SILENT_WAITER_MS } from '../port/timing.js';
+import { snapshotsOf } from '../port/capabilities.js';
 import type { Reading } from './document.js';
 import type { AcquireOutcome, ActingClient, KeyState } from './key-state.js';
 import { Lane, type LaneContext } from './lane.js';

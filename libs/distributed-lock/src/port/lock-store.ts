@@ -92,7 +92,7 @@ export interface LockStore {
   /** Rejects the calls in flight and closes the connections that the store has opened. A second call does nothing. */
   close(): Promise<void>;
 
-  // A store may lack the methods below. `port/timing.ts` says which of them belong together, and rejects calls that a store cannot
+  // A store may lack the methods below. `port/capabilities.ts` says which of them belong together, and rejects calls that a store cannot
   // serve.
 
   /**
@@ -223,6 +223,9 @@ export interface Repeated {
 
 /** The owner holds the lock (`granted`), waits for it (`queued`), or neither (`busy`). */
 export type AcquireReply = (Grant | Queued | Busy) & Repeated;
+
+/** `Grant.validUntil` of a grant under which nobody may work before a renewal has confirmed it. */
+export const CONFIRM_FIRST = -Infinity;
 
 /** The owner holds the lock. */
 export interface Grant {

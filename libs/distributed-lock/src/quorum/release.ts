@@ -11,7 +11,7 @@ import type {
   TakeoverNotice,
 } from '../port/lock-store.js';
 import { LockConfigurationError, LockStoreError } from '../port/lock.errors.js';
-import { snapshotsOf, storeThatCan } from '../port/timing.js';
+import { snapshotsOf, storeThatCan } from '../port/capabilities.js';
 import {
   answersOf,
   gather,

@@ -64,7 +64,10 @@ export function unknown(detail: string, key: string | undefined, cause?: unknown
   return storeError('Redis', { reason: 'unknown', detail }, { key, cause });
 }
 
-/** Changes the reason to `unknown`: a second copy of a command failed, and the first copy, which got no reply, may still be executed. */
+/**
+ * Changes the reason to `unknown`: a second copy of a command failed, and the first copy, which got no reply, may still be executed. A refusal
+ * stays a refusal.
+ */
 export function asUnsureError(error: LockStoreError): LockStoreError {
   return error.reason === 'refused' ? error : asUnknownError(error);
 }

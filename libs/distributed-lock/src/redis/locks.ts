@@ -8,6 +8,7 @@ import {
   type AcquireReply,
   type AcquireRequest,
   type AttachRequest,
+  CONFIRM_FIRST,
   type Force,
   type ForceReply,
   type HolderEntry,
@@ -182,11 +183,13 @@ export class RedisLocks implements LockStore {
   }
 
   /**
-   * Until when the holder may believe in a grant by notification. With `-Infinity` the owner renews before it lets a caller in, to confirm
-   * the grant. `ServerClock.validityOf` returns `-Infinity` as well if less than a third of the lease is left.
+   * Until when the holder may believe in a grant by notification. `ServerClock.validityOf` returns `CONFIRM_FIRST` as well if less than a third
+   * of the lease is left.
    */
   private validityOf(grantedAt: number, leaseMs: number): number {
-    return this.trustsNotifiedGrants ? this.connection.serverClock.validityOf(grantedAt, leaseMs) : -Infinity;
+    return this.trustsNotifiedGrants
+      ? this.connection.serverClock.validityOf(grantedAt, leaseMs)
+      : CONFIRM_FIRST;
   }
 
   private onNotification(notification: Notification): void {

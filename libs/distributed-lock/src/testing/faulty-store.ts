@@ -18,7 +18,8 @@ import type {
   TakeoverNotice,
 } from '../port/lock-store.js';
 import { LockStoreError } from '../port/lock.errors.js';
-import { SILENT_WAITER_MS, storeThatCan } from '../port/timing.js';
+import { SILENT_WAITER_MS } from '../port/timing.js';
+import { storeThatCan } from '../port/capabilities.js';
 
 /** A command that has no reply after this long is rejected as `unknown`. */
 const COMMAND_TIMEOUT_MS = 100;

@@ -1,4 +1,4 @@
-export type { StoreCapability } from '../port/timing.js';
+export type { StoreCapability } from '../port/capabilities.js';
 export type { StoreUnderTest } from './contract/stage.js';
 export { FaultyStore, type Fate, type Faults, type StoreCommand } from './faulty-store.js';
 export {

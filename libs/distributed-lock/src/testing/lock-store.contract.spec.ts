@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { CAPABILITIES } from '../port/timing.js';
+import { CAPABILITIES } from '../port/capabilities.js';
 import type { LockStore, LockStoreFactory } from '../port/lock-store.js';
 import { memoryStore } from '../memory/store.js';
 import { describeLockStoreContract, type ContractDeviations } from './lock-store.contract.js';

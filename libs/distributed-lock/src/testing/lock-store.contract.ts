@@ -1,4 +1,4 @@
-import { CAPABILITIES, type StoreCapability } from '../port/timing.js';
+import { CAPABILITIES, type StoreCapability } from '../port/capabilities.js';
 import { closing } from './contract/closing.js';
 import { detachedLocks } from './contract/detached.js';
 import { exclusion } from './contract/exclusion.js';

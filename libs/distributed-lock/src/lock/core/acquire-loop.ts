@@ -68,6 +68,11 @@ export class AcquireLoop implements Replies<AcquireReply> {
     this.runtime = owner.runtime;
   }
 
+  /** Whether the store has given this loop a ticket, and not the lock yet. */
+  get isQueued(): boolean {
+    return this.isRunning && this.ticket !== 0;
+  }
+
   /** Whether the store may have this owner in its queue: it gave a ticket, or may execute a request to which it has not replied. */
   get mayBeQueued(): boolean {
     return this.inFlight || this.mayComeLate || this.ticket !== 0;
@@ -75,13 +80,12 @@ export class AcquireLoop implements Replies<AcquireReply> {
 
   start(at?: ClockReading): void {
     this.isRunning = true;
-    this.queue.isInStoreQueue = this.ticket !== 0;
     this.ask(at);
   }
 
   stop(): void {
     if (!this.isRunning) return;
-    this.isRunning = this.queue.isInStoreQueue = false;
+    this.isRunning = false;
     this.dropRecheck();
     if (this.isInFairQueue) this.runtime.fairQueues.leave(this);
     this.isInFairQueue = false;
@@ -219,7 +223,6 @@ export class AcquireLoop implements Replies<AcquireReply> {
 
   private onQueued(ticket: number): void {
     this.ticket = ticket;
-    this.queue.isInStoreQueue = true;
     if (!this.owner.terms.fair || this.isInFairQueue) return;
     this.isInFairQueue = true;
     this.runtime.fairQueues.enter(this);

@@ -4,7 +4,7 @@ import { Subject } from 'rxjs';
 import { systemClock } from '../../common/clock.js';
 import { LOCK } from '../../port/lock-store.js';
 import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
-import { CAPABILITIES, type StoreCapability } from '../../port/timing.js';
+import { CAPABILITIES, type StoreCapability } from '../../port/capabilities.js';
 import type { AcquireReply, LockStore, Notification } from '../../port/lock-store.js';
 import { GuardedStore, type ReleaseOutcome } from './guarded-store.js';
 

@@ -12,7 +12,7 @@ import type {
 } from '../../port/lock-store.js';
 import { isLockError, LockConfigurationError, LockError, LockStoreError } from '../../port/lock.errors.js';
 import type { Lock } from '../lock.js';
-import { canStore, type StoreCapability, storeThatCan, type StoreThatCan } from '../../port/timing.js';
+import { canStore, type StoreCapability, storeThatCan, type StoreThatCan } from '../../port/capabilities.js';
 
 const METHODS = ['acquire', 'renew', 'release', 'inspect', 'close'] as const;
 

@@ -111,9 +111,9 @@ export class Hold {
 
   /** Aborts `signal` if another call is taking the lock over. The lock stays held until the grace of that takeover ends. */
   tellTakeover(): void {
-    const { takeover } = this.owner;
-    if (!takeover || this.isOver) return;
-    const detail = `${takeover.by} takes it over, and leaves ${takeover.graceMs} ms for the work to end`;
+    const { grace } = this.owner;
+    if (!grace || this.isOver) return;
+    const detail = `${grace.by} takes it over, and leaves ${grace.graceMs} ms for the work to end`;
     this.controller?.abort(this.lossError('takeover', detail));
   }
 

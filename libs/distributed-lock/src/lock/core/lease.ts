@@ -33,8 +33,8 @@ export class Lease extends Linked {
   isConfirmed: boolean;
   /** When the store last confirmed the lease, on the monotonic clock. */
   private answeredAt: number;
-  /** The error of the last renewal, if it got no reply. While it is set, the lease counts as `suspended`. */
-  suspendedBy: Error | undefined;
+  /** The error of the last renewal, if it got no reply. From then until a renewal succeeds, the events call the lease `suspended`. */
+  renewalError: Error | undefined;
   leaseMs: number;
   /** How much of an initial lease was left when the notification arrived, in ms. */
   private readonly initialMs: number;
@@ -150,7 +150,7 @@ export class Lease extends Linked {
    * half of the lease is left; before the confirmation, half of the initial lease.
    */
   mayHandOff(at: ClockReading): boolean {
-    if (!this.hasToken || this.suspendedBy || !this.watched) return false;
+    if (!this.hasToken || this.renewalError || !this.watched) return false;
     return this.measureValidity(at) >= (this.isConfirmed ? this.leaseMs : this.initialMs) / 2;
   }
 
@@ -162,7 +162,11 @@ export class Lease extends Linked {
     return now + Math.max(0, wallClockOffset - this.wallClockOffset) >= this.renewAt;
   }
 
-  /** Prepares a renewal. The caller sends it at once, because the validity of its reply counts from now. */
+  /**
+   * Prepares a renewal. The caller must send it in this turn of the event loop: the renewal that confirms a grant has to be on its way before
+   * the work begins, because that work may block the event loop for longer than the initial lease. So nothing from here to the socket may
+   * `await`.
+   */
   startRenewal(leaseMs = this.renewedMs) {
     const { key, id: owner, claim } = this.owner;
     const { token, lastToken } = this;
@@ -250,10 +254,10 @@ export class Lease extends Linked {
   }
 
   private believe(validUntil: number): void {
-    const isResumed = this.suspendedBy !== undefined;
+    const isResumed = this.renewalError !== undefined;
     this.validUntil = Math.max(this.validUntil, validUntil);
     this.isConfirmed = true;
-    this.suspendedBy = undefined;
+    this.renewalError = undefined;
     this.answeredAt = this.owner.now;
     this.renewAt = this.nextRenewal(this.answeredAt);
     if (!isResumed) return;
@@ -266,8 +270,8 @@ export class Lease extends Linked {
     const { owner } = this;
     const { key, id, runtime } = owner;
     const validForMs = this.measureValidity();
-    const isSuspendedNow = !this.suspendedBy;
-    this.suspendedBy = error;
+    const isSuspendedNow = !this.renewalError;
+    this.renewalError = error;
     this.renewAt = this.owner.now + randomMs(runtime.chance, RENEWAL_RETRY_MS);
     if (isSuspendedNow) runtime.emit({ type: 'suspended', key, owner: id, validForMs, error });
     // A listener of the event may have released the lock.
@@ -350,13 +354,16 @@ export class Lease extends Linked {
 
   // --- end of the lease -------------------------------------------------------------------------------------------
 
-  /** Sets the timer that notices the end of the lease. It only makes the notice prompt: each use of a hold checks the lease, too. */
+  /**
+   * Sets the timer that notices the end of the lease. It only makes the notice prompt: each use of a hold checks the lease, too. Under the
+   * watchdog there is no such timer until a renewal gets no reply, because the next renewal comes long before the end.
+   */
   private armExpiry(): void {
     const { clock } = this.owner.runtime;
     this.cancelExpiry?.();
     const ms = Math.min(Math.ceil(this.measureLeft()), clock.timeOfDay ? WAKE_CHECK_MS : Infinity);
     this.cancelExpiry = clock.after(ms, () => {
-      this.noticeExpiry();
+      this.owner.noticeExpiry();
       // The lease may not be over yet: the timer fires a moment early, or fired only to check the time of day. Then set it again.
       if (this.owner.isHeld && !this.isStopped) this.armExpiry();
     });
@@ -380,24 +387,18 @@ export class Lease extends Linked {
     if (this.owner.isHeld && this.state() === 'unsure') this.owner.onLost('expired', UNSURE);
   }
 
-  noticeExpiry(at?: ClockReading): void {
-    if (!this.owner.isHeld) return;
-    const state = this.state(at);
-    if (state === 'expired') this.owner.onLost('expired', this.expiryDetail());
-    else if (state === 'unsure') this.renewNow();
-  }
-
   /** How much longer the store keeps the lease than its holder believes in it, in ms. */
   get marginMs(): number {
     return leaseMargin(this.leaseMs);
   }
 
-  private expiryDetail(): string {
-    const { leaseMs, answeredAt, suspendedBy } = this;
+  /** Why the lease has run out, for messages. */
+  expiryDetail(): string {
+    const { leaseMs, answeredAt, renewalError } = this;
     if (!this.watched)
       return `its lease of ${leaseMs} ms ran out (raise leaseMs, or leave it out, and the watchdog renews the lease)`;
     const since = Math.round(this.owner.now - answeredAt);
-    return `no renewal succeeded since ${since} ms${suspendedBy ? ` (last error: ${suspendedBy.message})` : ''}`;
+    return `no renewal succeeded since ${since} ms${renewalError ? ` (last error: ${renewalError.message})` : ''}`;
   }
 }
 

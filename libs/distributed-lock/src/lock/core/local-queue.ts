@@ -32,8 +32,6 @@ const NONE: readonly never[] = [];
  * takes the lock over.
  */
 export class LocalQueue {
-  /** Whether an owner of this queue has a ticket in the store's queue. Only its acquire loop changes this. */
-  isInStoreQueue = false;
   private readonly calls = new LinkedQueue<Call>();
   /**
    * Callers that the store's next answer settles, because they passed `waitMs: 0` or their `waitMs` ran out before the store's first
@@ -291,7 +289,7 @@ export class LocalQueue {
   }
 
   private startOwner(at?: ClockReading): void {
-    const isTaken = this.waitingOwner || (isExclusive(this.terms.claim) && this.granted);
+    const isTaken = this.waitingOwner || (isExclusive(this.terms.claim) && this.holdingOwner);
     if (this.calls.size === 0 || isTaken) return;
     this.waitingOwner = new Owner(this, this.runtime);
     this.waitingOwner.acquireLoop.start(at);
@@ -306,14 +304,19 @@ export class LocalQueue {
 
   // --- who holds and who waits ----------------------------------------------------------------------------------
 
-  /** An owner of this queue that has the lock. */
-  get granted(): Owner | undefined {
-    return this.holding.find(isGranted);
+  /** An owner of this queue under which a caller holds the lock. */
+  get holdingOwner(): Owner | undefined {
+    return this.holding.find(hasLease);
+  }
+
+  /** Whether an owner of this queue waits in the store's queue. */
+  get isInStoreQueue(): boolean {
+    return this.waitingOwner?.acquireLoop.isQueued ?? false;
   }
 
   /** Whether a call with `waitMs: 0` can be refused without asking the store. */
   get canRefuseLocally(): boolean {
-    if (isExclusive(this.terms.claim) && this.granted) return true;
+    if (isExclusive(this.terms.claim) && this.holdingOwner) return true;
     return this.isWaitedFor && !this.refusals.isStoreFailing;
   }
 
@@ -329,7 +332,7 @@ export class LocalQueue {
 
   /** Whether all callers of this queue wait, because one of its owners has the lock or is in the store's queue. */
   private get mustWait(): boolean {
-    return this.isInStoreQueue || (isExclusive(this.terms.claim) && this.granted !== undefined);
+    return this.isInStoreQueue || (isExclusive(this.terms.claim) && this.holdingOwner !== undefined);
   }
 
   /** Whether an owner waits in the store's queue for callers that still have time. A call with `waitMs: 0` may not overtake it. */
@@ -343,6 +346,6 @@ export class LocalQueue {
   }
 }
 
-function isGranted({ lease }: Owner): boolean {
+function hasLease({ lease }: Owner): boolean {
   return lease !== undefined;
 }

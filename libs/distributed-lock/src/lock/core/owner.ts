@@ -1,6 +1,6 @@
 import { type ClockReading, readClocks } from '../../common/clock.js';
 import { maxOf, SmallSet } from '../../common/collections.js';
-import { type Claim, isExclusive, SHARED } from '../../port/lock-store.js';
+import { type Claim, CONFIRM_FIRST, isExclusive, SHARED } from '../../port/lock-store.js';
 import type { Grant, Notification, ReleaseRequest, TakeoverNotice } from '../../port/lock-store.js';
 import { LockConfigurationError, LockLostError, LockStoreError } from '../../port/lock.errors.js';
 import type { Terms } from '../request/lock-request.js';
@@ -16,7 +16,7 @@ import type { LockRuntime } from './lock-runtime.js';
 import { Grace, Takeover } from './takeover.js';
 
 /**
- * The states of an owner. Every other method of the class serves one of these transitions.
+ * The states of an owner, and all of its transitions.
  *
  * | From    | When                                                             | To      |
  * | ------- | ---------------------------------------------------------------- | ------- |
@@ -82,7 +82,7 @@ export class Owner {
   private slowReplies = 0;
   private isDowngraded = false;
   /** Set while another call takes this lock over. Every check of the lease looks at it, so a late timer does not make the grace longer. */
-  takeover: Grace | undefined;
+  grace: Grace | undefined;
   /** A `lost` notification came while this owner waited, perhaps ahead of the grant that it ends. A renewal must confirm the next grant. */
   private isGrantInDoubt = false;
 
@@ -119,11 +119,11 @@ export class Owner {
   }
 
   get validForMs(): number {
-    const { lease, takeover } = this;
+    const { lease, grace } = this;
     if (!lease) return 0;
     const at = this.readClocks();
     const validMs = lease.measureValidity(at);
-    return takeover ? Math.max(0, Math.min(validMs, takeover.leftMs(at))) : validMs;
+    return grace ? Math.max(0, Math.min(validMs, grace.leftMs(at))) : validMs;
   }
 
   get leaseMs(): number {
@@ -149,8 +149,8 @@ export class Owner {
         return;
       case 'lost':
         this.isGrantInDoubt ||= this.state.kind === 'waiting';
-        return this.takeover
-          ? this.onGraceOver(this.takeover)
+        return this.grace
+          ? this.onGraceOver(this.grace)
           : this.onLost(
               'taken',
               `it was released by force${notification.by ? `, by ${notification.by}` : ''}`,
@@ -173,17 +173,17 @@ export class Owner {
     if (state.kind !== 'waiting') return this.onGrantAgain(state.lease, grant);
     acquireLoop.stop();
     // A grant in doubt counts as unconfirmed: nobody is admitted under it before a renewal has confirmed it.
-    const believed = this.isGrantInDoubt ? { ...grant, confirmed: false, validUntil: -Infinity } : grant;
+    const believed = this.isGrantInDoubt ? { ...grant, confirmed: false, validUntil: CONFIRM_FIRST } : grant;
     const lease = new Lease(this, believed, at.now);
     this.isGrantInDoubt = false;
     this.state = { kind: 'granted', lease };
-    const { takeover } = this;
-    if (takeover && takeover.leftMs(at) <= 0) return this.onGraceOver(takeover);
+    const { grace } = this;
+    if (grace && grace.leftMs(at) <= 0) return this.onGraceOver(grace);
     this.contention.onWaitingCount(grant.waiting, acquireLoop.asked.now);
     // Confirm before the caller starts, because its work may block the event loop for longer than the initial lease.
     if (!lease.isConfirmed) lease.renewNow();
     this.admit(lease, at);
-    if (this.lease) takeover?.report();
+    if (this.lease) grace?.report();
   }
 
   /** Handles a grant that arrives while this owner already has one. A different token means that the earlier grant was lost. */
@@ -276,9 +276,13 @@ export class Owner {
   }
 
   noticeExpiry(at?: ClockReading): void {
-    const { takeover } = this;
-    if (takeover && takeover.leftMs(at) <= 0) this.onGraceOver(takeover);
-    else this.lease?.noticeExpiry(at);
+    const { state, grace } = this;
+    if (grace && grace.leftMs(at) <= 0) return this.onGraceOver(grace);
+    if (state.kind !== 'held') return;
+    const { lease } = state;
+    const validity = lease.state(at);
+    if (validity === 'expired') this.onLost('expired', lease.expiryDetail());
+    else if (validity === 'unsure') lease.renewNow();
   }
 
   /** @throws LockConfigurationError for a lock of permits, which cannot be downgraded */
@@ -316,21 +320,21 @@ export class Owner {
 
   /** Starts the grace of a takeover. If several calls take the lock over, the grace that ends first counts. */
   private onTakeover(notice: Pick<TakeoverNotice, 'graceMs' | 'by'>): void {
-    const { takeover } = this;
-    if (this.state.kind === 'ended' || takeover?.isOverBefore(notice)) return;
-    takeover?.stop();
-    this.takeover = new Grace(this, notice);
+    const { grace } = this;
+    if (this.state.kind === 'ended' || grace?.isOverBefore(notice)) return;
+    grace?.stop();
+    this.grace = new Grace(this, notice);
     // The notice may arrive before the reply with the grant, for example one that waits for replicas. Then `onGrant` reports the takeover.
-    if (this.lease) this.takeover.report();
+    if (this.lease) this.grace.report();
   }
 
   onGraceOver({ graceMs, by }: Grace): void {
     this.onLost('takeover', `${by} has taken it over, and its grace of ${graceMs} ms is over`);
   }
 
-  private dropTakeover(): void {
-    this.takeover?.stop();
-    this.takeover = undefined;
+  private dropGrace(): void {
+    this.grace?.stop();
+    this.grace = undefined;
   }
 
   // --- lost -----------------------------------------------------------------------------------------------------
@@ -344,14 +348,14 @@ export class Owner {
     if (!lease) return;
     // After a takeover this owner must end and release, even if it has admitted nobody: in the store it is still the holder, and when the
     // grace is over, nobody notifies it again.
-    if (lease.hasAdmittedNobody && reason !== 'takeover') return this.backToQueue(lease);
+    if (this.state.kind === 'granted' && reason !== 'takeover') return this.backToQueue(lease);
     const request = this.releaseRequest(lease);
     this.end();
     const isTaken = reason === 'takeover' || reason === 'taken';
     const lost = Array.from(this.holds).filter((hold) => !hold.isOver);
     this.minimumUntil = isTaken ? 0 : maxOf([this.minimumUntil, ...lost.map((hold) => hold.holdUntil)]);
     // Mark all holds as lost before the first listener is notified, because that listener may use or release another hold.
-    for (const hold of lost) hold.lose(reason, detail, lease.suspendedBy);
+    for (const hold of lost) hold.lose(reason, detail, lease.renewalError);
     for (const hold of lost) hold.tellLoss();
     const { holdUntil } = this;
     // Send a release even after an expiry, because it also cancels acquires that may still be under way. Delay it until the lease has ended
@@ -363,7 +367,7 @@ export class Owner {
 
   private backToQueue(lease: Lease): void {
     lease.stop();
-    this.dropTakeover();
+    this.dropGrace();
     this.state = WAITING;
     this.acquireLoop.start();
   }
@@ -404,7 +408,7 @@ export class Owner {
   private mayHandOff(lease: Lease, at: ClockReading): boolean {
     const { fair, claim } = this.terms;
     if (this.queue.size === 0 || fair || claim !== this.claim) return false;
-    if (this.takeover) return false;
+    if (this.grace) return false;
     return !this.contention.isSpent(at.now) && lease.mayHandOff(at);
   }
 
@@ -441,7 +445,7 @@ export class Owner {
     this.state = ENDED;
     this.acquireLoop.stop();
     lease?.stop();
-    this.dropTakeover();
+    this.dropGrace();
   }
 
   private deregister(): void {

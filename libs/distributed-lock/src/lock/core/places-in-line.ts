@@ -83,15 +83,15 @@ export class PlacesInLine {
   count(): void {
     if (!this.mustCount || this.isInspecting) return;
     const { queue, runtime } = this;
-    const { granted, waitingOwner } = queue;
+    const { holdingOwner, waitingOwner } = queue;
     if (waitingOwner) return waitingOwner.askNow();
     const askedAt = runtime.clock.now();
-    if (!granted?.contention.hasWaitingOwners) return this.onCounted({ kind: 'queued' }, askedAt);
+    if (!holdingOwner?.contention.hasWaitingOwners) return this.onCounted({ kind: 'queued' }, askedAt);
     this.isInspecting = true;
     const counted = runtime.store.inspect(queue.key).then((snapshot) => {
       this.isInspecting = false;
       const waiting = snapshot?.pending.length ?? 0;
-      if (queue.granted === granted) {
+      if (queue.holdingOwner === holdingOwner) {
         this.onCounted({ kind: 'queued', waiting }, askedAt);
         this.tellAll();
       }

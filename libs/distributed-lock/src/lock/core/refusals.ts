@@ -16,7 +16,7 @@ export class Refusals {
   private coversUntil = -Infinity;
 
   constructor(
-    private readonly queue: Pick<LocalQueue, 'key' | 'granted'>,
+    private readonly queue: Pick<LocalQueue, 'key' | 'holdingOwner'>,
     private readonly clock: Clock,
   ) {}
 
@@ -51,7 +51,7 @@ export class Refusals {
   timeoutError(call: Call): LockStoreError | LockWaitTimeoutError {
     const { queue, failure } = this;
     const { key } = queue;
-    if (!failure && (this.holder || queue.granted)) return this.busyError(call);
+    if (!failure && (this.holder || queue.holdingOwner)) return this.busyError(call);
     const why = failure?.message ?? 'The store has not answered yet.';
     const message = `Could not acquire "${key}" within ${call.request.terms.waitMs} ms. ${why}`;
     return new LockStoreError(message, key, failure?.reason ?? 'unknown', failure && { cause: failure });
@@ -59,12 +59,14 @@ export class Refusals {
 
   /** @param waiting how many wait ahead of the caller, if `maxWaiting` is the reason for the refusal */
   busyError({ request, place }: Call, waiting?: number): LockWaitTimeoutError {
-    const { key, granted } = this.queue;
+    const { key, holdingOwner } = this.queue;
     const { waitMs } = request.terms;
     const told = this.holder;
     // If an owner of this queue has the lock, its id and validity are newer than what the store last replied.
-    const holder = granted ? granted.id : told?.owner;
-    const remainingMs = granted ? granted.validForMs : told && Math.max(0, told.expiresAt - this.clock.now());
+    const holder = holdingOwner ? holdingOwner.id : told?.owner;
+    const remainingMs = holdingOwner
+      ? holdingOwner.validForMs
+      : told && Math.max(0, told.expiresAt - this.clock.now());
     return new LockWaitTimeoutError(key, waitMs, holder, remainingMs, undefined, waiting, place?.position);
   }
 }

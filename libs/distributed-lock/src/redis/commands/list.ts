@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { textOf } from '../../connection/connection-errors.js';
 import type { KeyPage, ListRequest, LockSnapshot } from '../../port/lock-store.js';
 import { LockConfigurationError, LockStoreError } from '../../port/lock.errors.js';
-import { snapshotsOf } from '../../port/timing.js';
+import { snapshotsOf } from '../../port/capabilities.js';
 import type { RedisClient, RedisNode } from '../client.js';
 import { isDenied, isWrongType } from '../errors.js';
 import type { ScriptContext } from '../scripts/script-command.js';

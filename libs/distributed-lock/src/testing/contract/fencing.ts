@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { storeThatCan } from '../../port/timing.js';
+import { storeThatCan } from '../../port/capabilities.js';
 import { needing, type ContractGroup } from './stage.js';
 
 export const fencing = {

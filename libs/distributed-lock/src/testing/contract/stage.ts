@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { systemClock, type Clock } from '../../common/clock.js';
-import type { StoreCapability } from '../../port/timing.js';
+import type { StoreCapability } from '../../port/capabilities.js';
 import type { LockStore, LockStoreFactory } from '../../port/lock-store.js';
 import { TestOwner, type AcquireOptions } from './test-owner.js';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { storeThatCan } from '../../port/timing.js';
+import { storeThatCan } from '../../port/capabilities.js';
 import { placeholderOf } from '../../port/lock-store.js';
 import { needing, type ContractGroup } from './stage.js';
 import type { TestOwner } from './test-owner.js';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Clock } from '../../common/clock.js';
 import { LOCK, placeholderOf, type Claim } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
-import { storeThatCan } from '../../port/timing.js';
+import { storeThatCan } from '../../port/capabilities.js';
 import type {
   AcquireReply,
   AcquireRequest,
