@@ -37,7 +37,7 @@ export const ETCD_MUTANTS: readonly Mutant[] = [
       'const isGone = false;',
     ],
   ]),
-  ...mutantsOf('etcd', 'connection/request-pipe.js', [
+  ...mutantsOf('etcd', 'connection/reply-deadline.js', [
     [
       'a transaction waits for its answer for ten timeouts',
       '(timeoutOf?.(request) ?? commandTimeoutMs)',

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { ManualClock } from '../testing/manual-clock.js';
-import { type PipedRequest, RequestPipe, WaitingRequests } from './request-pipe.js';
+import { WaitingRequests } from './reply-deadline.js';
+import { type PipedRequest, RequestPipe } from './request-pipe.js';
 
 const TIMEOUT_MS = 500;
 

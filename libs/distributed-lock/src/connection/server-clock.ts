@@ -7,8 +7,6 @@ import { readClocks, type Clock, type ClockReading } from '../common/clock.js';
  * moment between our request and the arrival of its reply. Each conversion assumes whichever end is the safe one for its purpose.
  */
 export class ServerClock {
-  /** How long Redis took to reply to the last `TIME` command, in ms. Only the Redis store sets it. */
-  roundTripMs = 0;
   private sent: ClockReading = { now: 0, wallClockOffset: 0 };
   private receivedAt = 0;
   private serverMs = 0;

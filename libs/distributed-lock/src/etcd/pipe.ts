@@ -1,4 +1,5 @@
-import { RequestPipe, WaitingRequests } from '../connection/request-pipe.js';
+import { WaitingRequests } from '../connection/reply-deadline.js';
+import { RequestPipe } from '../connection/request-pipe.js';
 import { Batch, type EtcdOutbox, type EtcdRequest } from './batch.js';
 import type { EtcdContext } from './client.js';
 import type { Compare, RequestOp, TxnReply, TxnRequest } from './grpc.js';

@@ -4,7 +4,7 @@ import { ignoreFailure, inBackground } from '../common/promises.js';
 import { conceal } from '../common/redaction.js';
 import { ConnectionErrors, textOf } from '../connection/connection-errors.js';
 import { Outage, type OutageOptions } from '../connection/kept-connection.js';
-import { ReplyDeadline, WaitingRequests } from '../connection/request-pipe.js';
+import { ReplyDeadline, WaitingRequests } from '../connection/reply-deadline.js';
 import { ServerClock } from '../connection/server-clock.js';
 import { LockStoreError } from '../port/lock.errors.js';
 import type { RedisClient, RedisNode, CommandReply } from './client.js';
@@ -26,6 +26,8 @@ export const MAX_IN_FLIGHT = 2000;
  */
 export class RedisConnection {
   readonly serverClock: ServerClock;
+  /** How long the server took to reply to the last `TIME` command, in ms. */
+  roundTripMs = 0;
   /** The command by which our scripts and Redisson's clients publish on these servers. */
   publish: PublishCommand = 'PUBLISH';
   /** How many connections have become ready so far. Shows whether a reply came on the present one. */
@@ -167,12 +169,14 @@ export class RedisConnection {
     const { client, clock, serverClock } = this;
     const database = client.database.current;
     try {
-      [, , , this.publish] = await Promise.all([
+      const [, , roundTripMs = 0, publish] = await Promise.all([
         this.select(database),
         this.prepare(client),
         measureTime(client, clock, serverClock),
         publishCommandOf(client),
       ]);
+      this.roundTripMs = roundTripMs;
+      this.publish = publish;
     } finally {
       cancel?.();
     }
@@ -342,17 +346,26 @@ export class RedisConnection {
   }
 }
 
-/** Asks the server for its time, because each command says in server time until when it may be executed. */
-async function measureTime(client: RedisClient, clock: Clock, serverClock: ServerClock): Promise<void> {
+/**
+ * Asks the server for its time, because each command says in server time until when it may be executed.
+ *
+ * @returns how long the reply took, in ms; `undefined` if this user may not ask
+ */
+async function measureTime(
+  client: RedisClient,
+  clock: Clock,
+  serverClock: ServerClock,
+): Promise<number | undefined> {
   const sent = readClocks(clock);
   try {
     const [seconds, micros] = (await client.call('time', [])) as [string, string];
     const receivedAt = clock.now();
     serverClock.learn(Number(seconds) * 1000 + Math.floor(Number(micros) / 1000), sent, receivedAt);
-    serverClock.roundTripMs = receivedAt - sent.now;
+    return receivedAt - sent.now;
   } catch (error) {
     // A user without the right to run TIME may still connect. Each acquire then fails with an error that names the missing right.
     if (!isDenied(error)) throw error;
+    return undefined;
   }
 }
 

@@ -74,7 +74,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     const wait = mayWait ? SILENT_WAITER_MS : 0;
     const initialLease = Math.min(
       leaseMs,
-      Math.max(MIN_INITIAL_LEASE_MS, 4 * Math.ceil(context.connection.serverClock.roundTripMs)),
+      Math.max(MIN_INITIAL_LEASE_MS, 4 * Math.ceil(context.connection.roundTripMs)),
     );
     const counted =
       maxWaiting === undefined ? '' : `"max_waiting":${Math.min(maxWaiting, Number.MAX_SAFE_INTEGER)},`;

@@ -4,7 +4,7 @@ import { unlessAborted } from '../../common/listeners.js';
 import { ignoreFailure, inBackground } from '../../common/promises.js';
 import { conceal } from '../../common/redaction.js';
 import { Openings } from '../../connection/kept-connection.js';
-import { ReplyDeadline } from '../../connection/request-pipe.js';
+import { ReplyDeadline } from '../../connection/reply-deadline.js';
 import { reconnectDelay } from '../../connection/timing.js';
 import { ClientDatabase } from '../client.js';
 import type { Arguments, ClientEvents, ClientSettings, RedisClient, WireKeys } from '../client.js';

@@ -4,7 +4,7 @@ import type { Clock } from '../../common/clock.js';
 import { Linked, LinkedQueue } from '../../common/collections.js';
 import { conceal } from '../../common/redaction.js';
 import { ServerProtocol } from '../../connection/kept-connection.js';
-import { ReplyDeadline } from '../../connection/request-pipe.js';
+import { ReplyDeadline } from '../../connection/reply-deadline.js';
 import { KEEP_ALIVE_MS } from '../../connection/timing.js';
 import {
   CODE,
