@@ -1,7 +1,7 @@
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import { type OnceOutcome, OnceService } from '../../../libs/distributed-lock/src/once/once.service.js';
 import type { ResultStore, StoredResult } from '../../../libs/distributed-lock/src/once/results.js';
-import { isLockError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
+import { isLockError, LockStoreError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { Dice } from '../kernel/dice.js';
 import type { Actor, Stage } from './stage.js';
 
@@ -22,6 +22,7 @@ interface Work {
 
 interface Asked {
   readonly actor: Actor;
+  readonly at: number;
   outcome?: OnceOutcome<string>;
   error?: Error;
 }
@@ -68,7 +69,7 @@ class OnceScene {
   ) {}
 
   ask(actor: Actor): Asked {
-    const asked: Asked = { actor };
+    const asked: Asked = { actor, at: this.stage.parts.kernel.now };
     const options = { keepForMs: KEEP_MS, waitMs: Infinity };
     actor.process.receive(() => {
       const running = this.serviceOf(actor).outcomeOf(KEY, options, ({ lock }) =>
@@ -113,7 +114,9 @@ class OnceScene {
     if (others.some(({ token }) => token <= Number(first?.token)))
       this.violate('the next token is not larger', fault);
     const isDisturbed = ({ actor }: Asked): boolean => fault !== 'none' && actor === first?.actor;
-    const undisturbed = calls.filter((it) => it.actor.process.state !== 'dead' && !isDisturbed(it));
+    const undisturbed = calls.filter(
+      (it) => it.actor.process.state !== 'dead' && !isDisturbed(it) && !this.hadTooFewReplicas(it),
+    );
     for (const { actor, error, outcome } of undisturbed) {
       const end = error === undefined ? 'does not end' : `ends with ${String(error)}`;
       if (!outcome) this.violate(`a call of ${actor.process.name} ${end}`, fault);
@@ -132,6 +135,12 @@ class OnceScene {
       if (error !== undefined && !isLockError(error, 'LOCK_LOST') && !isLockError(error, 'LOCK_NOT_HELD'))
         this.violate(`the call that is disturbed ends with ${String(error)}`, fault);
     }
+  }
+
+  /** docs/guarantees.md, replicas: then a call may fail, as one that asks for a lock does. */
+  private hadTooFewReplicas({ at, error }: Asked): boolean {
+    const { tooFewReplicas = [] } = this.stage.parts.backend;
+    return error instanceof LockStoreError && tooFewReplicas.some((then) => then >= at);
   }
 
   violate(what: string, fault: string): void {
