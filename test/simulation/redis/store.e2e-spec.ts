@@ -12,6 +12,7 @@ import {
   type Queued,
   type ReleaseRequest,
   type Renewal,
+  type RenewalReply,
 } from '../../../libs/distributed-lock/src/port/lock-store.js';
 import { IDLE_MS } from '../../../libs/distributed-lock/src/redis/connection.js';
 import { restartMark } from '../../../libs/distributed-lock/src/redis/keys.js';
@@ -33,10 +34,12 @@ class SharedClock extends ManualClock {
 
 const clock = new SharedClock();
 const startedAt = Date.now();
+/** How far the clock of the servers is behind that of the client, in ms. */
+let behindMs = 0;
 const newServer = (replicas?: number) =>
   new RedisServer(
     {
-      micros: () => Math.floor((startedAt + clock.now()) * 1000),
+      micros: () => Math.floor((startedAt + clock.now() - behindMs) * 1000),
       newRunId: () => randomBytes(20).toString('hex'),
       after: (ms, run) => clock.after(ms, run),
     },
@@ -363,6 +366,7 @@ describe('renewals, simulated', () => {
   afterEach(async () => {
     server.execute(['FLUSHALL']);
     await store.close();
+    behindMs = 0;
   });
 
   it('of one batch are refused only for the key that has other data by now', async () => {
@@ -378,14 +382,37 @@ describe('renewals, simulated', () => {
     expect(server.execute(['PTTL', other.key])).toBe(30_000);
   });
 
-  it('are not repeated for the sake of an unanswered one if a newer one asks for less', async () => {
-    const renewal = await take('1');
+  async function renewUnanswered(renewal: Renewal): Promise<void> {
     areRepliesLost = true;
-    const unanswered = store.renew([{ ...renewal, leaseMs: 1000 }]);
+    const unanswered = store.renew([renewal]);
     await clock.settle();
     areRepliesLost = false;
     await breakLines();
     expect(await unanswered).toMatchObject([{ kind: 'unknown' }]);
+  }
+
+  it.each([
+    ['is slow', 9],
+    ['was set back meanwhile', 2000],
+  ])(
+    'have the length that they ask for, although a shorter one is unanswered and the clock of the server %s',
+    async (_, setBackMs) => {
+      const renewal = await take('1');
+      await renewUnanswered({ ...renewal, leaseMs: 1000 });
+      const longer = store.renew([{ ...renewal, leaseMs: 30_000 }]);
+      await clock.settle();
+      behindMs = setBackMs;
+      await clock.advance(store.commandTimeoutMs + 1);
+      await clock.advance(setBackMs);
+      await clock.settle();
+      const [reply] = (await longer) as [Extract<RenewalReply, { kind: 'renewed' }>];
+      expect(reply.validUntil - clock.now()).toBeGreaterThan(29_000);
+    },
+  );
+
+  it('are not repeated for the sake of an unanswered one if a newer one asks for less', async () => {
+    const renewal = await take('1');
+    await renewUnanswered({ ...renewal, leaseMs: 1000 });
     const longer = store.renew([{ ...renewal, leaseMs: 30_000 }]);
     await clock.settle();
     const shorter = store.renew([{ ...renewal, leaseMs: 900 }]);

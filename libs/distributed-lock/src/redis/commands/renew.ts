@@ -195,17 +195,18 @@ export class Renewals {
 
   /**
    * Renews one lease. An earlier request with a shorter lease that got no reply may be executed late and shorten this lease
-   * (`extend` to less and then to more, on a connection that breaks). So the renewal is repeated as soon as that request can no
-   * longer be executed.
+   * (`extend` to less and then to more, on a connection that breaks). So the renewal is repeated until the server has executed one copy
+   * after the deadline of that request, by the server's clock: that clock may be slower than ours, or may be set back while we wait.
    */
   private async renewForSure(renewal: Renewal): Promise<Replies> {
     const { context } = this;
-    const command = this.commandFor([renewal]);
-    const replies = await context.connection.run(command);
-    if (command.unsureForMs === 0) return replies;
-    await this.delays.wait(command.unsureForMs);
-    if (!context.unanswered.isLatest(renewal)) return replies;
-    return context.connection.run(this.commandFor([renewal]));
+    for (;;) {
+      const command = this.commandFor([renewal]);
+      const replies = await context.connection.run(command);
+      if (command.unsureForMs === 0) return replies;
+      await this.delays.wait(command.unsureForMs);
+      if (!context.unanswered.isLatest(renewal)) return replies;
+    }
   }
 
   private commandFor(batch: readonly Renewal[]): RenewPlainCommand | RenewCommand {
