@@ -447,6 +447,14 @@ describe('the checker of a history', () => {
       return history;
     };
     expect([check(lose(1)), check(lose(2))]).toEqual([1, 0]);
+    // A takeover may come to force against a holder whose connection for notices has been silent since long before.
+    const takenOver = (silent?: string) => {
+      const taker = call({ process: 'P1', graceMs: 100, askedAt: 30_100, settledAt: 30_900 });
+      const history = historyOf({ holds: [hold({ from: 30_000, end: 'lost' })], calls: [taker] });
+      if (silent) history.disturbances.push({ kind: 'lose', at: 1000, to: 1500, process: silent });
+      return history;
+    };
+    expect([check(takenOver()), check(takenOver('P0')), check(takenOver('P1'))]).toEqual([1, 0, 1]);
   });
 
   it.each([

@@ -1,5 +1,5 @@
 import type { History, HoldRecord, Violation } from '../history/history.js';
-import { mayBeTakenOver } from '../history/takeovers.js';
+import { mayBeForcedOut, mayBeTakenOver } from '../history/takeovers.js';
 import { takes } from '../history/taken.js';
 import { COST_A_CONNECTION, COST_NO_LOCK } from './harmless.js';
 
@@ -37,6 +37,9 @@ export function checkNeedlessLoss(
     // A call for several keys has lost them all with the first one.
     const together = history.holds.filter((it) => it.call === hold.call && it.process === hold.process);
     if (together.some((it) => isToldOrLate(history, it) && mayBeTakenOver(history, it, endedAt))) return [];
+    // Its process may have missed the notice on a connection that is silent for good, however long ago a message was lost there.
+    const now = { from: endedAt, to: endedAt };
+    if (together.some((it) => mayBeForcedOut(history, it, now, Infinity))) return [];
     // What happened before may still be felt for a lease.
     const from = endedAt - watchdogTimeoutMs - 3 * commandTimeoutMs;
     const most =
