@@ -62,6 +62,8 @@ const LEAVE_NOTHING: readonly string[] = [
 ];
 /** Requests are repeated so long at most. */
 const REPAIR_MS = 5000;
+/** How often to look whether the servers have forgotten all. */
+const LOOK_EVERY_MS = 2000;
 /** Without any call that moves for so long, beside the longest work and all pauses, something hangs. */
 const PATIENCE_MS = 30_000;
 
@@ -192,7 +194,11 @@ async function comeToRest(plan: Plan, stage: Stage): Promise<void> {
     }
   }
   const leasesMs = longestLeaseMs(plan) + setBackMs(plan) + CALM_MS;
-  await kernel.run(arrivedAt + leasesMs);
+  const repairedAt = arrivedAt + REPAIR_MS + 4 * plan.storeOptions.commandTimeoutMs;
+  await kernel.run(Math.min(repairedAt, arrivedAt + leasesMs));
+  // Where nothing is left, sessions and presences alone are renewed until the longest lease is over, which takes a tenth of a history.
+  while (kernel.now < arrivedAt + leasesMs && backend.leftovers().length > 0)
+    await kernel.run(Math.min(kernel.now + LOOK_EVERY_MS, arrivedAt + leasesMs));
   if (plan.faults.some(({ act }) => act.do === 'forget')) {
     await askForEachKey(stage, plan);
     // The name of a process that has waited meanwhile stays as long as a lease.
