@@ -6,33 +6,31 @@ import { checkEarlyEnd } from './early-end.js';
 
 const ROUND_TRIP_MS = 10;
 
+const HOLD: HoldRecord = {
+  call: '1',
+  process: 'P0',
+  key: 'k',
+  claim: 'exclusive',
+  weight: 1,
+  permits: 1,
+  token: 1,
+  from: 1000,
+  samples: [],
+};
+
 /** A fixed lease of 5 s, which P0 has from 1000 on, and which is said to have run out after 2 s. */
 function check(
   other: Partial<HoldRecord>,
   disturbances: readonly Disturbance[] = [],
   pauses: readonly Pause[] = [],
   commandTimeoutMs = 500,
+  beside: readonly HoldRecord[] = [],
 ) {
   const history = new History(new Kernel(new Dice('spec')));
-  const alone = {
-    call: '1',
-    process: 'P0',
-    key: 'k',
-    claim: 'exclusive',
-    weight: 1,
-    permits: 1,
-    token: 1,
-  } as const;
-  history.holds.push({
-    ...alone,
-    leaseMs: 5000,
-    from: 1000,
-    samples: [],
-    endedAt: 3000,
-    end: 'lost',
-    lostBy: 'expired',
-    ...other,
-  });
+  history.holds.push(
+    { ...HOLD, leaseMs: 5000, endedAt: 3000, end: 'lost', lostBy: 'expired', ...other },
+    ...beside,
+  );
   history.disturbances.push(...disturbances);
   history.pauses.push(...pauses);
   return checkEarlyEnd(history, { roundTripMs: ROUND_TRIP_MS, commandTimeoutMs }).length;
@@ -50,6 +48,18 @@ describe('a fixed lease', () => {
     expect([check({}, [{ ...cut, process: 'P1' }]), check({}, [{ ...cut, at: 3500 }])]).toEqual([1, 1]);
     const stop = { process: 'P0', kind: 'stop', from: 1500, to: 1600 } as const;
     expect([check({}, [], [stop]), check({}, [], [{ ...stop, process: 'P1' }])]).toEqual([0, 1]);
+  });
+
+  it('may run out sooner by the requests for other keys that its process sends before', () => {
+    const early = { endedAt: 5845 };
+    const given = (other: Partial<HoldRecord>): HoldRecord => {
+      return { ...HOLD, call: '2', key: 'other', from: 500, endedAt: 1000, end: 'released', ...other };
+    };
+    const beside = (other: Partial<HoldRecord>) => check(early, [], [], 500, [given(other)]);
+    expect([check(early), beside({})]).toEqual([1, 0]);
+    expect([beside({ endedAt: 900 }), beside({ endedAt: 1100 }), beside({ process: 'P1' })]).toEqual([
+      1, 1, 1,
+    ]);
   });
 
   it('may run out within a second beside other holders, if a command has no time for several round trips', () => {

@@ -8,6 +8,8 @@ const REPAIR_MS = 5000;
 /** The reply to a request for the lock is under way, and a grant by notification is confirmed by a renewal. */
 const ROUND_TRIPS = 3;
 const SLACK_MS = 5;
+/** A key is read, and then written. */
+const ROUND_TRIPS_PER_KEY = 2;
 /** A write is repeated when other clients were first, and so often that takes turns with theirs. */
 const ROUND_TRIPS_PER_COMMAND = 5;
 
@@ -25,7 +27,8 @@ export function checkEarlyEnd(history: History, times: Times): readonly Violatio
   return history.holds.flatMap((hold) => {
     const { call, process, key, leaseMs, from, lostBy, endedAt = history.endedAt } = hold;
     if (leaseMs === undefined || lostBy !== 'expired' || hold.isExtended || call.includes('.')) return [];
-    const leastMs = 0.99 * (leaseMs - leaseMargin(leaseMs)) - ROUND_TRIPS * roundTripMs - SLACK_MS;
+    const answerMs = (ROUND_TRIPS + ROUND_TRIPS_PER_KEY * keysBeside(history, hold)) * roundTripMs;
+    const leastMs = 0.99 * (leaseMs - leaseMargin(leaseMs)) - answerMs - SLACK_MS;
     // A call for several keys has lost them all with the first one.
     const isOfSeveral = history.holds.some((it) => it !== hold && it.call === call && it.process === process);
     if (endedAt - from >= leastMs || isOfSeveral || isDisturbed(history, hold)) return [];
@@ -33,6 +36,16 @@ export function checkEarlyEnd(history: History, times: Times): readonly Violatio
     const text = `call ${call} of ${process} lost ${key} after ${Math.round(endedAt - from)} ms, as if its lease of ${leaseMs} ms had run out`;
     return [{ rule: 'loss', text }];
   });
+}
+
+/** How many keys other calls of its process asked for or gave back while it waited: one connection executes its requests in order. */
+function keysBeside({ calls, holds }: History, { call, process, from }: HoldRecord): number {
+  const askedAt = calls.find((it) => it.call === call && it.process === process)?.askedAt ?? from;
+  const isBeside = (it: { readonly call: string; readonly process: string }, at: number, end: number) =>
+    it.process === process && it.call !== call && at <= from && end >= askedAt;
+  const asked = calls.filter((it) => isBeside(it, it.askedAt, it.settledAt ?? Infinity));
+  const ended = holds.filter((it) => it.endedAt !== undefined && isBeside(it, it.endedAt, it.endedAt));
+  return asked.reduce((sum, { keys }) => sum + keys.length, ended.length);
 }
 
 /**
