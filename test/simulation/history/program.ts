@@ -12,6 +12,7 @@ import type { CallRecord } from './history.js';
 import { becomeShared, recordHold } from './hold-records.js';
 import { checkHeld, checkList } from './listed.js';
 import { changing, checkAnswers, extend, inspect, sampleAll } from './lock-steps.js';
+import { passOn } from './pass-on.js';
 import type { Actor, Held, Stage } from './stage.js';
 import { readStream, streamOf } from './stream.js';
 import { untilContended, untilLost } from './waits-for-a-signal.js';
@@ -213,6 +214,9 @@ export class Program implements Caller {
         break;
       case 'held':
         checkHeld(held, serviceIn(held.lock) as LockService, this.stage.parts);
+        break;
+      case 'pass on':
+        await passOn(this, step, held);
         break;
       case 'nested':
       case 'beside': {

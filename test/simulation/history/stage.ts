@@ -88,6 +88,7 @@ export class Stage {
   onCandidateAct: (act: (typeof CANDIDATE_ACTS)[number], actor: Actor) => void = () => undefined;
   /** How long each lock was valid when its caller was let in, and when that was, by process, key and token. */
   private readonly entries = new Map<string, Sample>();
+  private readonly releases = new Map<string, () => void>();
   private readonly stored: StoredLeases;
 
   constructor(
@@ -120,6 +121,10 @@ export class Stage {
     return this.actors.findLast((it) => placeOf(it) === process) as Actor;
   }
 
+  placeOf(actor: Actor): number {
+    return placeOf(actor);
+  }
+
   actorWith(process: SimProcess): Actor | undefined {
     return this.actors.find((actor) => actor.process === process);
   }
@@ -146,6 +151,13 @@ export class Stage {
     if (until <= fixedUntilOwn + 1) return;
     const text = `call ${call} of ${process} believes in ${key} for ${Math.round(until - fixedUntilOwn)} ms longer than its lease of ${leaseMs} ms`;
     this.parts.history.violate('belief', text);
+  }
+
+  /** Calls `listener` when the library says that this process has released a lock. @returns a function that stops listening */
+  onReleased({ process }: Actor, key: string, token: number, listener: () => void): () => void {
+    const id = `${process.name} ${key} ${token}`;
+    this.releases.set(id, listener);
+    return () => void this.releases.delete(id);
   }
 
   private noteEntry(
@@ -305,6 +317,8 @@ export class Stage {
             this.stored.acquired(process, prefix + event.key, event.fencingToken, event.owner);
             this.noteEntry(process, event, service);
           }
+          if (event.type === 'released')
+            this.releases.get(`${process.name} ${event.key} ${event.fencingToken}`)?.();
           this.noteTakeover(process, event);
           const key = event.key === undefined ? '' : ` ${event.key}`;
           history.say(`${process.name} event ${event.type}${key}${detailOf(event)}`);

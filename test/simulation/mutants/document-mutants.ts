@@ -102,6 +102,11 @@ export const DOCUMENT_MUTANTS: readonly Mutant[] = [
       'The lane compares its owners with the document of each reply, in the same turn, and tells the loss all the same.',
     ],
     [
+      'a detached lock is attached twice',
+      'this.replace(detached, holder);',
+      'this.holders = [...this.holders, holder];',
+    ],
+    [
       'a release takes the lock from everybody',
       'this.holders = this.holders.filter((each) => each !== holder);',
       'this.holders = [];',

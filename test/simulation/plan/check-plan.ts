@@ -199,6 +199,7 @@ function stepsOf(services: number): Readonly<Record<Step['do'], Readonly<Record<
     inspect: {},
     list: {},
     held: {},
+    'pass on': { to: listOf(whole(0), 1), holdAtLeastMs: number(1), afterMs: number(0), workMs: number(0) },
     nested: calling,
     beside: calling,
   };

@@ -1,4 +1,5 @@
 import type { Dice } from '../kernel/dice.js';
+import { drawPasses } from './draw-passes.js';
 import { drawLocked } from './draw-locked.js';
 import { drawClaim, type KeyPlan } from './keys.js';
 import { drawTakeovers } from './draw-takeovers.js';
@@ -54,8 +55,9 @@ export function drawCalls(frame: Frame): readonly CallPlan[] {
   // A fork, so that the other calls of a seed are the same with them and without.
   const claims = dice.fork('claims');
   const crossed = dice.happens(0.3) ? crossing(frame) : [];
+  const taking = drawTakeovers({ ...frame, dice: dice.fork('takeovers') }, calls);
   return [
-    ...drawTakeovers({ ...frame, dice: dice.fork('takeovers') }, calls),
+    ...drawPasses(dice.fork('passes'), taking, processes.length),
     ...crossed,
     ...(dice.happens(0.15) ? drawTangle(frame) : []),
     ...(claims.happens(0.15) ? drawClaims({ ...frame, dice: claims }) : []),

@@ -118,8 +118,19 @@ export type Step =
   | { readonly do: 'until lost' | 'until contended'; readonly ms: number }
   /** `inspect` and `list` ask the store who holds, `held` asks the service. */
   | { readonly do: 'downgrade' | 'throw' | 'inspect' | 'list' | 'held' }
+  | PassStep
   /** A call in the async flow that holds the lock. The work waits for it at once, or for one `beside` it at its end. */
   | { readonly do: 'nested' | 'beside'; readonly call: Asking };
+
+/** It detaches its lock, the last that it does, and these processes attach it, each of them so much later, for so long a work. */
+export interface PassStep {
+  readonly do: 'pass on';
+  readonly to: readonly number[];
+  /** How long the detached lock keeps the key. */
+  readonly holdAtLeastMs: number;
+  readonly afterMs: number;
+  readonly workMs: number;
+}
 
 export type Who = number | 'holder' | 'waiter' | 'anyone';
 
