@@ -242,6 +242,74 @@ describe('a renewal of a plain lock that the server executes after its owner has
   });
 });
 
+describe.each<Claim>([
+  LOCK,
+  { kind: 'exclusive' },
+  { kind: 'shared' },
+  { kind: 'permits', permits: 3, weight: 2 },
+])('a renewal of %j, simulated', (claim) => {
+  const key = 'renewed';
+  const SHORT_MS = 1000;
+  let store: LockStore;
+
+  const now = async <Reply>(reply: Promise<Reply>): Promise<Reply> => {
+    await clock.settle();
+    return reply;
+  };
+  const requestOf = (number: number, leaseMs: number) =>
+    ({ key, claim, owner: `${store.clientId}:${number}`, leaseMs }) as const;
+
+  async function take(number: number, leaseMs = 30_000): Promise<Renewal> {
+    const request = requestOf(number, leaseMs);
+    const { token, lastToken } = (await now(
+      store.acquire({ ...request, mayWait: false, ticket: 0, tokens: 5 }),
+    )) as Grant;
+    return { ...request, token, lastToken };
+  }
+  const kindOf = async (renewal: Renewal) => (await now(store.renew([renewal])))[0]?.kind;
+
+  beforeEach(async () => {
+    store = redisStore(simulatedTarget('simulated', line)).create({
+      clock,
+      keyPrefix: '',
+      watchdogTimeoutMs: 30_000,
+    });
+    await clock.settle();
+  });
+  afterEach(async () => {
+    server.execute(['FLUSHALL']);
+    await store.close();
+  });
+
+  it('sets the lease anew, to longer or to shorter', async () => {
+    const held = await take(1, SHORT_MS);
+    expect(await kindOf({ ...held, leaseMs: 10 * SHORT_MS })).toBe('renewed');
+    await clock.advance(2 * SHORT_MS);
+    expect(await kindOf(held)).toBe('renewed');
+    await clock.advance(2 * SHORT_MS);
+    expect(await now(store.inspect(key))).toBeNull();
+  });
+
+  it('under an earlier grant of its owner is lost, and moves no lease', async () => {
+    const first = await take(1, SHORT_MS);
+    await clock.advance(2 * SHORT_MS);
+    const second = await take(1, SHORT_MS);
+    expect(second.token).toBeGreaterThan(first.token);
+    expect(await kindOf({ ...first, leaseMs: 30_000 })).toBe('lost');
+    await clock.advance(2 * SHORT_MS);
+    expect(await now(store.inspect(key))).toBeNull();
+  });
+
+  it('of an owner that does not hold is lost, and locks nothing', async () => {
+    const held = await take(1);
+    expect(await kindOf({ ...held, ...requestOf(2, 30_000) })).toBe('lost');
+    expect(await now(store.inspect(key))).toMatchObject({ holders: [held.owner] });
+    expect(await now(store.release(held))).toBe('released');
+    expect(await kindOf(held)).toBe('lost');
+    expect(await now(store.inspect(key))).toBeNull();
+  });
+});
+
 describe('tokens shared with Redisson, simulated', () => {
   const TOKENS = 1000;
   const counter = (key: string) => `redisson_lock_token:{${key}}`;
