@@ -712,6 +712,22 @@ describe('the checker of a history', () => {
     ]);
   });
 
+  it('lets a drain without a grace wait for a call whose flow held a lock when it asked', () => {
+    const isBroken = (now: number, under: readonly HoldRecord[]) => {
+      const lost = hold({ end: 'lost', endedAt: 1500 });
+      const waiting = call({ under, askedAt: 1300, settledAt: 5000 });
+      const history = historyOf({ holds: [lost], calls: [waiting] });
+      const drain = { process: 'P0', at: 1400, graceUntil: Infinity, graceMs: Infinity };
+      checkDrained(history, drain, { now, commandTimeoutMs: 100 });
+      return history.violations.length > 0;
+    };
+    expect([isBroken(5200, [hold()]), isBroken(5300, [hold()]), isBroken(5200, [])]).toEqual([
+      false,
+      true,
+      true,
+    ]);
+  });
+
   it('lets calls fail with documented errors only', () => {
     const failed = (error: unknown) => checkErrors(historyOf({ calls: [call({ error })] })).length;
     expect(failed(new LockWaitTimeoutError('k', 0))).toBe(0);

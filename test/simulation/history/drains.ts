@@ -19,7 +19,7 @@ export function drainOf(actor: Actor): Drain {
 
 /**
  * docs/guarantees.md: a drain takes its grace and the time of two commands at most. A grace without an end is over when nobody holds
- * any more.
+ * any more, and nobody waits who held.
  *
  * @param now the true time at which the drain has ended
  */
@@ -30,7 +30,10 @@ export function checkDrained(
 ): void {
   const own = history.holds.filter((it) => it.process === process);
   const ends = own.map(({ lockedUntil, endedAt = now }) => lockedUntil ?? endedAt);
-  const from = graceMs === Infinity ? Math.max(at, ...ends) : at + graceMs;
+  // A call whose flow held a lock when the drain began may wait on, also after that lock was lost.
+  const nested = history.calls.filter((it) => it.process === process && it.under.length > 0);
+  const waits = nested.map(({ settledAt = now }) => settledAt);
+  const from = graceMs === Infinity ? Math.max(at, ...ends, ...waits) : at + graceMs;
   const mostMs = 2 * commandTimeoutMs + SLACK_MS;
   const hasPaused = history.pauses.some((it) => it.process === process && it.to >= at);
   if (now - from <= mostMs || hasPaused) return;
