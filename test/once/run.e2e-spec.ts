@@ -308,6 +308,23 @@ describe('once.run', () => {
     expect(await once.run('a', KEEP, () => 'other')).toBe('of the successor');
   });
 
+  it('a call whose lock was taken while it looked for a result rejects, and does not work', async () => {
+    const slow = new SlowResults(results);
+    once = new OnceService(locks, { results: slow });
+    const work = new Work();
+    // It looks for a result, and once more under its lock.
+    const first = slow.keepReply();
+    const call = failureOf(once.run('a', KEEP, work.run));
+    await first;
+    const second = slow.keepReply();
+    slow.reply();
+    await second;
+    await locks.forceRelease('once:a');
+    slow.reply();
+    expect(await call).toMatchObject({ code: 'LOCK_LOST' });
+    expect(work.runs).toBe(0);
+  });
+
   it('a result that is too long is lost for later calls, which do not run the work again', async () => {
     once = new OnceService(locks, { results, maxLength: 10 });
     const events = eventsOf(locks);

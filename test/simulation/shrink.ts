@@ -31,6 +31,8 @@ const faults: Shorter = (plan) =>
 const calls: Shorter = (plan) => plan.calls.map((_, i) => () => ({ ...plan, calls: without(plan.calls, i) }));
 const candidates: Shorter = (plan) =>
   (plan.candidates ?? []).map((_, i) => () => ({ ...plan, candidates: without(plan.candidates ?? [], i) }));
+const onces: Shorter = (plan) =>
+  (plan.onces ?? []).map((_, i) => () => ({ ...plan, onces: without(plan.onces ?? [], i) }));
 const steps: Shorter = (plan) =>
   plan.calls.flatMap((call, c) =>
     call.work.map((_, i) => () => withCall(plan, c, { ...call, work: without(call.work, i) })),
@@ -55,6 +57,7 @@ const clocks: Shorter = (plan) => [
     ...plan,
     processes: plan.processes.slice(0, -1),
     calls: plan.calls.filter((it) => it.process < plan.processes.length - 1),
+    ...(plan.onces && { onces: plan.onces.filter((it) => it.process < plan.processes.length - 1) }),
     ...(plan.candidates && {
       candidates: plan.candidates.filter((it) => it.process < plan.processes.length - 1),
     }),
@@ -68,6 +71,7 @@ const shorterThan: readonly Shorter[] = [
   faults,
   calls,
   candidates,
+  onces,
   steps,
   options,
   plainerMethods,

@@ -4,7 +4,7 @@ import { claimPlanOf } from './claims.js';
 import { serviceIn, serviceOf, type Caller } from './caller.js';
 import type { CallRecord } from './history.js';
 import { nameOf, prefixOf } from './names.js';
-import type { Held } from './stage.js';
+import type { Actor, Held } from './stage.js';
 import { WorkFailed } from './work-failed.js';
 
 const DEFAULT_WAIT_MS = 10_000;
@@ -47,6 +47,20 @@ export function recordCall(
   stage.waiting.set(call, actor);
   stage.onEvent('asked', actor, keys);
   return call;
+}
+
+/** Of what gets a lock without a call of the plan. It is none of the calls of the history: only its hold is judged. */
+export function silentCall({ process }: Actor, label: string, keys: readonly string[]): CallRecord {
+  return {
+    call: label,
+    process: process.name,
+    keys,
+    under: [],
+    waitMs: 0,
+    askedAt: process.trueNow,
+    askedAtOwn: process.monotonic,
+    askedAtUptime: process.uptime,
+  };
 }
 
 export function settle({ stage, actor }: Caller, call: CallRecord, error?: unknown): void {

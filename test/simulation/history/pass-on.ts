@@ -7,11 +7,11 @@ import {
 } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { Lock } from '../../../libs/distributed-lock/src/lock/lock.js';
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
-import { leaseMargin } from '../../../libs/distributed-lock/src/port/timing.js';
+import { leaseMargin, RECHECK_MS } from '../../../libs/distributed-lock/src/port/timing.js';
 import type { PassStep } from '../plan/plan.js';
 import type { Caller } from './caller.js';
-import { settle } from './call-records.js';
-import type { CallRecord, HoldRecord } from './history.js';
+import { settle, silentCall } from './call-records.js';
+import type { HoldRecord } from './history.js';
 import { recordHold } from './hold-records.js';
 import { keyOf, prefixOf } from './names.js';
 import type { Actor, Held } from './stage.js';
@@ -36,7 +36,10 @@ export async function passOn(caller: Caller, step: PassStep, held: Held): Promis
     .filter((it) => prefixOf(it) === prefixOf(actor));
   if (!record || record.endedAt !== undefined || heirs.length === 0) return;
   const stopListening = stage.onReleased(actor, keyOf(actor, record.key), record.token, () => {
-    record.holdAtLeastMs = actor.process.trueNow - record.from + step.holdAtLeastMs;
+    const { trueNow } = actor.process;
+    record.holdAtLeastMs = trueNow - record.from + step.holdAtLeastMs;
+    // Nobody need attach it, and nothing but a recheck tells a waiter that it is over.
+    record.lockedUntil = trueNow + 1.01 * step.holdAtLeastMs + RECHECK_MS;
     stage.end(held, 'released');
   });
   let baton: string;
@@ -88,17 +91,7 @@ async function attach(pass: Pass, heir: Actor, i: number): Promise<void> {
   const { process } = heir;
   const label = `${caller.label}.heir ${i + 1}`;
   const key = keyOf(heir, record.key);
-  // It is none of the calls of the history: it neither waits for the key nor asks for it.
-  const call: CallRecord = {
-    call: label,
-    process: process.name,
-    keys: [record.key],
-    under: [],
-    waitMs: 0,
-    askedAt: process.trueNow,
-    askedAtOwn: process.monotonic,
-    askedAtUptime: process.uptime,
-  };
+  const call = silentCall(heir, label, [record.key]);
   // From now on another process may have it, and may release it. An attach without an answer releases it, too.
   const { holdAtLeastMs = 0 } = record;
   record.holdAtLeastMs = Math.min(holdAtLeastMs, process.trueNow - record.from);
@@ -111,6 +104,7 @@ async function attach(pass: Pass, heir: Actor, i: number): Promise<void> {
     return checkRefused(pass, heir, error);
   }
   pass.attached += 1;
+  record.lockedUntil = process.trueNow;
   if (pass.attached > 1 && !history.disturbances.some(({ kind }) => UNDOES_WRITES.includes(kind)))
     history.violate('exclusion', `call ${label} of ${process.name} attaches ${record.key}, as another had`);
   if (lock.fencingToken !== record.token)

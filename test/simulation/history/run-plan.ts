@@ -31,6 +31,7 @@ import { newcomerInCalm } from './newcomer-in-calm.js';
 import { nameOf } from './names.js';
 import { Faults } from './faults.js';
 import { History, type CallRecord } from './history.js';
+import { Onces } from './onces.js';
 import { onceInCalm } from './once-in-calm.js';
 import { passedInCalm } from './passed-in-calm.js';
 import { readersInCalm } from './readers-in-calm.js';
@@ -127,6 +128,8 @@ async function runAll(plan: Plan, parts: Parts): Promise<void> {
   const faults = new Faults(plan, stage);
   const elections = new Elections(plan, stage);
   elections.begin();
+  const onces = new Onces(plan, stage);
+  onces.begin();
   const toStart = new Set(plan.calls);
   plan.calls.forEach((call, i) => {
     const { process, atMs, ...asking } = call;
@@ -156,7 +159,11 @@ async function runAll(plan: Plan, parts: Parts): Promise<void> {
     return over === history.calls.length;
   };
   const isOver = () =>
-    toStart.size === 0 && kernel.now >= elections.lastsUntil && areAllOver() && areRunning(stage);
+    toStart.size === 0 &&
+    onces.areOver &&
+    kernel.now >= elections.lastsUntil &&
+    areAllOver() &&
+    areRunning(stage);
   const patienceMs = longestMs(plan) + PATIENCE_MS;
   const pausedMs = () => history.pauses.reduce((sum, { from, to }) => sum + to - from, 0);
   const isStuck = () => {
@@ -171,6 +178,7 @@ async function runAll(plan: Plan, parts: Parts): Promise<void> {
         `call ${call.call} of ${call.process} for ${call.keys.join('+')} is not over`,
       );
   }
+  onces.end();
   faults.end();
   stage.parts.backend.calm?.();
   await elections.end();

@@ -4,8 +4,8 @@ import { mutantsOf, type Mutant } from './mutant.js';
 export const ONCE_MUTANTS: readonly Mutant[] = mutantsOf('documents', 'once/once.service.js', [
   [
     'work runs without looking for a result under its lock',
-    '(await this.find(call, this.readNow(call.key))) ?? (await this.work(call, lock))',
-    'await this.work(call, lock)',
+    'await this.find(call, this.readNow(call.key))',
+    'undefined',
   ],
   [
     'the result of work is not stored',

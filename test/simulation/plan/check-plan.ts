@@ -1,6 +1,7 @@
 import type { Backend } from '../backends/backend.js';
 import type { Latency } from '../network/network.js';
 import { checkCandidate } from './candidate.js';
+import { ONCE } from './once.js';
 import { checkLocked } from './check-locked.js';
 import {
   doing,
@@ -99,6 +100,7 @@ export function checkPlan(plan: unknown, backend: Backend): asserts plan is Plan
       1,
     ),
     calls: listOf((call, at) => checkCall(call, at, processes)),
+    onces: optional(listOf(ONCE)),
     candidates: optional(
       listOf(
         checkCandidate(

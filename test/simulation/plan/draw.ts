@@ -7,6 +7,7 @@ import { drawClaim, drawKeys, type KeyPlan } from './keys.js';
 import type { Plan } from './plan.js';
 import { drawScenes } from './scene.js';
 import { leftToDefaults, namingClaims, withDefaults } from './draw-defaults.js';
+import { drawOnces } from './once.js';
 import { drawClosings, laterThanJoining, mayPlayInCalm, withSettings } from './settings.js';
 import { scenesWithout } from './scenes/scenes.js';
 
@@ -88,6 +89,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
     most: hasScenes ? 6 : 40,
   });
   const elections = drawElections(dice.fork('elections'), processes.length, lengthMs);
+  const onces = drawOnces(dice.fork('onces'), { processes, watchdogTimeoutMs, lengthMs });
   const configured = withDefaults(dice.fork('defaults'), processes, {
     keys,
     hasCandidates: elections !== undefined,
@@ -115,6 +117,7 @@ export function drawPlan(backend: Backend, seed: string): Plan {
       ],
       configured,
     ),
+    ...(onces && { onces }),
     ...(elections && { candidates: elections.candidates }),
     ...((!mayPlayInCalm(configured) || !dice.fork('calm').happens(1 / SCENES_IN_CALM_EVERY)) && {
       calm: 'without scenes' as const,

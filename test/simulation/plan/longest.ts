@@ -14,10 +14,17 @@ export function longestRoundTripMs(plan: Plan, { betweenServersMs }: Backend): n
 }
 
 /** The longest time for which a key may stay taken when its holder is gone: of all leases, minimum holds and guards. */
-export function longestLeaseMs({ calls, faults, processes, storeOptions, watchdogTimeoutMs }: Plan): number {
+export function longestLeaseMs({
+  calls,
+  onces,
+  faults,
+  processes,
+  storeOptions,
+  watchdogTimeoutMs,
+}: Plan): number {
   const further = faults.flatMap(({ act }) => (act.do === 'call' ? [act.call] : []));
   return longestOf(
-    { calls, further, processes, storeOptions },
+    { calls, onces, further, processes, storeOptions },
     /"(?:leaseMs|holdAtLeastMs|ms|restartGuardMs)":(\d+)/g,
     Math.max(watchdogTimeoutMs, longestSessionMs(storeOptions)),
   );
@@ -36,8 +43,8 @@ export function longestMinimumHoldMs({ calls, processes }: Plan): number {
 }
 
 /** The shortest lease that a call asks for. */
-export function shortestLeaseMs({ calls, processes, watchdogTimeoutMs }: Plan): number {
-  const leases = [...JSON.stringify({ calls, processes }).matchAll(/"leaseMs":(\d+)/g)].map(([, ms]) =>
+export function shortestLeaseMs({ calls, onces, processes, watchdogTimeoutMs }: Plan): number {
+  const leases = [...JSON.stringify({ calls, onces, processes }).matchAll(/"leaseMs":(\d+)/g)].map(([, ms]) =>
     Number(ms),
   );
   return Math.min(watchdogTimeoutMs, ...leases);

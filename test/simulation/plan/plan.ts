@@ -1,3 +1,4 @@
+import type { OncePlan } from './once.js';
 import type { StoreOptions } from '../backends/backend.js';
 import type { Latency } from '../network/network.js';
 import type { CandidatePlan, CANDIDATE_ACTS } from './candidate.js';
@@ -19,6 +20,7 @@ export interface Plan {
   /** No scenes are played after the faults: they take longer than most histories. */
   readonly calm?: 'without scenes';
   readonly candidates?: readonly CandidatePlan[];
+  readonly onces?: readonly OncePlan[];
 }
 
 export interface ProcessPlan {

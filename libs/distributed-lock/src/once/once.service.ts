@@ -225,7 +225,11 @@ export class OnceService {
   private tryToWork<T>(call: Call<T>, waitMs: number): Promise<OnceOutcome<T> | undefined> {
     return this.under(call, { mode: 'exclusive', waitMs }, async (lock) => {
       // A read that began before this lock was acquired may have missed the result, so read again.
-      return (await this.find(call, this.readNow(call.key))) ?? (await this.work(call, lock));
+      const found = await this.find(call, this.readNow(call.key));
+      if (found) return found;
+      // The read may have taken longer than the lease.
+      lock.assertHeld();
+      return this.work(call, lock);
     });
   }
 

@@ -11,20 +11,23 @@ export function newcomers(frame: SceneFrame): Scene {
   const everyMs = dice.int(100, 300);
   const workMs = dice.int(everyMs, 2 * everyMs);
   const mode = dice.happens(0.5) ? ('shared' as const) : ('exclusive' as const);
+  // A limit that some of them meet, and it too, so that it asks how many wait.
+  const limits = dice.happens(0.5) ? [dice.int(1, processes), dice.int(processes, 2 * processes)] : [];
+  const [forNewcomers, forOne] = limits.map((maxWaiting) => ({ maxWaiting }));
   return {
     calls: [
       ...Array.from({ length: NEWCOMERS }, (_, i) =>
         callOf(frame, {
           process: others[i % others.length] as number,
           afterMs: i * everyMs,
-          options: { mode, waitMs: 'Infinity' },
+          options: { mode, waitMs: 'Infinity', ...forNewcomers },
           work: [{ do: 'sleep', ms: workMs }],
         }),
       ),
       callOf(frame, {
         process: one,
         afterMs: dice.int(1, 2 * everyMs),
-        options: { mode: 'exclusive', waitMs: 'Infinity' },
+        options: { mode: 'exclusive', waitMs: 'Infinity', ...forOne },
       }),
     ],
     faults: [],
