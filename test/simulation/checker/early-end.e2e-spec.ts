@@ -50,6 +50,12 @@ describe('a fixed lease', () => {
     expect([check({}, [], [stop]), check({}, [], [{ ...stop, process: 'P1' }])]).toEqual([0, 1]);
   });
 
+  it('may run out sooner by a sleep before it that a clock hid', () => {
+    const sleep = { process: 'P0', kind: 'suspend', from: 100, to: 600 } as const;
+    const hides = { process: 'P0', kind: 'clock', from: 90, to: 90, setByMs: -500 } as const;
+    expect([check({}, [], [sleep, hides]), check({}, [], [sleep])]).toEqual([0, 1]);
+  });
+
   it('may run out sooner by the requests for other keys that its process sends before', () => {
     const early = { endedAt: 5845 };
     const given = (other: Partial<HoldRecord>): HoldRecord => {

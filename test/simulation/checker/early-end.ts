@@ -1,5 +1,6 @@
 import { UNCONFIRMED_MS } from '../../../libs/distributed-lock/src/document/document.js';
 import { leaseMargin } from '../../../libs/distributed-lock/src/port/timing.js';
+import { hiddenSleeps } from '../history/hidden-sleep.js';
 import type { History, HoldRecord, Violation } from '../history/history.js';
 import { COST_NO_LOCK } from './harmless.js';
 
@@ -59,12 +60,15 @@ function mayStayUnconfirmed({ claim, from }: HoldRecord, endedAt: number, times:
 }
 
 function isDisturbed(
-  { pauses, disturbances, calls, endedAt: end }: History,
-  { process, call, from, endedAt = end }: HoldRecord,
+  history: History,
+  { process, call, from, endedAt = history.endedAt }: HoldRecord,
 ): boolean {
+  const { pauses, disturbances, calls } = history;
   const askedAt = calls.find((it) => it.call === call && it.process === process)?.askedAt ?? from;
   return (
     pauses.some((it) => it.process === process && it.from <= endedAt && it.to >= askedAt) ||
+    // The library counts such a sleep when it finds it, and so for a lease that began after it.
+    hiddenSleeps(history, process).some((it) => it.from <= endedAt && it.to >= askedAt) ||
     disturbances.some(
       (it) =>
         !COST_NO_LOCK.includes(it.kind) &&
