@@ -51,7 +51,7 @@ export function recordHold(
       // Of several keys each counts from its own grant.
       ...(options.holdAtLeastMs !== undefined &&
         keys.length === 1 && { holdAtLeastMs: options.holdAtLeastMs }),
-      ...sharedFrom(ofService, key, lock),
+      ...sharedFrom(ofService, key, lock, call),
       token: lock.tokenOf(keyOf(actor, key)),
       from: now,
       samples: [],
@@ -151,13 +151,21 @@ function goesOn({ isLeft, key, token }: HoldRecord, lock: Lock, actor: Actor): b
   return isLeft === true && lock.tokenOf(keyOf(actor, key)) === token;
 }
 
-/** The list of a call around this one is lost, and of its keys this one is still held. */
-function sharedFrom(outer: readonly Held[], key: string, lock: Lock): Pick<HoldRecord, 'sharedFrom'> {
+/**
+ * A call around this one is lost, and this one has a share of its hold: the call around it has a list, of which this key is still held, or
+ * this one asked before the loss, and the process stood still until it was let in.
+ */
+function sharedFrom(
+  outer: readonly Held[],
+  key: string,
+  lock: Lock,
+  { askedAt }: CallRecord,
+): Pick<HoldRecord, 'sharedFrom'> {
   for (const { actor, signal, lock: list, records } of outer) {
     const own = records.find((it) => it.key === key && it.token === lock.tokenOf(keyOf(actor, key)));
-    if (!own || own.end !== 'lost' || list.keys.length === 1) continue;
-    if ((signal.reason as LockLostError).key === keyOf(actor, key)) continue;
-    return { sharedFrom: own.sharedFrom ?? own };
+    if (own?.end !== 'lost') continue;
+    const isOtherKey = list.keys.length > 1 && (signal.reason as LockLostError).key !== keyOf(actor, key);
+    if (isOtherKey || askedAt <= (own.endedAt ?? Infinity)) return { sharedFrom: own.sharedFrom ?? own };
   }
   return {};
 }
