@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { Readable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { HttpException } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
@@ -413,6 +414,20 @@ describe('once.run', () => {
     const second = once.run('a', KEEP, work.run);
     work.finish();
     expect(await Promise.all([first, second])).toEqual(['result 1', 'result 1']);
+  });
+
+  it('a limit of waiters in the defaults of the module refuses no caller that waits for a result', async () => {
+    locks = openServiceOn(memoryStore(), { defaults: { maxWaiting: 1 } });
+    once = new OnceService(locks, { results });
+    const work = new Work();
+    const first = once.run('a', KEEP, work.run);
+    await until(() => work.runs === 1);
+    const second = once.run('a', KEEP, work.run);
+    await until(async () => (await locks.inspect('once:a'))?.pending.length === 1);
+    const others = [1, 2].map(() => once.run('a', KEEP, work.run));
+    await setImmediate();
+    work.finish();
+    expect(await Promise.all([first, second, ...others])).toEqual(Array(4).fill('result 1'));
   });
 
   it.each([

@@ -73,10 +73,7 @@ export class Onces {
     } catch (error) {
       history.say(`${actor.process.name} ${label} failed: ${String((error as Error).message)}`);
       const isExpected = isLockError(error) || error instanceof WorkFailed;
-      // A limit of waiters in the defaults of its service is one for these calls, too.
-      const { maxWaiting } = effectiveOptions(serviceOf(actor, once.service), {});
-      const mayBeBusy = waitMs !== 'Infinity' || maxWaiting !== undefined;
-      const isBusy = error instanceof OnceError && error.code === 'ONCE_RUNNING' && mayBeBusy;
+      const isBusy = error instanceof OnceError && error.code === 'ONCE_RUNNING' && waitMs !== 'Infinity';
       if (!isExpected && !isBusy) history.violate('once', `${label} ends with ${String(error)}`);
     }
     history.movedAt = kernel.now;

@@ -244,9 +244,11 @@ export class OnceService {
     task: (lock: Lock) => Promise<R>,
   ): Promise<R | undefined> {
     let hasLock = false;
-    // Without `holdAtLeastMs: 0` a default of the module could delay the callers that wait for the result.
-    const fixed = { reentrant: false, holdAtLeastMs: 0, site: 'once.run', onLost: 'ignore' } as const;
-    const options = { mode, waitMs, leaseMs, signal, ...fixed };
+    // Defaults of the module must not keep callers from the result: a minimum hold would delay them, and a limit would refuse them although
+    // they wait for one result together.
+    const free = { holdAtLeastMs: 0, maxWaiting: Infinity } as const;
+    const fixed = { reentrant: false, site: 'once.run', onLost: 'ignore' } as const;
+    const options = { mode, waitMs, leaseMs, signal, ...free, ...fixed };
     try {
       return await this.locks.withLock(`once:${key}`, options, (lock) => {
         hasLock = true;
