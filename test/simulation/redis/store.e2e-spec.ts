@@ -15,7 +15,7 @@ import {
   type RenewalReply,
 } from '../../../libs/distributed-lock/src/port/lock-store.js';
 import { IDLE_MS } from '../../../libs/distributed-lock/src/redis/connection.js';
-import { restartMark } from '../../../libs/distributed-lock/src/redis/keys.js';
+import { redisKeys, restartMark } from '../../../libs/distributed-lock/src/redis/keys.js';
 import type { LockStoreError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import { until } from '#until';
 import { RedisServer } from './server/redis-server.js';
@@ -417,9 +417,11 @@ describe('the restart guard, simulated', () => {
 
 describe('renewals, simulated', () => {
   let store: LockStore;
+  let owners = 0;
 
-  async function take(key: string): Promise<Renewal> {
-    const request = { key, claim: LOCK, owner: `${store.clientId}:${key}1`, leaseMs: 30_000 };
+  async function take(key: string, claim: Claim = LOCK): Promise<Renewal> {
+    owners += 1;
+    const request = { key, claim, owner: `${store.clientId}:${key}${owners}`, leaseMs: 30_000 };
     const asked = store.acquire({ ...request, mayWait: false, ticket: 0, tokens: 1 });
     await clock.settle();
     const { token, lastToken } = (await asked) as Grant;
@@ -437,18 +439,40 @@ describe('renewals, simulated', () => {
     behindMs = 0;
   });
 
-  it('of one batch are refused only for the key that has other data by now', async () => {
+  it('of one batch report the lock as lost whose key has other data by now, and restart the others', async () => {
     const [spoiled, other] = [await take('1'), await take('2')];
     server.execute(['SET', spoiled.key, 'data of an application']);
     await clock.advance(10_000);
     const renewed = store.renew([spoiled, other]);
     await clock.settle();
-    expect(await renewed).toMatchObject([
-      { kind: 'unknown', error: { reason: 'refused' } },
-      { kind: 'renewed' },
-    ]);
+    expect(await renewed).toMatchObject([{ kind: 'lost' }, { kind: 'renewed' }]);
     expect(server.execute(['PTTL', other.key])).toBe(30_000);
   });
+
+  it('are refused while the lock is held and a key beside it has other data', async () => {
+    const renewal = await take('1');
+    server.execute(['DEL', redisKeys(renewal.key, 'lock')[3]]);
+    server.execute(['HSET', redisKeys(renewal.key, 'lock')[3], 'data', 'of an application']);
+    const renewed = store.renew([renewal]);
+    await clock.settle();
+    expect(await renewed).toMatchObject([{ kind: 'unknown', error: { reason: 'refused' } }]);
+  });
+
+  it.each([
+    ['a lock', LOCK, { kind: 'permits', weight: 1, permits: 3 }],
+    ['the part of a writer', { kind: 'exclusive' }, { kind: 'permits', weight: 1, permits: 3 }],
+    ['a permit', { kind: 'permits', weight: 1, permits: 3 }, LOCK],
+  ] as const)(
+    'report %s as lost whose key is in use as the other kind after a loss of data',
+    async (_, claim, another) => {
+      const renewal = await take('1', claim);
+      server.execute(['FLUSHALL']);
+      await take('1', another);
+      const renewed = store.renew([renewal]);
+      await clock.settle();
+      expect(await renewed).toMatchObject([{ kind: 'lost' }]);
+    },
+  );
 
   async function renewUnanswered(renewal: Renewal): Promise<void> {
     areRepliesLost = true;

@@ -109,6 +109,16 @@ const SHARED_PERMITS = 'permits of two names';
 const OWN_NAME =
   'a lock needs a name of its own, and one name is either a lock or permits. Choose another key, or set keyPrefix (now part of the name) to keep locks apart from data.';
 
+/** Whether the key of the lock itself holds something else, so that nobody holds the lock. `false` if the server does not say. */
+export async function isOtherData(client: RedisClient, kind: Claim['kind'], lock: string): Promise<boolean> {
+  const type = await client.call('type', [lock], lock).catch(() => 'none');
+  return type !== 'none' && type !== typeOfLock(kind);
+}
+
+function typeOfLock(kind: Claim['kind']): string {
+  return kind === 'permits' ? 'string' : 'hash';
+}
+
 /** Says which key of the lock holds something else. A lock that is named like the data that it protects is the classic mistake. */
 export async function explainWrongType(
   client: RedisClient,
@@ -127,7 +137,7 @@ export async function explainWrongType(
   const typeOf = async (name: string) => [name, (await client.call('type', [name], name)) as string] as const;
   const types = new Map(await Promise.all([lock, ...Object.keys(parts)].map(typeOf)));
   const found = types.get(lock);
-  if (found === 'none' || found === (kind === 'permits' ? 'string' : 'hash')) {
+  if (found === 'none' || found === typeOfLock(kind)) {
     for (const [part, expected] of Object.entries(parts)) {
       const type = types.get(part);
       if (type !== 'none' && type !== expected)

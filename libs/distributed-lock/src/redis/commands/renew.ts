@@ -3,9 +3,9 @@ import type { LeaseRequest } from '../../connection/reliable-release.js';
 import type { Renewal, RenewalReply } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { leaseValidity } from '../../port/timing.js';
-import { type Arguments, WireKeys } from '../client.js';
+import { type Arguments, type RedisClient, WireKeys } from '../client.js';
 import { TOO_LATE } from '../command.js';
-import { unknown } from '../errors.js';
+import { isOtherData, isWrongType, unknown } from '../errors.js';
 import {
   claimFields,
   type ReplyOf,
@@ -79,6 +79,20 @@ abstract class RenewingCommand<
     else this.onAnswered();
   }
 
+  /** The reply to a single renewal whose lock is lost, without the server's time. */
+  protected abstract readonly lostReply: R;
+
+  /**
+   * A lock whose key holds something else is lost: Redis has forgotten it, and the key was used for permits or for data since. The renewals
+   * of a batch are sent again one by one.
+   */
+  override async recover(client: RedisClient, error: unknown): Promise<unknown> {
+    const { renewals, kind, key, context } = this;
+    const mayBeLost = renewals.length === 1 && isWrongType(error);
+    if (mayBeLost && (await isOtherData(client, kind, context.lockName(key)))) return this.lostReply;
+    return super.recover(client, error);
+  }
+
   protected replyTo(
     { owner, leaseMs }: Renewal,
     { waiting, executedAt }: { readonly waiting: number; readonly executedAt: number },
@@ -103,6 +117,7 @@ abstract class RenewingCommand<
 
 class RenewCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renew>> {
   protected readonly script = SCRIPTS.renew;
+  protected readonly lostReply = [0, 0] as const;
 
   protected args(): Arguments {
     const notAfter = this.onWrite();
@@ -123,6 +138,7 @@ class RenewCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renew>> {
 
 class RenewPlainCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renewPlain>> {
   protected readonly script = SCRIPTS.renewPlain;
+  protected readonly lostReply = [1, 0, -1] as const;
 
   protected args(): Arguments {
     const notAfter = this.onWrite();
