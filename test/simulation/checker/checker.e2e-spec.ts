@@ -16,6 +16,7 @@ import { checkDrained } from '../history/drains.js';
 import type { Loss } from '../history/loss.js';
 import { mustBeTold } from '../history/told.js';
 import { Dice } from '../kernel/dice.js';
+import { KEY_EVICTED } from '../backends/redis/server-events.js';
 import { Kernel } from '../kernel/kernel.js';
 import { checkDeadlocks } from './deadlocks.js';
 import { checkDrain } from './drain.js';
@@ -426,6 +427,22 @@ describe('the checker of a history', () => {
     expect(waits(60_500, { isGuarded: true })).toEqual([0, 0]);
     expect(waits(63_000, { isGuarded: true })).toEqual([1, 0]);
     expect(waits(60_500, { isGuarded: false })).toEqual([1, 1]);
+  });
+
+  it('finds a smaller token after an eviction, unless the clock was set back and the process has seen none', () => {
+    const check = ({ evictedAt = 2500, isSetBack = true, hasSeen = false }) => {
+      const b = hold({ process: 'P1', owner: 'p1:2', from: 3000, token: 999 });
+      const seen = hold({ process: 'P1', owner: 'p1:1', from: 2100, token: 1001, key: 'another' });
+      const holds = [hold({ owner: 'p0:1' }), b, ...(hasSeen ? [seen] : [])];
+      const history = historyOf({ holds });
+      history.disturbances.push({ kind: KEY_EVICTED, at: evictedAt, to: evictedAt });
+      if (isSetBack) history.disturbances.push({ kind: 'server clock', at: 2000, to: 2000 });
+      return checkTokens(history).length;
+    };
+    expect(check({})).toBe(0);
+    expect(check({ evictedAt: 900 })).toBe(1);
+    expect(check({ isSetBack: false })).toBe(1);
+    expect(check({ hasSeen: true })).toBe(1);
   });
 
   it('finds a lock that the watchdog has lost for nothing', () => {

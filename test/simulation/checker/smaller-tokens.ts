@@ -1,3 +1,5 @@
+import { KEY_EVICTED } from '../backends/redis/server-events.js';
+import { askedSince } from '../history/asked-since.js';
 import type { CallRecord, History, HoldRecord } from '../history/history.js';
 import { isLost } from './lost-leases.js';
 
@@ -9,7 +11,12 @@ export function mayBeSmaller(history: History, a: HoldRecord, b: HoldRecord): bo
   if (isLost(history, b, { from: b.from, to: b.from })) return true;
   const { losses = [], disturbances } = history;
   const isSetBack = disturbances.some(({ kind, at }) => kind === 'server clock' && at <= b.from);
-  const isBehind = losses.some((loss) => loss.at <= b.from && (isSetBack || loss.isBehind));
+  // A server whose memory is full may have lost nothing but the tokens of its last grant.
+  const isEvicted = disturbances.some(
+    ({ kind, at }) => kind === KEY_EVICTED && at >= askedSince(history, a) && at <= b.from,
+  );
+  const isBehind =
+    (isSetBack && isEvicted) || losses.some((loss) => loss.at <= b.from && (isSetBack || loss.isBehind));
   return isBehind && !hasSeen(history, a.token, b);
 }
 
