@@ -10,8 +10,11 @@ export function beginExtension(record: HoldRecord): void {
   record.isExtended = true;
 }
 
-/** One that is refused changes nothing. Without a reply nobody knows whether the extension was executed. */
-export type ExtensionOutcome = 'extended' | 'refused' | 'unsure';
+/**
+ * One that is refused changes nothing. Without a reply (`unsure`) nobody knows whether the extension was executed. If the error of a call
+ * for several keys names another key, nobody says whether this one got its reply (`untold`).
+ */
+export type ExtensionOutcome = 'extended' | 'refused' | 'unsure' | 'untold';
 
 /**
  * @param until when the lease ends at the latest if the extension was executed
@@ -20,12 +23,14 @@ export type ExtensionOutcome = 'extended' | 'refused' | 'unsure';
 export function endExtension(record: HoldRecord, until: number, outcome: ExtensionOutcome): boolean {
   const { count, latest, isAlone } = record.extending as NonNullable<HoldRecord['extending']>;
   const later = outcome === 'refused' ? latest : Math.max(latest, until);
-  if (outcome === 'unsure') record.isLengthUnsure = true;
+  if (outcome === 'unsure' || outcome === 'untold') record.isLengthUnsure = true;
   if (count > 1) record.extending = { count: count - 1, latest: later, isAlone };
   else {
     delete record.extending;
     // Without a reply the lease may have either length, and the shorter one counts.
-    const alone = { extended: until, refused: latest, unsure: Math.min(latest, until) }[outcome];
+    const alone = { extended: until, refused: latest, unsure: Math.min(latest, until), untold: later }[
+      outcome
+    ];
     record.fixedUntilOwn = isAlone ? alone : later;
   }
   return isAlone;

@@ -10,6 +10,7 @@ import type { Asking } from '../plan/plan.js';
 import { isShared, serviceIn, serviceOf, type Caller } from './caller.js';
 import { beginExtension, endExtension, type ExtensionOutcome } from './extensions.js';
 import { isSleepHidden } from './hidden-sleep.js';
+import type { HoldRecord } from './history.js';
 import { keyOf, nameOf } from './names.js';
 import type { Held } from './stage.js';
 import { mayBeForcedOut, nowOf, takersOf } from './takeovers.js';
@@ -76,16 +77,20 @@ export async function extend(caller: Caller, ms: number, held: Held, outer: read
   const trulyAskedAt = process.trueNow;
   for (const record of records) beginExtension(record);
   let outcome = 'unsure' as ExtensionOutcome;
+  let unanswered: string | undefined;
   const extended = lock.extend(ms).then(
     () => void (outcome = 'extended'),
     (error: unknown) => {
       if (error instanceof LockConfigurationError) outcome = 'refused';
+      if (error instanceof LockStoreError) unanswered = error.key;
       throw error;
     },
   );
   await changing(caller, extended, held, outer);
   const now = process.monotonic;
-  const wasAlone = records.map((record) => endExtension(record, now + ms, outcome)).every(Boolean);
+  const outcomeOf = ({ key }: HoldRecord): ExtensionOutcome =>
+    unanswered === undefined || unanswered === keyOf(actor, key) ? outcome : 'untold';
+  const wasAlone = records.map((record) => endExtension(record, now + ms, outcomeOf(record))).every(Boolean);
   // With a session it lasts no longer than that, until the next renewal.
   const { history, hasSessions } = stage.parts;
   const hasPaused =
