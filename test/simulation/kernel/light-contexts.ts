@@ -81,7 +81,7 @@ class LightResource {
 }
 
 function install(): void {
-  const { nextTick } = process;
+  const nextTick = process.nextTick.bind(process);
   process.nextTick = (work: (...args: unknown[]) => void, ...args: unknown[]): void => {
     const contexts = current;
     if (contexts === undefined) nextTick(work, ...args);
