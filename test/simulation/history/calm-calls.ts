@@ -20,11 +20,11 @@ export async function callInCalm(stage: Stage): Promise<void> {
  * sessions it stays there until somebody asks for it, as the owner's session lives on: the owner's client then says that it is over.
  */
 export async function askForEachKey(stage: Stage, plan: Plan): Promise<void> {
-  const asked = new Map(
-    plan.calls.flatMap(({ keys, options, claims }) =>
-      keys.map((key) => [key, claims?.[key] ? { ...claims[key], fair: options.fair } : options] as const),
-    ),
+  const ofCalls = plan.calls.flatMap(({ keys, options, claims }) =>
+    keys.map((key) => [key, claims?.[key] ? { ...claims[key], fair: options.fair } : options] as const),
   );
+  const ofOnces = (plan.onces ?? []).map(({ key }) => [`once:${key}`, { mode: 'exclusive' }] as const);
+  const asked = new Map<string, Pick<CallOptions, 'mode' | 'permits' | 'fair'>>([...ofCalls, ...ofOnces]);
   const claims = [...asked].map(([key, { mode, permits, fair }]) => ({
     key,
     options: { ...(mode && { mode }), ...(permits && { permits }), ...(fair && { fair }) },
