@@ -23,6 +23,8 @@ export function checkNotified(history: History, toldWithinMs = Infinity): readon
       (it) =>
         it.key === key &&
         it.from > from &&
+        // One with a smaller token was granted before, and let in later: it waited for another key of its list.
+        it.token >= hold.token &&
         it.from + NOTICED_WITHIN_MS < endedAt &&
         (it.call !== call || it.process !== process) &&
         conflicts(hold, it) &&

@@ -2,8 +2,8 @@ import type { CallRecord, History, HoldRecord, Violation } from '../history/hist
 
 /** An owner may have to wait for so many turns of every other one: those before it in the queue, and what a race costs it. */
 const ROUNDS = 3;
-/** A first request waits for a connection and its handshake. */
-const HANDSHAKES = 3;
+/** A first request waits for a connection and its handshake; on ZooKeeper for a session, whose length is measured by some round trips first. */
+const HANDSHAKES = 8;
 
 interface OvertakenTimes {
   /** For how long a fault may delay a waiter, in ms: until the leases that it leaves behind are over, plus rechecks and their commands. */
