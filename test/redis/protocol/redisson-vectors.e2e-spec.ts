@@ -311,19 +311,17 @@ describe('a waiter for a fair lock of Java', () => {
   });
 
   it('is offered the lock alone, although callers of ours ask for it all the time', async () => {
-    const [locks, others] = [redis.open(), redis.open()];
+    const services = [redis.open(), redis.open()];
     await ears.subscribe(channel);
-    const isOffered = async () => {
-      await locks.withLock(name, { waitMs: Infinity }, () => pause(1));
-      return (await redis.eyes.client.hget(`nest_lock_meta:{${name}}`, 'foreign_turn_until')) !== null;
-    };
     let isDone = false;
-    const crowd = (async () => {
-      while (!isDone) await others.withLock(name, { waitMs: Infinity }, () => pause(1));
-    })();
-    await until(isOffered);
+    const crowd = services.map(async (locks) => {
+      while (!isDone) await locks.withLock(name, { waitMs: Infinity }, () => pause(1));
+    });
+    await until(
+      async () => (await redis.eyes.client.hget(`nest_lock_meta:{${name}}`, 'foreign_turn_until')) !== null,
+    );
     isDone = true;
-    await crowd;
+    await Promise.all(crowd);
     expect(heard).toContain('0');
   });
 
