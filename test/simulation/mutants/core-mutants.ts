@@ -237,7 +237,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('documents', 'lock/core/contention.js', [
     [
       'local hand-offs go on for a hundred times as long while others wait',
-      '{ sharedMs: 4, minMs: 0.5, minCallers: 16, maxMs: 16 }',
+      '{ sharedMs: 3.5, minMs: 0.5, minCallers: 16, maxMs: 16 }',
       '{ sharedMs: 1600, minMs: 150, minCallers: 1600, maxMs: 1600 }',
     ],
     [

@@ -6,7 +6,7 @@ import type { Owner } from './owner.js';
  * number of waiting processes, but at least for `minMs`, and longer if it has not served `minCallers` callers by then. It never goes on for
  * longer than `maxMs`.
  */
-export const HAND_OFF_BUDGET = { sharedMs: 4, minMs: 0.5, minCallers: 16, maxMs: 16 };
+export const HAND_OFF_BUDGET = { sharedMs: 3.5, minMs: 0.5, minCallers: 16, maxMs: 16 };
 
 /**
  * Knows who waits for the key of one owner, and how long the owner may go on with local hand-offs meanwhile: its hand-off budget.

@@ -316,7 +316,7 @@ describe('local hand-off', () => {
   });
 
   it.each([
-    { holdMs: 0.05, callers: 80, what: 'four milliseconds of short callers' },
+    { holdMs: 0.05, callers: 70, what: 'three and a half milliseconds of short callers' },
     { holdMs: 0.5, callers: 16, what: 'sixteen callers' },
     { holdMs: 8, callers: 2, what: 'sixteen milliseconds' },
     { holdMs: 300, callers: 1, what: 'one long caller' },
