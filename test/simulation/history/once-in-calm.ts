@@ -53,7 +53,7 @@ export async function onceInCalm(stage: Stage, leaseMs: number): Promise<void> {
   const wasStored = scene.hasResult;
   const again = actors.filter(({ process }) => process.state === 'running').map((it) => scene.ask(it));
   await kernel.run(kernel.now + PATIENCE_MS, areOver(again));
-  // Nobody may have stored one: the first one that works has lost its lock, and the call of the next had too few replicas.
+  // It may be that no call has stored a result: the first one that worked has lost its lock, and the next one had too few replicas.
   if (scene.works.length > works && wasStored)
     scene.violate('its work runs again after its result is stored', fault);
   scene.judge([...first, ...again], fault);

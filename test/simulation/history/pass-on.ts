@@ -17,7 +17,7 @@ import { keyOf, prefixOf } from './names.js';
 import type { Actor, Held } from './stage.js';
 import { takersOf } from './takeovers.js';
 
-/** What can undo that a lock was attached, so that the same baton is good once more. */
+/** Faults after which a server no longer knows that a lock was attached. The same baton may then be attached once more. */
 const UNDOES_WRITES = ['forget', 'crash server', 'server event'];
 
 /**

@@ -502,6 +502,15 @@ describe('renewals, simulated', () => {
     },
   );
 
+  it('are not sure if the clock of the server was set back by more than the lease', async () => {
+    const renewal = await take('1');
+    await renewUnanswered({ ...renewal, leaseMs: 1000 });
+    behindMs = 3_600_000;
+    const longer = store.renew([{ ...renewal, leaseMs: 30_000 }]);
+    await clock.settle();
+    expect(await longer).toMatchObject([{ kind: 'unknown' }]);
+  });
+
   it('are not repeated for the sake of an unanswered one if a newer one asks for less', async () => {
     const renewal = await take('1');
     await renewUnanswered({ ...renewal, leaseMs: 1000 });

@@ -9,7 +9,7 @@ import { LockedJob } from './locked-job.decorator.js';
 const OWN = '7';
 const NEXT = '8';
 
-/** What the line of the key answers to this job. */
+/** The reply that the line of the key gives this job. */
 interface Line {
   join: 'go' | 'later' | 'ask again';
   head: string | null;

@@ -22,7 +22,7 @@ class FarRegister extends MemoryRegister {
   roundTripMs = ROUND_TRIP_MS;
   readonly swapsAt: number[] = [];
   reads = 0;
-  /** What a server that has lost its last writes has of the key. */
+  /** The document that a server still has after it has lost its last writes. */
   restored: Partial<Reading> | undefined;
 
   constructor(

@@ -14,7 +14,7 @@ const OTHER = 's2';
 /** A session with a smaller id, whose client sweeps in the place of ours. */
 const EARLIER = 's0';
 
-/** What happens to a document, or to everything, before the next sweep. */
+/** One of these happens to a document or a session before the next sweep. */
 const happenings = [
   'is used',
   'is held by another session',

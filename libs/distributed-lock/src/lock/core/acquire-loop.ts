@@ -3,6 +3,7 @@ import { isExclusive } from '../../port/lock-store.js';
 import type { AcquireReply, AcquireRequest, Busy, Queued } from '../../port/lock-store.js';
 import { type LockError, LockNotHeldError, LockStoreError } from '../../port/lock.errors.js';
 import { RECHECK_MS } from '../../port/timing.js';
+import type { FairQueue } from './fair-queues.js';
 import type { Replies } from './guarded-store.js';
 import type { LocalQueue } from './local-queue.js';
 import type { LockRuntime } from './lock-runtime.js';
@@ -54,7 +55,8 @@ export class AcquireLoop implements Replies<AcquireReply> {
   /** The request in flight also asks how many other owners wait (`maxWaiting`). */
   private isCounting = false;
   private isNextDue = false;
-  private isInFairQueue = false;
+  /** Set as soon as this owner has a ticket, and only if it is fair. */
+  private fairQueue: FairQueue | undefined;
   private cancelRecheck: (() => void) | undefined;
   /** When the recheck timer fires; `Infinity` if none is set. */
   private recheckAt = Infinity;
@@ -87,8 +89,8 @@ export class AcquireLoop implements Replies<AcquireReply> {
     if (!this.isRunning) return;
     this.isRunning = false;
     this.dropRecheck();
-    if (this.isInFairQueue) this.runtime.fairQueues.leave(this);
-    this.isInFairQueue = false;
+    this.fairQueue?.leave(this);
+    this.fairQueue = undefined;
   }
 
   /** Called when this loop becomes the first of its fair queue, and has to recheck from now on. */
@@ -223,9 +225,7 @@ export class AcquireLoop implements Replies<AcquireReply> {
 
   private onQueued(ticket: number): void {
     this.ticket = ticket;
-    if (!this.owner.terms.fair || this.isInFairQueue) return;
-    this.isInFairQueue = true;
-    this.runtime.fairQueues.enter(this);
+    if (this.owner.terms.fair) this.fairQueue ??= this.runtime.fairQueues.enter(this);
   }
 
   /**
@@ -234,16 +234,16 @@ export class AcquireLoop implements Replies<AcquireReply> {
    */
   private othersAhead({ waiting }: Queued): number | undefined {
     if (this.takeover) return 0;
-    return this.isInFairQueue ? Math.max(waiting ?? 0, this.runtime.fairQueues.ahead(this)) : waiting;
+    return this.fairQueue ? Math.max(waiting ?? 0, this.fairQueue.ahead(this)) : waiting;
   }
 
   /** Whether this loop rechecks itself: of several fair callers for one key, only the first does. */
   private get isFirst(): boolean {
-    return !this.isInFairQueue || this.runtime.fairQueues.ahead(this) === 0;
+    return !this.fairQueue || this.fairQueue.isFirst(this);
   }
 
   /** The loops whose callers learn from this loop's reply. */
   private sharers(): readonly AcquireLoop[] {
-    return this.isInFairQueue ? this.runtime.fairQueues.sharers(this) : [this];
+    return this.fairQueue?.sharers(this) ?? [this];
   }
 }

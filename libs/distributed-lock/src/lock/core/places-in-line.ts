@@ -33,7 +33,7 @@ export class PlacesInLine {
    */
   aheadOf({ fair }: Terms): number | undefined {
     const { queue, runtime } = this;
-    if (fair) return runtime.fairQueues.lengthOf(kindName(queue.key, queue.terms));
+    if (fair) return runtime.fairQueues.get(kindName(queue.key, queue.terms))?.size;
     return queue.canRefuseLocally ? queue.patientSize : undefined;
   }
 

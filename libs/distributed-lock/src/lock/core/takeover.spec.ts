@@ -339,8 +339,8 @@ describe("onBusy: 'takeover'", () => {
   it('does not concern the next grant of an owner that has lost the one which was being taken over', async () => {
     const first = await world.take(second, 'k');
     const waiter = await ask(locks, { waitMs: Infinity });
-    // The grant of the waiter comes late, so that a renewal must confirm it, and before that it is told of the takeover. Nobody tells it
-    // that its lock is released by force.
+    // The notification of the waiter's grant comes late, so a renewal must confirm the grant first. Before the reply to it, the owner gets the
+    // notice of the takeover. The notification that its lock was released by force is lost.
     world.faults.command = ({ kind }) => (kind === 'renew' ? { executedAfterMs: [50] } : undefined);
     world.faults.notification = ({ kind }) => (kind === 'granted' ? [300] : undefined);
     await first.release();

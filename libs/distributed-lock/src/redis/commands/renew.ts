@@ -213,13 +213,19 @@ export class Renewals {
    * Renews one lease. An earlier request with a shorter lease that got no reply may be executed late and shorten this lease
    * (`extend` to less and then to more, on a connection that breaks). So the renewal is repeated until the server has executed one copy
    * after the deadline of that request, by the server's clock: that clock may be slower than ours, or may be set back while we wait.
+   *
+   * @throws LockStoreError if that would take longer than the lease itself, because the server's clock was set back by more
    */
   private async renewForSure(renewal: Renewal): Promise<Replies> {
     const { context } = this;
+    const { clock } = context.connection;
+    const giveUpAt = clock.now() + renewal.leaseMs;
     for (;;) {
       const command = this.commandFor([renewal]);
       const replies = await context.connection.run(command);
       if (command.unsureForMs === 0) return replies;
+      if (clock.now() + command.unsureForMs > giveUpAt)
+        throw unknown('an earlier renewal without a reply may still shorten the lease', renewal.key);
       await this.delays.wait(command.unsureForMs);
       if (!context.unanswered.isLatest(renewal)) return replies;
     }
