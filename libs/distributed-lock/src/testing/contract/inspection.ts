@@ -39,8 +39,9 @@ export const inspection = {
       const read = async () => storeThatCan(other, 'names').readHolderEntries([clientId, other.clientId]);
       assert.deepEqual(await read(), [undefined, undefined]);
       await storeThatCan(client, 'names').publishHolderEntry({ clientId, text: 'before', leaseMs: 60_000 });
-      await storeThatCan(client, 'names').publishHolderEntry({ clientId, text, leaseMs: stage.shortLeaseMs });
+      await storeThatCan(client, 'names').publishHolderEntry({ clientId, text, leaseMs: 60_000 });
       assert.deepEqual(await read(), [text, undefined]);
+      await storeThatCan(client, 'names').publishHolderEntry({ clientId, text, leaseMs: stage.shortLeaseMs });
       await stage.eventually('its lease is over', async () => (await read())?.[0] === undefined);
     },
   }),
