@@ -10,7 +10,7 @@ import { ClientDatabase } from '../client.js';
 import type { Arguments, ClientEvents, ClientSettings, RedisClient } from '../client.js';
 import type { RedisNode, CommandReply, WireKeys } from '../client.js';
 import { forgetArguments } from '../errors.js';
-import { evalShaClassFor, writeNow, writeTogether } from './evalsha.js';
+import { evalShaClassFor } from './evalsha.js';
 import {
   duplicateOf,
   type IoredisTarget,
@@ -19,6 +19,7 @@ import {
   liveOptionsOf,
   optionsOfUrl,
 } from './options.js';
+import { writeNow, writeTogether } from './write-together.js';
 
 /**
  * The most channels in one `SUBSCRIBE`. Each is an argument of one function call, and JavaScript fails at some 100 000 arguments, so this

@@ -1,12 +1,13 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { writeNow, writeTogether } from './evalsha.js';
+import { writeNow, writeTogether } from './write-together.js';
 
+/** A stream that records what reaches its socket by `write`, and by `writev` as a list. */
 function recorded() {
-  const batches: string[][] = [];
+  const batches: (string | readonly string[])[] = [];
   const stream = new Writable({
     decodeStrings: false,
-    write: (chunk: string, _encoding, done) => (batches.push([chunk]), done()),
+    write: (chunk: string, _encoding, done) => (batches.push(chunk), done()),
     writev: (chunks, done) => (batches.push(chunks.map(({ chunk }) => String(chunk))), done()),
   });
   return { stream, batches };
@@ -25,7 +26,7 @@ describe('what is written in one turn', () => {
     await new Promise((resolve) => setImmediate(resolve));
     write('c');
     await new Promise((resolve) => setImmediate(resolve));
-    expect(batches).toEqual([['a', 'b'], ['c']]);
+    expect(batches).toEqual(['ab', 'c']);
   });
 
   it('leaves in several, where it is much: the server answers the first while the last is made', async () => {
@@ -45,7 +46,7 @@ describe('what is written in one turn', () => {
       stream.write('x');
     }
     await new Promise((resolve) => setImmediate(resolve));
-    expect([one.batches, two.batches]).toEqual([[['x', 'x']], [['x']]]);
+    expect([one.batches, two.batches]).toEqual([['xx'], ['x']]);
   });
 
   it('leaves at once as far as it is pressing, and what follows as another', async () => {
@@ -55,8 +56,18 @@ describe('what is written in one turn', () => {
       stream.write(text);
       if (text === 'b') writeNow(stream);
     }
-    expect(batches).toEqual([['a', 'b']]);
+    expect(batches).toEqual(['ab']);
     await new Promise((resolve) => setImmediate(resolve));
-    expect(batches.slice(1)).toEqual([['c', 'd']]);
+    expect(batches.slice(1)).toEqual(['cd']);
+  });
+
+  it('leaves as a list if it is not all text, so that no byte changes', async () => {
+    const { stream, batches } = recorded();
+    for (const chunk of ['a', Buffer.from('b')]) {
+      writeTogether(stream);
+      stream.write(chunk);
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(batches).toEqual([['a', 'b']]);
   });
 });
