@@ -233,6 +233,11 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('documents', 'lock/core/fair-queues.js', [
     ['the next fair caller of a process is not woken', 'else if (index === 0)', 'else if (index < 0)'],
+    [
+      'the next fair caller of a process does not recheck',
+      'this.recheckAfter(Math.max(0, this.asked.now + RECHECK_MS - this.runtime.clock.now()))',
+      'void 0',
+    ],
   ]),
   ...mutantsOf('documents', 'lock/core/contention.js', [
     [
@@ -339,12 +344,7 @@ export const CORE_MUTANTS: readonly Mutant[] = [
   ]),
   ...mutantsOf('documents', 'lock/core/acquire-loop.js', [
     ['an acquire that was not answered is forgotten', "if (error.reason === 'unknown')", 'if (false)'],
-    [
-      'the next fair caller of a process does not recheck',
-      'this.recheckAfter(Math.max(0, this.asked.now + RECHECK_MS - this.runtime.clock.now()))',
-      'void 0',
-    ],
-    ['an owner asks again without its ticket', 'const ticket = this.ticket ||', 'const ticket = 0 ||'],
+    ['an owner asks again without its ticket', 'mayWait, ticket, tokens', 'mayWait, ticket: 0, tokens'],
     ['a waiter never rechecks', 'this.recheckAfter(reply.recheckAfterMs)', 'undefined'],
     [
       'a notification puts off a recheck that is due before',

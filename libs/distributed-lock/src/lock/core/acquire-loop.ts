@@ -1,14 +1,11 @@
 import { type ClockReading, randomMs, readClocks } from '../../common/clock.js';
 import { isExclusive } from '../../port/lock-store.js';
 import type { AcquireReply, AcquireRequest, Busy, Queued } from '../../port/lock-store.js';
-import { type LockError, LockNotHeldError, LockStoreError } from '../../port/lock.errors.js';
-import { RECHECK_MS } from '../../port/timing.js';
-import type { FairQueue } from './fair-queues.js';
+import { type LockError, LockStoreError } from '../../port/lock.errors.js';
 import type { Replies } from './guarded-store.js';
 import type { LocalQueue } from './local-queue.js';
 import type { LockRuntime } from './lock-runtime.js';
 import type { Owner } from './owner.js';
-import type { Takeover } from './takeover.js';
 
 /**
  * How many fencing tokens an owner reserves with its grant. Each local hand-off uses one without a request to the store, and the release
@@ -37,35 +34,29 @@ const NEVER: ClockReading = { now: -Infinity, wallClockOffset: 0 };
  * 4. If the store replies `busy`, the owner is not in the queue. Callers that need an answer now are refused. If others are left, the
  *    loop asks again.
  * 5. If the store cannot be reached or does not answer, the loop tries again soon. If it refuses the request, all callers are rejected.
- * 6. If its caller goes on with a detached lock, the loop sends `attach` in place of the acquire request, and does not wait: the store
- *    grants the lock or does not have it.
- * 7. As soon as no caller waits, the owner gives up: it releases if the store may have it in its queue.
+ * 6. As soon as no caller waits, the owner gives up: it releases if the store may have it in its queue.
+ *
+ * Three subclasses ask in another way: `FairLoop`, `TakeoverLoop` and `AttachLoop`.
  */
 export class AcquireLoop implements Replies<AcquireReply> {
   readonly queue: LocalQueue;
-  private readonly runtime: LockRuntime;
+  protected readonly runtime: LockRuntime;
   isRunning = false;
   /** The owner's place in the store's queue, from the last reply; 0 until the store has put this owner into its queue. */
   ticket = 0;
   /** True after a request that got no reply: the store may execute it later and put this owner into its queue. */
-  private mayComeLate = false;
+  protected mayComeLate = false;
   /** Both clocks, read when the last request was sent. The validity of its grant counts from here. */
   asked: ClockReading = NEVER;
   private inFlight = false;
   /** The request in flight also asks how many other owners wait (`maxWaiting`). */
   private isCounting = false;
   private isNextDue = false;
-  /** Set as soon as this owner has a ticket, and only if it is fair. */
-  private fairQueue: FairQueue | undefined;
   private cancelRecheck: (() => void) | undefined;
   /** When the recheck timer fires; `Infinity` if none is set. */
   private recheckAt = Infinity;
 
-  constructor(
-    readonly owner: Owner,
-    /** Set for an owner whose call has `onBusy: 'takeover'`. */
-    private readonly takeover: Takeover | undefined,
-  ) {
+  constructor(readonly owner: Owner) {
     this.queue = owner.queue;
     this.runtime = owner.runtime;
   }
@@ -89,13 +80,6 @@ export class AcquireLoop implements Replies<AcquireReply> {
     if (!this.isRunning) return;
     this.isRunning = false;
     this.dropRecheck();
-    this.fairQueue?.leave(this);
-    this.fairQueue = undefined;
-  }
-
-  /** Called when this loop becomes the first of its fair queue, and has to recheck from now on. */
-  onFirst(): void {
-    this.recheckAfter(Math.max(0, this.asked.now + RECHECK_MS - this.runtime.clock.now()));
   }
 
   /** Schedules a recheck after `ms`. If an earlier one is scheduled, that one stays, because a caller may wait for it. */
@@ -129,22 +113,19 @@ export class AcquireLoop implements Replies<AcquireReply> {
     this.inFlight = true;
     const request = this.nextRequest(at);
     this.isCounting = request.maxWaiting !== undefined;
-    // A takeover names its own ticket in the first request, so the store may have put the owner into its queue even if it replies `busy`.
-    // Then the owner must send a release.
-    if (this.takeover) this.mayComeLate = true;
-    const { store } = this.runtime;
-    const { detached } = this.queue;
-    if (detached) store.attach({ ...request, ...detached, mayWait: false }, this);
-    else store.acquire(request, this);
+    this.send(request);
+  }
+
+  protected send(request: AcquireRequest): void {
+    this.runtime.store.acquire(request, this);
   }
 
   /** @param at both clocks, read in this turn of the event loop. Validity counts from here, so the caller sends the request at once */
   private nextRequest(at: ClockReading): AcquireRequest {
-    const { owner, queue, takeover } = this;
+    const { owner, queue, ticket } = this;
     const { key, id, terms } = owner;
     const { claim, leaseMs } = terms;
     this.asked = at;
-    const ticket = this.ticket || (takeover?.firstTicket() ?? 0);
     const tokens = this.tokensWanted();
     const { mayWait, maxWaiting } = queue;
     const request = { key, owner: id, claim, leaseMs, mayWait, ticket, tokens };
@@ -190,60 +171,50 @@ export class AcquireLoop implements Replies<AcquireReply> {
     return isNextDue;
   }
 
-  private onRefusal(reply: Queued | Busy): void {
-    if (this.queue.detached) return this.onNotDetached();
-    if (reply.kind === 'queued') this.onQueued(reply.ticket);
-    for (const { queue } of this.sharers()) queue.onHolder(reply.holder, reply.remainingMs, this.asked.now);
-    this.queue.refuseNeedingAnswerNow();
-    if (this.isCounting) this.queue.onCounted(reply, this.asked.now);
-    if (reply.kind === 'queued') this.queue.onQueued(this.othersAhead(reply));
+  protected onRefusal(reply: Queued | Busy): void {
+    const { queue } = this;
+    if (reply.kind === 'queued') this.onTicket(reply.ticket);
+    for (const loop of this.sharers) loop.queue.onHolder(reply.holder, reply.remainingMs, this.asked.now);
+    queue.refuseNeedingAnswerNow();
+    if (this.isCounting) queue.onCounted(reply, this.asked.now);
+    if (reply.kind === 'queued') queue.onQueued(this.othersAhead(reply));
     if (this.owner.endIfNobodyWaits()) return;
-    if (reply.kind === 'busy' || this.queue.mustAskAgain) this.recheckAfter(BUSY_RETRY_MS);
-    else if (this.isFirst) {
-      this.recheckAfter(reply.recheckAfterMs);
-      this.takeover?.onHolder(reply.holder);
-    }
-  }
-
-  private onNotDetached(): void {
-    const { key } = this.owner;
-    const message = `"${key}" was not attached: its detached lock is not in this store any more. It was attached already, its lease ran out, it was released by force, or the baton is of another server.`;
-    this.queue.dismissAll(new LockNotHeldError(message, key));
-    this.owner.endIfNobodyWaits();
+    if (reply.kind === 'busy' || queue.mustAskAgain) this.recheckAfter(BUSY_RETRY_MS);
+    else if (this.isFirst) this.waitFor(reply);
   }
 
   private onError(error: LockError): void {
     if (!(error instanceof LockStoreError) || error.reason === 'refused') this.queue.dismissAll(error);
     else {
       if (error.reason === 'unknown') this.mayComeLate = true;
-      for (const { queue } of this.sharers()) queue.onStoreError(error);
+      for (const { queue } of this.sharers) queue.onStoreError(error);
       this.queue.rejectNeedingAnswerNow(error);
     }
     if (!this.owner.endIfNobodyWaits() && this.isFirst)
       this.recheckAfter(randomMs(this.runtime.chance, RETRY_MS));
   }
 
-  private onQueued(ticket: number): void {
+  protected onTicket(ticket: number): void {
     this.ticket = ticket;
-    if (this.owner.terms.fair) this.fairQueue ??= this.runtime.fairQueues.enter(this);
   }
 
-  /**
-   * How many owners wait ahead of this one; `undefined` if the reply does not tell it. A takeover goes ahead of all. The store counts only
-   * those fair callers of this process that recheck.
-   */
-  private othersAhead({ waiting }: Queued): number | undefined {
-    if (this.takeover) return 0;
-    return this.fairQueue ? Math.max(waiting ?? 0, this.fairQueue.ahead(this)) : waiting;
+  /** Called when all callers of this owner wait: its ticket is in the store's queue, and `reply.holder` has the lock. */
+  protected waitFor(reply: Queued): void {
+    this.recheckAfter(reply.recheckAfterMs);
   }
 
-  /** Whether this loop rechecks itself: of several fair callers for one key, only the first does. */
-  private get isFirst(): boolean {
-    return !this.fairQueue || this.fairQueue.isFirst(this);
+  /** How many owners wait ahead of this one; `undefined` if the reply does not tell it. */
+  protected othersAhead({ waiting }: Queued): number | undefined {
+    return waiting;
+  }
+
+  /** Whether this loop rechecks. Of several fair callers for one key, only the first does. */
+  protected get isFirst(): boolean {
+    return true;
   }
 
   /** The loops whose callers learn from this loop's reply. */
-  private sharers(): readonly AcquireLoop[] {
-    return this.fairQueue?.sharers(this) ?? [this];
+  protected get sharers(): readonly AcquireLoop[] {
+    return [this];
   }
 }

@@ -1,5 +1,7 @@
+import type { Queued } from '../../port/lock-store.js';
+import { RECHECK_MS } from '../../port/timing.js';
 import { kindName } from '../request/lock-request.js';
-import type { AcquireLoop } from './acquire-loop.js';
+import { AcquireLoop } from './acquire-loop.js';
 
 /** The queues of this service's fair callers, by key and kind of claim. */
 export class FairQueues {
@@ -11,7 +13,7 @@ export class FairQueues {
   }
 
   /** Puts a loop that has a ticket into its queue. @returns the queue */
-  enter(loop: AcquireLoop): FairQueue {
+  enter(loop: FairLoop): FairQueue {
     const { key, terms } = loop.owner;
     const kind = kindName(key, terms);
     let queue = this.byKind.get(kind);
@@ -28,8 +30,8 @@ export class FairQueues {
  * its queue. These owners do not lose their turn: as soon as a loop becomes the first, it sends its ticket again, and it does so before
  * the caller ahead can release.
  */
-export class FairQueue {
-  private readonly loops: AcquireLoop[] = [];
+class FairQueue {
+  private readonly loops: FairLoop[] = [];
 
   constructor(private readonly onEmpty: () => void) {}
 
@@ -37,28 +39,62 @@ export class FairQueue {
     return this.loops.length;
   }
 
-  add(loop: AcquireLoop): void {
+  add(loop: FairLoop): void {
     this.loops.splice(this.loops.findLastIndex(({ ticket }) => ticket <= loop.ticket) + 1, 0, loop);
   }
 
-  leave(loop: AcquireLoop): void {
+  leave(loop: FairLoop): void {
     const index = this.loops.indexOf(loop);
     this.loops.splice(index, 1);
     if (this.loops.length === 0) this.onEmpty();
     else if (index === 0) this.loops[0]?.onFirst();
   }
 
-  isFirst(loop: AcquireLoop): boolean {
+  isFirst(loop: FairLoop): boolean {
     return this.loops[0] === loop;
   }
 
   /** How many loops are ahead of this one. */
-  ahead(loop: AcquireLoop): number {
+  ahead(loop: FairLoop): number {
     return this.loops.indexOf(loop);
   }
 
   /** The loops for which the reply to this one counts, this one included. */
-  sharers(loop: AcquireLoop): readonly AcquireLoop[] {
+  sharers(loop: FairLoop): readonly FairLoop[] {
     return this.isFirst(loop) ? this.loops : [loop];
+  }
+}
+
+/** The acquire loop of a fair caller, which has an owner of its own. It stands in the `FairQueue` of its key from its ticket on. */
+export class FairLoop extends AcquireLoop {
+  private fairQueue: FairQueue | undefined;
+
+  override stop(): void {
+    super.stop();
+    this.fairQueue?.leave(this);
+    this.fairQueue = undefined;
+  }
+
+  /** Called when this loop becomes the first of its queue, and has to recheck from now on. */
+  onFirst(): void {
+    this.recheckAfter(Math.max(0, this.asked.now + RECHECK_MS - this.runtime.clock.now()));
+  }
+
+  protected override onTicket(ticket: number): void {
+    super.onTicket(ticket);
+    this.fairQueue ??= this.runtime.fairQueues.enter(this);
+  }
+
+  /** The store counts only those fair callers of this process that recheck. */
+  protected override othersAhead({ waiting = 0 }: Queued): number {
+    return Math.max(waiting, this.fairQueue?.ahead(this) ?? 0);
+  }
+
+  protected override get isFirst(): boolean {
+    return this.fairQueue?.isFirst(this) ?? true;
+  }
+
+  protected override get sharers(): readonly AcquireLoop[] {
+    return this.fairQueue?.sharers(this) ?? [this];
   }
 }

@@ -5,15 +5,17 @@ import type { Grant, Notification, ReleaseRequest, TakeoverNotice } from '../../
 import { LockConfigurationError, LockLostError, LockStoreError } from '../../port/lock.errors.js';
 import type { Terms } from '../request/lock-request.js';
 import { AcquireLoop } from './acquire-loop.js';
+import { AttachLoop } from './attach-loop.js';
 import { type Release, RELEASED } from './guarded-store.js';
 import type { Call } from './call.js';
 import { Contention } from './contention.js';
+import { FairLoop } from './fair-queues.js';
 import { HeldLock } from './held-lock.js';
 import { Hold } from './hold.js';
 import { Lease } from './lease.js';
 import type { LocalQueue } from './local-queue.js';
 import type { LockRuntime } from './lock-runtime.js';
-import { Grace, Takeover } from './takeover.js';
+import { Grace, TakeoverLoop } from './takeover.js';
 
 /**
  * The states of an owner, and all of its transitions.
@@ -95,9 +97,14 @@ export class Owner {
     this.terms = terms;
     this.claim = terms.claim;
     this.id = runtime.owners.register(this);
-    const { graceMs } = terms;
-    const takeover = graceMs === undefined ? undefined : new Takeover(this, graceMs);
-    this.acquireLoop = new AcquireLoop(this, takeover);
+    this.acquireLoop = this.createLoop();
+  }
+
+  private createLoop(): AcquireLoop {
+    const { detached, terms } = this.queue;
+    if (detached) return new AttachLoop(this, detached);
+    if (terms.graceMs !== undefined) return new TakeoverLoop(this, terms.graceMs);
+    return terms.fair ? new FairLoop(this) : new AcquireLoop(this);
   }
 
   get isHeld(): boolean {

@@ -1,8 +1,9 @@
 import { type ClockReading, timeOfDay } from '../../common/clock.js';
 import { inBackground } from '../../common/promises.js';
-import type { TakeoverNotice } from '../../port/lock-store.js';
+import type { AcquireRequest, Queued, TakeoverNotice } from '../../port/lock-store.js';
 import { leaseMargin, maxNoticeMs } from '../../port/timing.js';
 import { CallSite } from '../request/call-site.js';
+import { AcquireLoop } from './acquire-loop.js';
 import type { Owner } from './owner.js';
 
 /**
@@ -25,31 +26,46 @@ export function forcedAfterMs(graceMs: number, commandTimeoutMs: number): number
  * The notification to the holder may be lost. So each further reply that names the same holder repeats the announcement, with what is
  * left of the grace.
  */
-export class Takeover {
+export class TakeoverLoop extends AcquireLoop {
   private target: Target | undefined;
 
   constructor(
-    private readonly owner: Owner,
+    owner: Owner,
     private readonly graceMs: number,
-  ) {}
+  ) {
+    super(owner);
+  }
+
+  protected override send(request: AcquireRequest): void {
+    // This names its own ticket in the first request, so the store may have put the owner into its queue even if it replies `busy`. Then
+    // the owner must send a release.
+    this.mayComeLate = true;
+    super.send({ ...request, ticket: request.ticket || this.firstTicket() });
+  }
 
   /**
    * A ticket ahead of all tickets that stores give out. It is the time of day, so earlier takeovers are ahead of later ones as far as
    * the clocks of their processes agree.
    */
-  firstTicket(): number {
-    return timeOfDay(this.owner.runtime.clock) - Number.MAX_SAFE_INTEGER;
+  private firstTicket(): number {
+    return timeOfDay(this.runtime.clock) - Number.MAX_SAFE_INTEGER;
   }
 
-  /** Called with each reply of the store. Announces the takeover to the holder, or forces the release when it is due. */
-  onHolder(holder: string | undefined): void {
+  protected override othersAhead(): number {
+    return 0;
+  }
+
+  /** Announces the takeover to the holder, or forces the release when it is due. */
+  protected override waitFor(reply: Queued): void {
+    super.waitFor(reply);
+    const { holder } = reply;
     if (holder === undefined) return;
     const { now } = this.owner;
     if (holder !== this.target?.holder)
       this.target = { holder, graceUntil: now + this.graceMs, forcedAt: Infinity, isAsking: false };
     const { target } = this;
     if (now >= target.forcedAt) return this.force(target);
-    this.owner.acquireLoop.recheckAfter(target.forcedAt - now);
+    this.recheckAfter(target.forcedAt - now);
     if (now < target.graceUntil || target.forcedAt === Infinity) this.announce(target);
   }
 
@@ -57,7 +73,7 @@ export class Takeover {
     if (target.isAsking) return;
     target.isAsking = true;
     const { key, queue } = this.owner;
-    const { holderDirectory, store } = this.owner.runtime;
+    const { holderDirectory, store } = this.runtime;
     const by = holderDirectory.nameOf(this.owner.id, CallSite.textOf(queue.site));
     const isFirst = target.forcedAt === Infinity;
     const graceMs = isFirst ? this.graceMs : Math.ceil(target.graceUntil - this.owner.now);
@@ -75,7 +91,7 @@ export class Takeover {
       target.graceUntil = now + graceMs;
       target.forcedAt = now + forcedAfterMs(graceMs, runtime.store.commandTimeoutMs);
     } else target.forcedAt = target.graceUntil;
-    if (target === this.target) owner.acquireLoop.recheckAfter(target.forcedAt - now);
+    if (target === this.target) this.recheckAfter(target.forcedAt - now);
   }
 
   private force(target: Target): void {
@@ -87,7 +103,7 @@ export class Takeover {
     const forced = runtime.store.forceRelease(key, { owners: [holder] }).then((reply) => {
       target.isAsking = false;
       if (reply === 'released') runtime.emit({ type: 'forced', key, owner: owner.id, holder });
-      else owner.acquireLoop.recheckAfter(0);
+      else this.recheckAfter(0);
     });
     inBackground(forced, (error) => this.onFailed(target, error));
   }
