@@ -24,7 +24,8 @@ import {
   MIN_INITIAL_LEASE_MS,
   UNSUBSCRIBED_RECHECK_MS,
 } from '../../libs/distributed-lock/src/redis/commands/acquire.js';
-import { IDLE_MS, MAX_IN_FLIGHT } from '../../libs/distributed-lock/src/redis/connection.js';
+import { MAX_IN_FLIGHT } from '../../libs/distributed-lock/src/redis/connection.js';
+import { IDLE_MS } from '../../libs/distributed-lock/src/redis/idle-probe.js';
 import { REDIS_DEFAULTS } from '../../libs/distributed-lock/src/redis/options.js';
 import { LAST_LEASES_MS } from '../../libs/distributed-lock/src/document/leases.js';
 import { SWEPT_AFTER_MS } from '../../libs/distributed-lock/src/session/register.js';

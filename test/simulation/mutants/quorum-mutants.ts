@@ -36,7 +36,7 @@ export const QUORUM_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('quorum', 'quorum/acquire.js', [
     ['a confirmation overtakes an extension', 'if (owner.renewalsUnderWay > 0)', 'if (false)'],
   ]),
-  ...mutantsOf('quorum', 'connection/reliable-release.js', [
+  ...mutantsOf('quorum', 'connection/owner-requests.js', [
     [
       'an earlier confirmation with the lease from before an extension does not count',
       '[acquire, this.lateRenewal, ...(this.renewalsInFlight ?? [])]',

@@ -315,14 +315,14 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('redis', 'redis/commands/renew.js', [
     [
       'a renewal counts in full although an earlier one for less may follow it',
-      'this.context.unanswered.get(owner)?.pendingRequestThatWouldShorten(leaseMs, executedAt)',
+      'this.context.requestsByOwner.get(owner)?.pendingRequestThatWouldShorten(leaseMs, executedAt)',
       'undefined',
     ],
   ]),
   ...mutantsOf('redis', 'redis/commands/acquire.js', [
     [
       'an owner acquires after its release',
-      'if (this.unanswered.isReleasing)',
+      'if (this.ownerRequests.isReleasing)',
       'if (false)',
       'The release is repeated until no acquire that was written before its reply can be executed. Only a user of Redis without rights has an acquire written after that, and the servers here know no rights.',
     ],
@@ -330,7 +330,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
   ...mutantsOf('redis', 'redis/commands/renew.js', [
     [
       'a second copy of a renewal follows a newer one',
-      'if (isAgain && !this.renewals.every((renewal) => this.context.unanswered.isLatest(renewal)))',
+      'if (isAgain && !this.renewals.every((renewal) => this.context.requestsByOwner.isLatest(renewal)))',
       'if (false)',
       'The newer one counts by the shorter of both lengths until the copy cannot come any more: its caller waits, and believes in no more.',
     ],

@@ -14,7 +14,7 @@ import {
   type Renewal,
   type RenewalReply,
 } from '../../../libs/distributed-lock/src/port/lock-store.js';
-import { IDLE_MS } from '../../../libs/distributed-lock/src/redis/connection.js';
+import { IDLE_MS } from '../../../libs/distributed-lock/src/redis/idle-probe.js';
 import { redisKeys, restartMark } from '../../../libs/distributed-lock/src/redis/keys.js';
 import type { LockStoreError } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import { until } from '#until';

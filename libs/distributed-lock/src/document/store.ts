@@ -3,12 +3,8 @@ import { Subject } from 'rxjs';
 import { Delays, systemChance } from '../common/clock.js';
 import { RebuiltMap } from '../common/collections.js';
 import { ignoreFailure, inBackground } from '../common/promises.js';
-import {
-  ReliableRelease,
-  type ExecutedRelease,
-  type OwnerRequests,
-  RequestsByOwner,
-} from '../connection/reliable-release.js';
+import { type OwnerRequests, RequestsByOwner } from '../connection/owner-requests.js';
+import { type ExecutedRelease, ReliableRelease } from '../connection/reliable-release.js';
 import { ServerClock } from '../connection/server-clock.js';
 import {
   type AcquireReply,

@@ -1,5 +1,5 @@
 import { type Clock, type ClockReading, readClocks } from '../common/clock.js';
-import type { OwnerRequests, RequestsByOwner } from '../connection/reliable-release.js';
+import type { OwnerRequests, RequestsByOwner } from '../connection/owner-requests.js';
 import type { ServerClock } from '../connection/server-clock.js';
 import type { AcquireRequest, HolderEntry } from '../port/lock-store.js';
 import { LockStoreError } from '../port/lock.errors.js';

@@ -7,9 +7,10 @@ import { Outage, type OutageOptions } from '../connection/kept-connection.js';
 import { ReplyDeadline, WaitingRequests } from '../connection/reply-deadline.js';
 import { ServerClock } from '../connection/server-clock.js';
 import { LockStoreError } from '../port/lock.errors.js';
-import type { RedisClient, RedisNode, CommandReply } from './client.js';
-import { RedisCommand, TOO_LATE } from './command.js';
+import type { RedisClient, CommandReply } from './client.js';
+import { type RedisCommand, TOO_LATE } from './command.js';
 import { asStoreError, describe, forgetArguments, isAnswer, isDenied, unknown } from './errors.js';
+import { IdleProbe, Ping } from './idle-probe.js';
 
 /**
  * The most commands in flight; further ones are sent as replies come in. With more, the server would get to the last ones only after
@@ -247,10 +248,10 @@ export class RedisConnection {
       this.deadline.fireIn(this.commandTimeoutMs / 2);
     }
     this.inFlight.push(command);
-    const isShared = command.flush !== 'when idle' || this.inFlight.size > 1;
-    if (isShared) this.client.writeTogether?.();
+    const isBuffered = command.flush !== 'when idle' || this.inFlight.size > 1;
+    if (isBuffered) this.client.writeTogether?.();
     this.follow(command, this.send(command));
-    if (isShared && command.flush === 'now') this.client.writeNow?.();
+    if (isBuffered && command.flush === 'now') this.client.writeNow?.();
   }
 
   private send(command: RedisCommand): Promise<unknown> | CommandReply {
@@ -379,78 +380,6 @@ async function publishCommandOf(client: RedisClient): Promise<PublishCommand> {
     () => 'SPUBLISH',
     () => 'PUBLISH',
   );
-}
-
-/** A connection that has been silent for this long may have been forgotten by the network. */
-export const IDLE_MS = 500;
-
-/**
- * Finds out whether a connection that has been idle still exists. Load balancers and firewalls forget such a connection, and notify
- * neither end.
- *
- * If a repeatable command that was written on an idle connection has no reply after half of its time, the client asks the server on
- * a second connection. If the server answers there while the first connection is still silent, the first one is replaced, and the
- * command is sent once more. A server that is merely slow has the whole time to reply.
- */
-class IdleProbe {
-  repliedAt = 0;
-  private isOpen = false;
-  /** Functions that close the second connections; absent while no server is asked. */
-  private asking: (() => void)[] | undefined;
-
-  isIdle(now: number): boolean {
-    return now - this.repliedAt > IDLE_MS;
-  }
-
-  /** Called when a command is written on an idle connection on which no other command is in flight. */
-  begin(): void {
-    this.end();
-    this.isOpen = true;
-  }
-
-  end(): void {
-    this.isOpen = false;
-    this.asking?.forEach((close) => close());
-    this.asking = undefined;
-  }
-
-  onReply(now: number): void {
-    this.repliedAt = now;
-    if (this.isOpen) this.end();
-  }
-
-  /**
-   * Opens a second connection to each node, unless that has happened already. @param onAnswer gets each node that answers on its second
-   * connection while the first one is still silent
-   */
-  ask(nodes: readonly RedisNode[], onAnswer: (node: RedisNode) => void): void {
-    this.asking ??= nodes.map((node) => node.askBeside(() => onAnswer(node)));
-  }
-
-  mayRepeat({ isRepeatable, isSecondCopy }: RedisCommand): boolean {
-    return this.isOpen && isRepeatable && !isSecondCopy;
-  }
-
-  /** How long the command may go without a reply: half of `ms` while it may be repeated and no server has been asked, otherwise `ms`. */
-  timeoutOf(command: RedisCommand, ms: number): number {
-    return this.mayRepeat(command) && !this.asking ? ms / 2 : ms;
-  }
-}
-
-/** Pings the server, or each connected master of a cluster. The client of a cluster ends the connection to a node that does not reply. */
-class Ping extends RedisCommand<undefined> {
-  readonly key = undefined;
-  readonly priority = 'renew';
-
-  send(client: RedisClient): Promise<unknown> {
-    if (!client.isCluster) return client.call('ping', []);
-    const open = client.masters().filter(({ isReady }) => isReady);
-    return Promise.allSettled(open.map((node) => node.call('ping', [])));
-  }
-
-  read(): undefined {
-    return undefined;
-  }
 }
 
 /** The order in which a new connection sends the commands that have waited for it (docs/decisions/0003). */

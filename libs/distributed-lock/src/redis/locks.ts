@@ -93,7 +93,7 @@ export class RedisLocks implements LockStore {
     );
     const { connection, scripts, subscriber } = this;
     this.renewals = new Renewals(scripts);
-    this.releases = new ReliableRelease(scripts.unanswered, settings);
+    this.releases = new ReliableRelease(scripts.requestsByOwner, settings);
     const guard =
       restartGuardMs > 0 ? { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs } : undefined;
     const releaseInBackground = (request: AcquireRequest): void => ignoreFailure(this.release(request));
@@ -119,8 +119,8 @@ export class RedisLocks implements LockStore {
   release(request: ReleaseRequest): Promise<ReleaseReply> {
     this.subscriber.stopListeningToForeignClients(request.owner);
     this.scripts.onRelease(request.used);
-    return this.releases.run(request, (unanswered, onReply, onError) =>
-      this.connection.start(new ReleaseCommand(request, this.scripts, unanswered), onReply, onError),
+    return this.releases.run(request, (ownerRequests, onReply, onError) =>
+      this.connection.start(new ReleaseCommand(request, this.scripts, ownerRequests), onReply, onError),
     );
   }
 

@@ -1,4 +1,4 @@
-import type { OwnerRequests } from '../../connection/reliable-release.js';
+import type { OwnerRequests } from '../../connection/owner-requests.js';
 import type { AcquireReply, AcquireRequest, AttachRequest, Grant, Queued } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { leaseValidity, RECHECK_MS, recheckAfter, SILENT_WAITER_MS } from '../../port/timing.js';
@@ -46,16 +46,16 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   override readonly flush = 'when idle';
   override readonly isRepeatable = true;
   /** The requests of this owner that got no reply. The server may execute them after the copy that is answered. */
-  private readonly unanswered: OwnerRequests;
+  private readonly ownerRequests: OwnerRequests;
   /** The latest copy was sent and has no reply yet. */
   private isOpen = false;
 
   /** @throws LockKeyError for a key that a cluster cannot take */
   constructor(
     private readonly request: AcquireRequest,
-    private readonly store: AcquireContext,
+    private readonly parts: AcquireContext,
   ) {
-    const { scripts, guard } = store;
+    const { scripts, guard } = parts;
     const { key, owner, claim } = request;
     const keys = scripts.keysOf(key, claim.kind);
     super(scripts, {
@@ -63,14 +63,14 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
       kind: claim.kind,
       keys: guard ? new WireKeys([...keys.names, guard.mark]) : keys,
     });
-    this.unanswered = scripts.unanswered.beginRequest(owner);
+    this.ownerRequests = scripts.requestsByOwner.beginRequest(owner);
   }
 
   protected args(): Arguments {
-    const notAfter = this.onWrite();
+    const notAfter = this.recordCopy();
     const { owner, claim, leaseMs, mayWait, ticket, tokens, maxWaiting } = this.request;
     const { context } = this;
-    const { notifications, guard } = this.store;
+    const { notifications, guard } = this.parts;
     const wait = mayWait ? SILENT_WAITER_MS : 0;
     const initialLease = Math.min(
       leaseMs,
@@ -94,12 +94,12 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
    * @returns the deadline of the copy, in server time
    * @throws LockStoreError if the owner is being released: it must not acquire after its release
    */
-  protected onWrite(): number {
+  protected recordCopy(): number {
     this.isOpen = false;
-    if (this.unanswered.isReleasing)
+    if (this.ownerRequests.isReleasing)
       throw new LockStoreError('Its caller has left before the request was sent', this.key, 'refused');
     const notAfter = this.context.notAfter(this.sent);
-    this.unanswered.onAcquireSent(notAfter, this.request.leaseMs);
+    this.ownerRequests.onAcquireSent(notAfter, this.request.leaseMs);
     this.isOpen = true;
     return notAfter;
   }
@@ -110,7 +110,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     if (reply[0] === 4) throw this.unready(reply[2]);
     this.finish();
     const result = this.meaningOf(reply);
-    return this.unanswered.hasUnanswered ? { ...result, mayComeLate: true } : result;
+    return this.ownerRequests.hasUnanswered ? { ...result, mayComeLate: true } : result;
   }
 
   protected override onFailed(error: LockStoreError): void {
@@ -118,26 +118,26 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     if (error.reason !== 'unknown') this.onAnswered();
     // Release in two cases. Redis denied a command halfway through the script: it undoes nothing, so the script may have written a ticket
     // or a lock. Or Redis refused the second copy: the first copy may still be executed.
-    const mayHold = isDenied(error.cause) || (error.reason === 'refused' && this.unanswered.hasUnanswered);
-    if (mayHold) this.store.releaseInBackground(this.request);
+    const mayHold = isDenied(error.cause) || (error.reason === 'refused' && this.ownerRequests.hasUnanswered);
+    if (mayHold) this.parts.releaseInBackground(this.request);
     this.finish();
   }
 
   private onAnswered(): void {
-    if (this.isOpen) this.unanswered.onAcquireAnswered();
+    if (this.isOpen) this.ownerRequests.onAcquireAnswered();
     this.isOpen = false;
   }
 
   private finish(): void {
-    this.context.unanswered.endRequest(this.request.owner);
+    this.context.requestsByOwner.endRequest(this.request.owner);
   }
 
   /** Makes the error for a request that the restart guard refused. Its reason is `unknown` if an earlier copy may still be executed. */
   private unready(leftMs: number): LockStoreError {
-    const { longestLeaseMs } = this.store.guard as RestartGuard;
+    const { longestLeaseMs } = this.parts.guard as RestartGuard;
     const message = `Redis is not ready: it came back without its data, and leases that it has forgotten may run for another ${leftMs} ms (restartGuardMs is ${longestLeaseMs}).`;
     const error = new LockStoreError(message, this.key, 'unready');
-    return this.unanswered.hasUnanswered ? asUnsureError(error) : error;
+    return this.ownerRequests.hasUnanswered ? asUnsureError(error) : error;
   }
 
   private meaningOf(reply: Reply): AcquireReply {
@@ -154,18 +154,18 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
 
   private granted(token: number, lastToken: number, waiting: number): Grant {
     const { owner, leaseMs } = this.request;
-    this.store.notifications.stopListeningToForeignClients(owner);
+    this.parts.notifications.stopListeningToForeignClients(owner);
     this.context.onGranted(token, lastToken);
     const validUntil = leaseValidity(this.sent.now, leaseMs);
     return { kind: 'granted', token, lastToken, validUntil, waiting, confirmed: true };
   }
 
   private queued(holder: string | undefined, remainingMs: number, ticket: number): Queued {
-    const { notifications } = this.store;
+    const { notifications } = this.parts;
     const { owner } = this.request;
     const isBehindForeignClient = holder !== undefined && !isOurs(holder);
     // If the caller left while the request was in flight, unsubscribe, too: no later request of this owner would do it.
-    if (this.unanswered.isReleasing || !isBehindForeignClient)
+    if (this.ownerRequests.isReleasing || !isBehindForeignClient)
       notifications.stopListeningToForeignClients(owner);
     else {
       const [, , , , channel] = this.context.namesOf(this.key, this.kind);
@@ -196,7 +196,7 @@ export class AttachCommand extends AcquireCommand {
   }
 
   protected override args(): Arguments {
-    const notAfter = this.onWrite();
+    const notAfter = this.recordCopy();
     const { owner, from, token, leaseMs, claim } = this.attach;
     return [owner, from, token, leaseMs, notAfter, `{${claimFields(claim)},${this.context.serverFields}}`];
   }

@@ -1,4 +1,5 @@
-import type { ExecutedRelease, OwnerRequests } from '../../connection/reliable-release.js';
+import type { OwnerRequests } from '../../connection/owner-requests.js';
+import type { ExecutedRelease } from '../../connection/reliable-release.js';
 import type { Force, ForceReply, ReleaseRequest } from '../../port/lock-store.js';
 import type { Arguments } from '../client.js';
 import {
@@ -21,7 +22,7 @@ export class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
   constructor(
     private readonly request: ReleaseRequest,
     context: ScriptContext,
-    private readonly unanswered: OwnerRequests,
+    private readonly ownerRequests: OwnerRequests,
   ) {
     super(context, { key: request.key, kind: request.claim.kind });
     this.flush = request.flush;
@@ -36,7 +37,7 @@ export class ReleaseCommand extends ScriptCommand<Reply, ExecutedRelease> {
     // unanswered, that time is needed, to know when the server can no longer execute it.
     const isPlainOrShared = claim.kind === 'lock' && connection.publish === 'PUBLISH' && holdMs === 0;
     const isPlain = isPlainOrShared && !sharesTokens;
-    const isShort = isPlainOrShared && !this.unanswered.hasUnanswered && !used;
+    const isShort = isPlainOrShared && !this.ownerRequests.hasUnanswered && !used;
     const tokens = used ? `,"used":"${used.token}","reserved":"${used.lastToken}"` : '';
     const hold = holdMs > 0 ? `,"hold":${holdMs}` : '';
     const options = `{${claimFields(claim)}${tokens}${hold},${serverFields}}`;

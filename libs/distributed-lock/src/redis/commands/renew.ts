@@ -1,5 +1,5 @@
 import { Delays } from '../../common/clock.js';
-import type { LeaseRequest } from '../../connection/reliable-release.js';
+import type { SentCopy } from '../../connection/owner-requests.js';
 import type { Renewal, RenewalReply } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { leaseValidity } from '../../port/timing.js';
@@ -30,7 +30,7 @@ abstract class RenewingCommand<
   /** For how many ms an earlier request without a reply may still be executed, and shorten one of the leases. */
   unsureForMs = 0;
   /** The leases that the latest copy of this command requests; `undefined` as soon as that copy has a reply. */
-  private written: readonly LeaseRequest[] | undefined;
+  private written: readonly SentCopy[] | undefined;
   private closesBefore = 0;
 
   constructor(
@@ -53,15 +53,15 @@ abstract class RenewingCommand<
    * @returns the deadline of the copy, in server time
    * @throws LockStoreError for a second copy if one of its owners has sent a newer renewal since, which must be executed last
    */
-  protected onWrite(): number {
+  protected recordCopy(): number {
     const isAgain = this.wasTooLate || this.isSecondCopy;
-    if (isAgain && !this.renewals.every((renewal) => this.context.unanswered.isLatest(renewal)))
+    if (isAgain && !this.renewals.every((renewal) => this.context.requestsByOwner.isLatest(renewal)))
       throw unknown('it found a renewal too late that a newer one follows', this.key);
     this.settleCopies('given up');
     const notAfter = this.context.notAfter(this.sent);
     this.written = this.renewals.map(({ owner, leaseMs }) => {
       const copy = { leaseMs, deadline: notAfter };
-      this.context.unanswered.get(owner)?.onRenewalSent(copy);
+      this.context.requestsByOwner.get(owner)?.onRenewalSent(copy);
       return copy;
     });
     this.closesBefore = this.context.connection.nodeCloses;
@@ -98,7 +98,7 @@ abstract class RenewingCommand<
     { waiting, executedAt }: { readonly waiting: number; readonly executedAt: number },
   ): RenewalReply {
     if (waiting < 0) return { kind: 'lost' };
-    const late = this.context.unanswered.get(owner)?.pendingRequestThatWouldShorten(leaseMs, executedAt);
+    const late = this.context.requestsByOwner.get(owner)?.pendingRequestThatWouldShorten(leaseMs, executedAt);
     if (late) this.unsureForMs = Math.max(this.unsureForMs, late.deadline - executedAt + 1);
     const validUntil = leaseValidity(this.sent.now, late?.leaseMs ?? leaseMs);
     return { kind: 'renewed', validUntil, waiting };
@@ -108,7 +108,7 @@ abstract class RenewingCommand<
     const { written = [] } = this;
     this.written = undefined;
     written.forEach((copy, i) => {
-      const owner = this.context.unanswered.get((this.renewals[i] as Renewal).owner);
+      const owner = this.context.requestsByOwner.get((this.renewals[i] as Renewal).owner);
       if (how === 'answered') owner?.onRenewalAnswered(copy);
       else owner?.onRenewalGivenUp(copy);
     });
@@ -120,7 +120,7 @@ class RenewCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renew>> {
   protected readonly lostReply = [0, 0] as const;
 
   protected args(): Arguments {
-    const notAfter = this.onWrite();
+    const notAfter = this.recordCopy();
     const [{ owner, claim, leaseMs, token, lastToken }] = this.renewals as readonly [Renewal];
     const { minToken, serverFields } = this.context;
     const options = `{${claimFields(claim)},"min_token":${minToken},${serverFields}}`;
@@ -141,7 +141,7 @@ class RenewPlainCommand extends RenewingCommand<ReplyOf<typeof SCRIPTS.renewPlai
   protected readonly lostReply = [1, 0, -1] as const;
 
   protected args(): Arguments {
-    const notAfter = this.onWrite();
+    const notAfter = this.recordCopy();
     const one = ({ owner, leaseMs, token, lastToken }: Renewal) => [owner, leaseMs, token, lastToken];
     return [this.context.connection.publish, notAfter, ...this.renewals.flatMap(one)];
   }
@@ -166,7 +166,7 @@ export class Renewals {
   /** Never rejects: a renewal that failed gets the reply `unknown`. */
   async run(renewals: readonly Renewal[]): Promise<Replies> {
     for (const renewal of renewals)
-      this.context.unanswered.beginRequest(renewal.owner).latestRenewal = renewal;
+      this.context.requestsByOwner.beginRequest(renewal.owner).latestRenewal = renewal;
     if (renewals.length === 1) return this.renew(renewals);
     const replies = new Map<Renewal, RenewalReply>();
     const renewBatch = async (batch: readonly Renewal[]) => {
@@ -191,20 +191,22 @@ export class Renewals {
 
   private async renew(batch: readonly Renewal[]): Promise<Replies> {
     const { context } = this;
-    const { unanswered } = context;
+    const { requestsByOwner } = context;
     const [first, another] = batch;
     try {
       const replies = await (first && !another
         ? this.renewForSure(first)
         : context.connection.run(this.commandFor(batch)));
-      for (const { owner } of batch) unanswered.endRequest(owner);
+      for (const { owner } of batch) requestsByOwner.endRequest(owner);
       return replies;
     } catch (error) {
       // If one key holds other data, Redis refuses the whole batch. Send the renewals one by one, so that only the one of that key is
       // refused.
       const isSpoiled = another && error instanceof LockStoreError && error.reason === 'refused';
       const again = async (renewal: Renewal) =>
-        isSpoiled && unanswered.isLatest(renewal) ? this.renew([renewal]) : this.unknownReply(renewal, error);
+        isSpoiled && requestsByOwner.isLatest(renewal)
+          ? this.renew([renewal])
+          : this.unknownReply(renewal, error);
       return (await Promise.all(batch.map(again))).flat();
     }
   }
@@ -227,7 +229,7 @@ export class Renewals {
       if (clock.now() + command.unsureForMs > giveUpAt)
         throw unknown('an earlier renewal without a reply may still shorten the lease', renewal.key);
       await this.delays.wait(command.unsureForMs);
-      if (!context.unanswered.isLatest(renewal)) return replies;
+      if (!context.requestsByOwner.isLatest(renewal)) return replies;
     }
   }
 
@@ -237,7 +239,7 @@ export class Renewals {
   }
 
   private unknownReply({ owner }: Renewal, error: unknown): Replies {
-    this.context.unanswered.endRequest(owner);
+    this.context.requestsByOwner.endRequest(owner);
     return [{ kind: 'unknown', error: error as LockStoreError }];
   }
 }

@@ -1,5 +1,5 @@
 import type { Cluster, Command, Redis } from 'ioredis';
-import { detached } from '../../common/promises.js';
+import { withoutContext } from '../../common/promises.js';
 import { type Arguments, asBulk, type CommandReply, type WireKeys } from '../client.js';
 import { findIoredis } from './options.js';
 
@@ -139,6 +139,6 @@ export class DirectReply implements CommandReply, PromiseLike<unknown> {
     this.onValue = this.onError = undefined;
     const listener = state === 'resolved' ? onValue : onError;
     // Outside of any async context: the socket may have been opened in that of a request.
-    detached(() => listener?.(outcome));
+    withoutContext(() => listener?.(outcome));
   }
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ClockReading } from '../../common/clock.js';
 import { ignoreFailure } from '../../common/promises.js';
 import { textOf } from '../../connection/connection-errors.js';
-import { RequestsByOwner } from '../../connection/reliable-release.js';
+import { RequestsByOwner } from '../../connection/owner-requests.js';
 import type { Claim, LockSnapshot, ReleaseRequest } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { type Arguments, type RedisClient, type RedisNode, type CommandReply, WireKeys } from '../client.js';
@@ -93,7 +93,7 @@ export class ScriptContext {
   /** The last token that an owner of this process has reserved, and has not given back. */
   private reserved = 0;
   /** The requests of each owner that the server may still execute. */
-  readonly unanswered = new RequestsByOwner();
+  readonly requestsByOwner = new RequestsByOwner();
   /** The names of locks that were used lately, by kind of claim and key. */
   private readonly known = { lock: keyMap(), exclusive: keyMap(), shared: keyMap(), permits: keyMap() };
 
