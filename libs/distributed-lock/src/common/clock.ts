@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { uptime as uptimeInSeconds } from 'node:os';
 import { interval, Observable } from 'rxjs';
-import { detached } from './promises.js';
+import { withoutContext } from './promises.js';
 
 /**
  * The only source of time in the library, so that tests can use a manual clock.
@@ -178,14 +178,14 @@ export function guardedClock(clock: Clock, onError: (error: unknown) => void): C
  * The same clock, but its timers run outside of every async context: a timer that one caller starts serves others, too, and must
  * not run with the first caller's locks.
  */
-export function detachedClock(clock: Clock): Clock & { readonly [READ]: () => ClockReading } {
+export function clockWithoutContext(clock: Clock): Clock & { readonly [READ]: () => ClockReading } {
   return {
     now: () => clock.now(),
     [READ]: () => readClocks(clock),
     ...(clock.timeOfDay && { timeOfDay: () => clock.timeOfDay?.() as number }),
     ...(clock.nextTurn && { nextTurn: (task) => clock.nextTurn?.(task) }),
-    after: (ms, task) => detached(() => clock.after(ms, task)),
-    interval: (ms) => new Observable((out) => detached(() => clock.interval(ms).subscribe(out))),
+    after: (ms, task) => withoutContext(() => clock.after(ms, task)),
+    interval: (ms) => new Observable((out) => withoutContext(() => clock.interval(ms).subscribe(out))),
   };
 }
 

@@ -59,6 +59,6 @@ const nowhere = new AsyncResource('nestjs-distributed-lock');
  * For timers, sockets and commands, which outlive a call or serve many calls. A timer keeps everything alive that the
  * AsyncLocalStorages contain where it is made, and runs its task with that content.
  */
-export function detached<T>(work: () => T): T {
+export function withoutContext<T>(work: () => T): T {
   return nowhere.runInAsyncScope(work);
 }

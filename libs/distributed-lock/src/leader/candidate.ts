@@ -1,7 +1,7 @@
 import { BehaviorSubject, type Observable } from 'rxjs';
 import { Delays, randomMs, timeOfDay, within } from '../common/clock.js';
 import { BoundController } from '../common/listeners.js';
-import { detached, inBackground } from '../common/promises.js';
+import { withoutContext, inBackground } from '../common/promises.js';
 import { inspectByJson } from '../common/redaction.js';
 import { GuardedEvents } from '../lock/events/event-hub.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
@@ -71,7 +71,7 @@ export class Candidate implements Leader {
     const delays = (this.delays = new Delays(locks.options.clock));
     ServiceInternals.of(locks).events.emit({ type: 'candidate', key: this.key, name: this.name });
     inBackground(
-      detached(() => this.run(locks, delays, handlers)),
+      withoutContext(() => this.run(locks, delays, handlers)),
       (error) => this.report('election', error),
     );
   }

@@ -1,7 +1,7 @@
 // Lock errors for the clients of messages, gateways and GraphQL, as the exceptions of these transports. The interceptor
 // translates the errors of its own lock, so that interceptors and filters of the application see what they expect there.
 import { Logger, type Type } from '@nestjs/common';
-import { detached } from '../common/promises.js';
+import { withoutContext } from '../common/promises.js';
 import { type Answer, grpcCallOf } from '../nest/answers.js';
 import { isLockError, type LockError } from '../port/lock.errors.js';
 import { clientAnswer, ClientLeftError, GRPC } from './client-errors.js';
@@ -41,7 +41,7 @@ export function prepareTransport(type: string): Promise<unknown> | undefined {
   const load = exceptions.has(type) ? undefined : PACKAGES[type];
   const note = (exception?: Type<Error>): unknown => exceptions.set(type, exception);
   // If the package cannot be loaded, the lock error is thrown untranslated. The filters of `error-filters.ts` handle that, too.
-  return load && detached(load).then(note, () => note());
+  return load && withoutContext(load).then(note, () => note());
 }
 
 /**

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { detached } from '../common/promises.js';
+import { withoutContext } from '../common/promises.js';
 import { isLockError, type LockStoreError } from '../port/lock.errors.js';
 import type { Clock } from '../common/clock.js';
 import type { LockEvent } from '../lock/events/lock.events.js';
@@ -64,7 +64,7 @@ export class LockLogger {
 
   /** Writes the event outside of the async context of the call that caused it, because the event may be about another call. */
   write(event: LockEvent): void {
-    detached(() => this.onEvent(event));
+    withoutContext(() => this.onEvent(event));
   }
 
   stop(): void {

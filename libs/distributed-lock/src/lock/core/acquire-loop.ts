@@ -18,7 +18,7 @@ import type { Owner } from './owner.js';
  * to 10 ms. If the store loses its data in this time, tokens could repeat (docs/decisions/0004).
  */
 export const RESERVED_TOKENS = { handOffs: 10_000, readers: 100 };
-/** Delay before the next request if a caller joined after the last request was sent, so that the reply does not answer it. */
+/** Delay before the next request after `busy`, or after a `queued` that leaves callers without an answer because they joined too late for it. */
 const BUSY_RETRY_MS = 1;
 const RETRY_MS = { least: 50, spread: 50 };
 const NEVER: ClockReading = { now: -Infinity, wallClockOffset: 0 };
@@ -173,29 +173,24 @@ export class AcquireLoop implements Replies<AcquireReply> {
 
   protected onRefusal(reply: Queued | Busy): void {
     const { queue } = this;
-    if (reply.kind === 'queued') this.onTicket(reply.ticket);
-    for (const loop of this.sharers) loop.queue.onHolder(reply.holder, reply.remainingMs, this.asked.now);
+    if (reply.kind === 'queued') this.ticket = reply.ticket;
+    queue.onHolder(reply.holder, reply.remainingMs, this.asked.now);
     queue.refuseNeedingAnswerNow();
     if (this.isCounting) queue.onCounted(reply, this.asked.now);
     if (reply.kind === 'queued') queue.onQueued(this.othersAhead(reply));
-    if (this.owner.endIfNobodyWaits()) return;
+    if (this.owner.endIfUnused()) return;
     if (reply.kind === 'busy' || queue.mustAskAgain) this.recheckAfter(BUSY_RETRY_MS);
-    else if (this.isFirst) this.waitFor(reply);
+    else this.waitFor(reply);
   }
 
-  private onError(error: LockError): void {
-    if (!(error instanceof LockStoreError) || error.reason === 'refused') this.queue.dismissAll(error);
+  protected onError(error: LockError): void {
+    if (!isTemporary(error)) this.queue.dismissAll(error);
     else {
       if (error.reason === 'unknown') this.mayComeLate = true;
-      for (const { queue } of this.sharers) queue.onStoreError(error);
+      this.queue.onStoreError(error);
       this.queue.rejectNeedingAnswerNow(error);
     }
-    if (!this.owner.endIfNobodyWaits() && this.isFirst)
-      this.recheckAfter(randomMs(this.runtime.chance, RETRY_MS));
-  }
-
-  protected onTicket(ticket: number): void {
-    this.ticket = ticket;
+    if (!this.owner.endIfUnused()) this.retry();
   }
 
   /** Called when all callers of this owner wait: its ticket is in the store's queue, and `reply.holder` has the lock. */
@@ -203,18 +198,17 @@ export class AcquireLoop implements Replies<AcquireReply> {
     this.recheckAfter(reply.recheckAfterMs);
   }
 
+  protected retry(): void {
+    this.recheckAfter(randomMs(this.runtime.chance, RETRY_MS));
+  }
+
   /** How many owners wait ahead of this one; `undefined` if the reply does not tell it. */
   protected othersAhead({ waiting }: Queued): number | undefined {
     return waiting;
   }
+}
 
-  /** Whether this loop rechecks. Of several fair callers for one key, only the first does. */
-  protected get isFirst(): boolean {
-    return true;
-  }
-
-  /** The loops whose callers learn from this loop's reply. */
-  protected get sharers(): readonly AcquireLoop[] {
-    return [this];
-  }
+/** Whether the store may answer the next request, because it could not be reached or did not answer this one. */
+export function isTemporary(error: LockError): error is LockStoreError {
+  return error instanceof LockStoreError && error.reason !== 'refused';
 }

@@ -152,11 +152,11 @@ export class Acquirer {
    */
   private queueOf(request: LockRequest): LocalQueue {
     const { key, terms } = request;
-    const isShared = !terms.fair && terms.graceMs === undefined;
-    if (isShared && terms.watched && terms.claim.kind === 'lock') {
+    const mayShareQueue = !terms.fair && terms.graceMs === undefined;
+    if (mayShareQueue && terms.watched && terms.claim.kind === 'lock') {
       return this.openQueue(this.common, key, request);
     }
-    return this.openQueue(this.others, isShared ? kindName(key, terms) : request, request);
+    return this.openQueue(this.others, mayShareQueue ? kindName(key, terms) : request, request);
   }
 
   private allQueues(): readonly LocalQueue[] {

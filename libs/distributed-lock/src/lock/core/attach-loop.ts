@@ -21,6 +21,6 @@ export class AttachLoop extends AcquireLoop {
     const { key, queue } = this.owner;
     const message = `"${key}" was not attached: its detached lock is not in this store any more. It was attached already, its lease ran out, it was released by force, or the baton is of another server.`;
     queue.dismissAll(new LockNotHeldError(message, key));
-    this.owner.endIfNobodyWaits();
+    this.owner.endIfUnused();
   }
 }

@@ -23,6 +23,7 @@ export class Call extends Linked {
   place: CallPlace | undefined;
 
   constructor(
+    /** Not `queue`: that is the `LinkedQueue` of the superclass. */
     private readonly localQueue: Pick<LocalQueue, 'onLate'>,
     /** Identifies the call in events. */
     readonly number: number,

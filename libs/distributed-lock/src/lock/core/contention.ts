@@ -58,6 +58,7 @@ export class Contention {
    * @returns whether others wait
    */
   onOthers(waiting: number): boolean {
+    // Read this first: it becomes true as soon as `startedAt` is set below.
     const { owner, isContended } = this;
     const others = waiting - (owner.queue.isInStoreQueue ? 1 : 0);
     if (others <= 0) return false;

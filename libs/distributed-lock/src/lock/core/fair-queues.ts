@@ -1,7 +1,8 @@
-import type { Queued } from '../../port/lock-store.js';
+import type { Busy, Queued } from '../../port/lock-store.js';
+import type { LockError } from '../../port/lock.errors.js';
 import { RECHECK_MS } from '../../port/timing.js';
 import { kindName } from '../request/lock-request.js';
-import { AcquireLoop } from './acquire-loop.js';
+import { AcquireLoop, isTemporary } from './acquire-loop.js';
 
 /** The queues of this service's fair callers, by key and kind of claim. */
 export class FairQueues {
@@ -59,9 +60,9 @@ class FairQueue {
     return this.loops.indexOf(loop);
   }
 
-  /** The loops for which the reply to this one counts, this one included. */
-  sharers(loop: FairLoop): readonly FairLoop[] {
-    return this.isFirst(loop) ? this.loops : [loop];
+  /** The loops for which the reply to this one counts, too. */
+  followersOf(loop: FairLoop): readonly FairLoop[] {
+    return this.isFirst(loop) ? this.loops.slice(1) : [];
   }
 }
 
@@ -80,9 +81,18 @@ export class FairLoop extends AcquireLoop {
     this.recheckAfter(Math.max(0, this.asked.now + RECHECK_MS - this.runtime.clock.now()));
   }
 
-  protected override onTicket(ticket: number): void {
-    super.onTicket(ticket);
-    this.fairQueue ??= this.runtime.fairQueues.enter(this);
+  protected override onRefusal(reply: Queued | Busy): void {
+    if (reply.kind === 'queued') {
+      this.ticket = reply.ticket;
+      this.fairQueue ??= this.runtime.fairQueues.enter(this);
+    }
+    for (const { queue } of this.followers) queue.onHolder(reply.holder, reply.remainingMs, this.asked.now);
+    super.onRefusal(reply);
+  }
+
+  protected override onError(error: LockError): void {
+    if (isTemporary(error)) for (const { queue } of this.followers) queue.onStoreError(error);
+    super.onError(error);
   }
 
   /** The store counts only those fair callers of this process that recheck. */
@@ -90,11 +100,20 @@ export class FairLoop extends AcquireLoop {
     return Math.max(waiting, this.fairQueue?.ahead(this) ?? 0);
   }
 
-  protected override get isFirst(): boolean {
+  protected override waitFor(reply: Queued): void {
+    if (this.isFirst) super.waitFor(reply);
+  }
+
+  protected override retry(): void {
+    if (this.isFirst) super.retry();
+  }
+
+  private get isFirst(): boolean {
     return this.fairQueue?.isFirst(this) ?? true;
   }
 
-  protected override get sharers(): readonly AcquireLoop[] {
-    return this.fairQueue?.sharers(this) ?? [this];
+  /** The other loops, if this one is the first of its queue: its reply counts for them, too. */
+  private get followers(): readonly FairLoop[] {
+    return this.fairQueue?.followersOf(this) ?? [];
   }
 }

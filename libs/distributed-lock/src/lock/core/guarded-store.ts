@@ -1,6 +1,6 @@
 import { catchError, EMPTY, type Observable } from 'rxjs';
 import { type Clock, Delays } from '../../common/clock.js';
-import { detached, inBackground, promiseOf } from '../../common/promises.js';
+import { withoutContext, inBackground, promiseOf } from '../../common/promises.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -99,7 +99,7 @@ export class GuardedStore implements Omit<Full, 'acquire' | 'attach' | 'release'
       return this.onReleased('unknown');
     };
     // Outside of any async context: otherwise the promise would keep that of the caller in memory, as long as the lock is reachable.
-    return detached(() => {
+    return withoutContext(() => {
       const reply = delayMs > 0 ? this.delays.wait(delayMs).then(send) : promiseOf(send);
       return { outcome: reply.then(onReply, onFailed) };
     });
@@ -142,7 +142,7 @@ export class GuardedStore implements Omit<Full, 'acquire' | 'attach' | 'release'
 
   private send<T>(key: string, command: () => Promise<T>, to: Replies<T>): void {
     const onFailed = (error: unknown): void => to.onFailure(asLockError(this.name, error, key));
-    detached(() => inBackground(promiseOf(command), onFailed, (reply) => to.onReply(reply)));
+    withoutContext(() => inBackground(promiseOf(command), onFailed, (reply) => to.onReply(reply)));
   }
 
   private ask<T>(key: string | undefined, command: () => Promise<T>): Promise<T> {
@@ -155,7 +155,7 @@ export class GuardedStore implements Omit<Full, 'acquire' | 'attach' | 'release'
       this.asking -= 1;
       throw asLockError(this.name, error, key);
     };
-    return detached(() => promiseOf(command).then(end, fail));
+    return withoutContext(() => promiseOf(command).then(end, fail));
   }
 }
 

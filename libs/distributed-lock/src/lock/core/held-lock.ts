@@ -1,7 +1,7 @@
 import type { ClockReading } from '../../common/clock.js';
 import { maxOf, minOf } from '../../common/collections.js';
 import { BoundController, onAbort } from '../../common/listeners.js';
-import { detached } from '../../common/promises.js';
+import { withoutContext } from '../../common/promises.js';
 import { inspectByJson } from '../../common/redaction.js';
 import { modeOf } from '../../port/lock-store.js';
 import { LockConfigurationError, type LockLostError, LockNotHeldError } from '../../port/lock.errors.js';
@@ -160,7 +160,7 @@ export class HeldLock implements Lock {
   async keepFor(ms: number): Promise<void> {
     checkLease('keepFor: ms', ms);
     await this.assertSurelyHeld();
-    for (const { owner } of this.holds) owner.assertUnshared('end its renewals');
+    for (const { owner } of this.holds) assertUnshared(owner, 'end its renewals');
     await Promise.all(this.holds.map(({ lease }) => lease.keepFor(ms)));
     this.assertHeld();
   }
@@ -181,7 +181,7 @@ export class HeldLock implements Lock {
   private assertDetachable(): void {
     const { key, owner, calls } = this.first;
     owner.runtime.store.assertCan('attach');
-    owner.assertUnshared('be detached');
+    assertUnshared(owner, 'be detached');
     const why = this.reasonToStay(calls, owner);
     if (why !== undefined) throw new LockConfigurationError(`"${key}" cannot be detached: ${why}.`);
   }
@@ -199,7 +199,7 @@ export class HeldLock implements Lock {
   async downgrade(): Promise<void> {
     await this.assertSurelyHeld();
     // Before any of the keys is downgraded.
-    for (const { owner } of this.holds) owner.assertNoPermits();
+    for (const { owner } of this.holds) assertNoPermits(owner);
     await Promise.all(this.holds.map((hold) => hold.owner.downgrade()));
     this.assertHeld();
   }
@@ -245,7 +245,7 @@ export class HeldLock implements Lock {
       return this.released;
     }
     // Outside of any async context: otherwise the promise would keep the caller's context in memory, as long as this lock is reachable.
-    const outcome = detached(() =>
+    const outcome = withoutContext(() =>
       isSure ? this.releaseAll(isAwaited, at) : this.whenSure().then(() => this.releaseAll(isAwaited)),
     );
     return (this.released = { outcome });
@@ -264,3 +264,17 @@ export class HeldLock implements Lock {
 }
 
 inspectByJson(HeldLock, 'Lock');
+
+/** @throws LockConfigurationError for a lock of permits, which cannot be downgraded */
+function assertNoPermits({ key, terms }: Owner): void {
+  if (terms.claim.kind !== 'permits') return;
+  throw new LockConfigurationError(`"${key}" is held by permits: downgrade() is for exclusive locks.`);
+}
+
+/** @throws LockConfigurationError if other readers of this process share the lease */
+function assertUnshared({ key, holds }: Owner, what: string): void {
+  if (holds.size <= 1) return;
+  throw new LockConfigurationError(
+    `"${key}" cannot ${what}: ${holds.size - 1} other readers of this process share its lease. Acquire it with fair: true, and it has a lease of its own.`,
+  );
+}

@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type ClockReading, nextTurn, timeOfDay } from '../../common/clock.js';
 import { BoundController } from '../../common/listeners.js';
-import { detached } from '../../common/promises.js';
+import { withoutContext } from '../../common/promises.js';
 import { type Claim, modeOf, placeholderOf } from '../../port/lock-store.js';
 import { LockLostError } from '../../port/lock.errors.js';
 import type { HoldSnapshot } from '../lock.js';
@@ -176,7 +176,7 @@ export class Hold {
       );
     };
     // Wait for the next turn of the event loop: several calls that return the same stream end in one turn, in any order.
-    detached(() => nextTurn(clock, warnIfOpen));
+    withoutContext(() => nextTurn(clock, warnIfOpen));
   }
 
   /** Starts a minimum hold of `ms` now. A nested call may ask for a longer one. */

@@ -4,7 +4,7 @@ import { LinkedQueue, SmallSet } from '../../common/collections.js';
 import { onAbort } from '../../common/listeners.js';
 import { ignoreFailure } from '../../common/promises.js';
 import { type Busy, isExclusive, type Queued } from '../../port/lock-store.js';
-import { type LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
+import type { LockStoreError } from '../../port/lock.errors.js';
 import type { LockRequest, Terms } from '../request/lock-request.js';
 import { Call } from './call.js';
 import type { HeldLock } from './held-lock.js';
@@ -63,7 +63,7 @@ export class LocalQueue {
     this.terms = terms;
     this.detached = detached;
     this.site = terms.graceMs === undefined ? undefined : site;
-    this.refusals = new Refusals(this, runtime.clock);
+    this.refusals = new Refusals(this, runtime);
   }
 
   get size(): number {
@@ -128,8 +128,8 @@ export class LocalQueue {
   }
 
   private admitOrAsk(at: ClockReading): void {
-    const isShared = this.terms.claim.kind === 'shared';
-    if (isShared && !this.waitingOwner) for (const owner of this.holding) owner.admitReaders();
+    const isForReaders = this.terms.claim.kind === 'shared';
+    if (isForReaders && !this.waitingOwner) for (const owner of this.holding) owner.admitReaders();
     this.startOwner(at);
   }
 
@@ -142,7 +142,7 @@ export class LocalQueue {
   /** Rejects the waiting callers, except those whose flow holds a lock. Owners that hold go on. */
   close(error: unknown): void {
     for (const call of this.calls) if (!call.isAtWork) this.dismiss(call, error);
-    this.endIfNobodyWaits();
+    this.endUnusedOwners();
   }
 
   /** Called when the `waitMs` of a caller has run out. If the store has not answered this caller yet, the caller waits for one answer. */
@@ -159,32 +159,18 @@ export class LocalQueue {
    * `NAME_WITHIN_MS`.
    */
   private leaveLate(call: Call): void {
-    const { holderDirectory, clock } = this.runtime;
     const error = this.refusals.timeoutError(call);
-    const holder = error instanceof LockWaitTimeoutError ? error.holder : undefined;
-    if (holder === undefined || !holderDirectory.mayKnow(holder)) return this.leave(call, error);
-    const { waitMs, remainingMs, position } = error as LockWaitTimeoutError;
-    const waitedMs = clock.now() - call.waitingSince;
+    const naming = this.refusals.nameHolder(error);
+    if (!naming) return this.leave(call, error);
+    const waitedMs = this.runtime.clock.now() - call.waitingSince;
     this.remove(call);
-    this.endIfNobodyWaits();
-    const told = holderDirectory.findSoon(holder).then((heldBy) => {
-      const named = new LockWaitTimeoutError(
-        this.key,
-        waitMs,
-        holder,
-        remainingMs,
-        heldBy,
-        undefined,
-        position,
-      );
-      this.reject(call, named, waitedMs);
-    });
-    ignoreFailure(told);
+    this.endUnusedOwners();
+    ignoreFailure(naming.then((named) => this.reject(call, named, waitedMs)));
   }
 
   private leave(call: Call, error: unknown): void {
     this.dismiss(call, error);
-    this.endIfNobodyWaits();
+    this.endUnusedOwners();
   }
 
   /** Rejects a waiting caller because the lock is taken. @param ahead how many wait ahead of it, if `maxWaiting` is the reason */
@@ -271,7 +257,7 @@ export class LocalQueue {
     if (isExclusive(this.terms.claim)) for (const call of this.callsNeedingAnswerNow()) this.refuse(call);
     const { places } = this;
     places?.onGrant();
-    this.endIfNobodyWaits();
+    this.endUnusedOwners();
     this.startOwner();
     places?.count();
     if (this.mustWait) places?.tellAll();
@@ -296,10 +282,10 @@ export class LocalQueue {
   }
 
   /** Called when callers have left. Ends the owners that nobody uses or waits for. */
-  endIfNobodyWaits(): void {
+  endUnusedOwners(): void {
     if (this.calls.size > 0) return;
-    this.waitingOwner?.endIfNobodyWaits();
-    for (const owner of this.holding) owner.endIfNobodyWaits();
+    this.waitingOwner?.endIfUnused();
+    for (const owner of this.holding) owner.endIfUnused();
   }
 
   // --- who holds and who waits ----------------------------------------------------------------------------------

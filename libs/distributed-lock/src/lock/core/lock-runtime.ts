@@ -1,5 +1,5 @@
-import { type Chance, type Clock, detachedClock, guardedClock, within } from '../../common/clock.js';
-import { detached, inBackground } from '../../common/promises.js';
+import { type Chance, type Clock, clockWithoutContext, guardedClock, within } from '../../common/clock.js';
+import { withoutContext, inBackground } from '../../common/promises.js';
 import type { LockClient } from '../../port/lock-store.js';
 import { LockShutdownError } from '../../port/lock.errors.js';
 import type { EventHub } from '../events/event-hub.js';
@@ -44,7 +44,7 @@ export class LockRuntime {
   constructor({ scope, options, client, events }: Service) {
     const { emit, hears } = events;
     const { keyPrefix, watchdogTimeoutMs, chance } = options;
-    const clock = detachedClock(options.clock);
+    const clock = clockWithoutContext(options.clock);
     const onError = (during: string, error: unknown, key?: string) =>
       emit({ type: 'error', key, during, error });
     const store = options.store.create({
@@ -160,7 +160,7 @@ export class RuntimeLifecycle {
 
   open(): LockRuntime {
     if (this.runtime) return this.runtime;
-    const runtime = (this.runtime = detached(this.create));
+    const runtime = (this.runtime = withoutContext(this.create));
     if (this.isBooting()) this.closeAtRest(runtime);
     return runtime;
   }

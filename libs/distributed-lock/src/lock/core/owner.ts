@@ -2,7 +2,7 @@ import { type ClockReading, readClocks } from '../../common/clock.js';
 import { maxOf, SmallSet } from '../../common/collections.js';
 import { type Claim, CONFIRM_FIRST, isExclusive, SHARED } from '../../port/lock-store.js';
 import type { Grant, Notification, ReleaseRequest, TakeoverNotice } from '../../port/lock-store.js';
-import { LockConfigurationError, LockLostError, LockStoreError } from '../../port/lock.errors.js';
+import { type LockLostError, LockStoreError } from '../../port/lock.errors.js';
 import type { Terms } from '../request/lock-request.js';
 import { AcquireLoop } from './acquire-loop.js';
 import { AttachLoop } from './attach-loop.js';
@@ -27,7 +27,7 @@ import { Grace, TakeoverLoop } from './takeover.js';
  * | granted | the store says that the lock was lost, and nobody had it yet     | waiting |
  * | held    | a caller releases, and the next one enters by a local hand-off   | held    |
  * | held    | the last caller releases, or the lock is lost                    | ended   |
- * | waiting | nobody waits any more (`endIfNobodyWaits`)                       | ended   |
+ * | waiting | nobody waits any more (`endIfUnused`)                       | ended   |
  * | granted | nobody waits any more, or the grace of a takeover is over        | ended   |
  *
  * `granted`: this owner has the lock, and no caller has entered yet. It stays so while a renewal must be answered before a caller may
@@ -209,7 +209,7 @@ export class Owner {
     const isValid = lease.measureValidity(at) > 0;
     if (isValid) this.slowReplies = 0;
     else if (lease.isConfirmed) this.onSlowReply(lease.leaseMs);
-    if (this.endIfNobodyWaits()) return;
+    if (this.endIfUnused()) return;
     if (isValid) this.admitNext(lease, at.now);
     else lease.renewNow();
   }
@@ -223,7 +223,7 @@ export class Owner {
     if (this.state.kind !== 'granted') return;
     this.queue.onStoreError(error);
     this.queue.rejectNeedingAnswerNow(error);
-    this.endIfNobodyWaits();
+    this.endIfUnused();
   }
 
   private onSlowReply(leaseMs: number): void {
@@ -292,21 +292,6 @@ export class Owner {
     else if (validity === 'unsure') lease.renewNow();
   }
 
-  /** @throws LockConfigurationError for a lock of permits, which cannot be downgraded */
-  assertNoPermits(): void {
-    const { key, terms } = this;
-    if (terms.claim.kind !== 'permits') return;
-    throw new LockConfigurationError(`"${key}" is held by permits: downgrade() is for exclusive locks.`);
-  }
-
-  /** @throws LockConfigurationError if other readers of this process share the lease */
-  assertUnshared(what: string): void {
-    if (this.holds.size <= 1) return;
-    throw new LockConfigurationError(
-      `"${this.key}" cannot ${what}: ${this.holds.size - 1} other readers of this process share its lease. Acquire it with fair: true, and it has a lease of its own.`,
-    );
-  }
-
   /** Whether a minimum hold still runs, of this owner's present holds or of earlier ones. */
   get hasMinimumHold(): boolean {
     return maxOf([this.minimumUntil, ...Array.from(this.holds, (hold) => hold.holdUntil)]) > this.now;
@@ -356,7 +341,6 @@ export class Owner {
     // After a takeover this owner must end and release, even if it has admitted nobody: in the store it is still the holder, and when the
     // grace is over, nobody notifies it again.
     if (this.state.kind === 'granted' && reason !== 'takeover') return this.backToQueue(lease);
-    const request = this.releaseRequest(lease);
     this.end();
     const isTaken = reason === 'takeover' || reason === 'taken';
     const lost = Array.from(this.holds).filter((hold) => !hold.isOver);
@@ -364,12 +348,13 @@ export class Owner {
     // Mark all holds as lost before the first listener is notified, because that listener may use or release another hold.
     for (const hold of lost) hold.lose(reason, detail, lease.renewalError);
     for (const hold of lost) hold.tellLoss();
-    const { holdUntil } = this;
+    const request = this.releaseRequest(lease);
+    const { holdUntil } = request;
     // Send a release even after an expiry, because it also cancels acquires that may still be under way. Delay it until the lease has ended
     // in the store, too (`marginMs`). During a minimum hold send it at once: the store can keep the key locked for the rest of that hold
     // only while the lease has not ended there.
     const isOver = reason === 'expired' && holdUntil === undefined;
-    this.sendRelease({ ...request, holdUntil }, isOver ? lease.marginMs : 0);
+    this.sendRelease(request, isOver ? lease.marginMs : 0);
   }
 
   private backToQueue(lease: Lease): void {
@@ -382,7 +367,7 @@ export class Owner {
   // --- end ------------------------------------------------------------------------------------------------------
 
   /** Ends an owner that no caller uses and none waits for. @returns whether it has ended */
-  endIfNobodyWaits(): boolean {
+  endIfUnused(): boolean {
     const { state, queue, acquireLoop } = this;
     if (state.kind === 'ended') return true;
     if (queue.size > 0 || state.kind === 'held') return false;
@@ -420,22 +405,22 @@ export class Owner {
   }
 
   private releaseInStore(isAwaited = false): Release {
-    const request = this.releaseRequest(this.lease, isAwaited);
+    const { lease } = this;
     this.end();
-    return this.sendRelease(request);
+    return this.sendRelease(this.releaseRequest(lease, isAwaited));
   }
 
   /** Made once for each release: if a repetition named another last token, the store could give one token out twice. */
   private releaseRequest(lease: Lease | undefined, isAwaited = false): ReleaseRequest {
-    const { key, id: owner, claim, leaseMs } = this;
-    const { holdUntil } = this;
+    const { key, id: owner, claim, terms, minimumHoldEnd: holdUntil } = this;
+    const { leaseMs } = lease ?? terms;
     const whenAwaited = isAwaited ? 'when idle' : undefined;
     const flush = this.contention.hasWaitingOwners ? 'now' : whenAwaited;
     return { key, owner, claim, leaseMs, used: lease?.used, holdUntil, flush };
   }
 
   /** The end of the minimum hold; `undefined` if it is over or there is none. */
-  private get holdUntil(): number | undefined {
+  private get minimumHoldEnd(): number | undefined {
     const { minimumUntil } = this;
     return minimumUntil > 0 && minimumUntil > this.now ? minimumUntil : undefined;
   }

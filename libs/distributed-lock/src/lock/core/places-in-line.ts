@@ -95,7 +95,7 @@ export class PlacesInLine {
         this.onCounted({ kind: 'queued', waiting }, askedAt);
         this.tellAll();
       }
-      queue.endIfNobodyWaits();
+      queue.endUnusedOwners();
       this.count();
     });
     inBackground(counted, () => (this.isInspecting = false));

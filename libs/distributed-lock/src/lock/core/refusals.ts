@@ -1,7 +1,7 @@
-import type { Clock } from '../../common/clock.js';
 import { LockStoreError, LockWaitTimeoutError } from '../../port/lock.errors.js';
 import type { Call } from './call.js';
 import type { LocalQueue } from './local-queue.js';
+import type { LockRuntime } from './lock-runtime.js';
 
 /** Remembers what the store answered last, other than a grant, and makes the errors of callers that leave a local queue without the lock. */
 export class Refusals {
@@ -17,18 +17,18 @@ export class Refusals {
 
   constructor(
     private readonly queue: Pick<LocalQueue, 'key' | 'holdingOwner'>,
-    private readonly clock: Clock,
+    private readonly runtime: LockRuntime,
   ) {}
 
   onHolder(owner: string | undefined, remainingMs: number, askedAt: number): void {
-    this.holder = { owner, expiresAt: this.clock.now() + remainingMs };
+    this.holder = { owner, expiresAt: this.runtime.clock.now() + remainingMs };
     this.failure = undefined;
     this.coversUntil = askedAt;
   }
 
   onFailure(error: LockStoreError): void {
     this.failure = error;
-    this.coversUntil = this.clock.now();
+    this.coversUntil = this.runtime.clock.now();
   }
 
   onGrant(): void {
@@ -57,6 +57,24 @@ export class Refusals {
     return new LockStoreError(message, key, failure?.reason ?? 'unknown', failure && { cause: failure });
   }
 
+  /**
+   * Adds to the error of a call that has timed out who holds the lock. Never rejects, and takes `NAME_WITHIN_MS` at most.
+   *
+   * @returns `undefined` if the error names no owner, or the store does not know owners by name
+   */
+  nameHolder(error: LockStoreError | LockWaitTimeoutError): Promise<LockWaitTimeoutError> | undefined {
+    const { holderDirectory } = this.runtime;
+    if (!(error instanceof LockWaitTimeoutError)) return undefined;
+    const { holder, waitMs, remainingMs, position } = error;
+    if (holder === undefined || !holderDirectory.mayKnow(holder)) return undefined;
+    const { key } = this.queue;
+    return holderDirectory
+      .findSoon(holder)
+      .then(
+        (heldBy) => new LockWaitTimeoutError(key, waitMs, holder, remainingMs, heldBy, undefined, position),
+      );
+  }
+
   /** @param waiting how many wait ahead of the caller, if `maxWaiting` is the reason for the refusal */
   busyError({ request, place }: Call, waiting?: number): LockWaitTimeoutError {
     const { key, holdingOwner } = this.queue;
@@ -66,7 +84,7 @@ export class Refusals {
     const holder = holdingOwner ? holdingOwner.id : told?.owner;
     const remainingMs = holdingOwner
       ? holdingOwner.validForMs
-      : told && Math.max(0, told.expiresAt - this.clock.now());
+      : told && Math.max(0, told.expiresAt - this.runtime.clock.now());
     return new LockWaitTimeoutError(key, waitMs, holder, remainingMs, undefined, waiting, place?.position);
   }
 }
