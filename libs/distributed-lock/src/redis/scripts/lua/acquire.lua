@@ -14,9 +14,9 @@
 --        {3, now, holder, remaining, 0, waiting}     busy, because max_waiting other owners wait already
 --        {4, now, left}                              unready: the restart guard grants nothing for another `left` ms
 --
--- Times are in ms. Only the kind "permits" has the fields weight and permits. An owner with wait 0 does not join the queue. An
--- owner with a longer wait must recheck within that time; otherwise the next script that looks at its place in the queue removes
--- it. ticket 0 requests a new ticket; tickets are strings, because cjson writes only 14 digits of a number. A waiter that is
+-- Times are in ms. Only the kind "permits" has the fields weight and permits. wait is not how long the caller waits, but for how long the
+-- owner may be silent: if it does not recheck within that time, the next script that looks at its place in the queue removes it. With
+-- wait 0 it does not join the queue. ticket 0 requests a new ticket; tickets are strings, because cjson writes only 14 digits of a number. A waiter that is
 -- granted the lock by a notification gets the initial_lease. The notification repeats the nonce, so that nobody else can forge it.
 -- remaining -1 is a lease that never expires.
 
@@ -90,7 +90,7 @@ if holds(owner, kind) then
   if first + tokens - 1 > last then
     last = first + tokens - 1
     local _, counted = first_and_last(redis.call('GET', KEYS[4]) or '')
-    if is_alone(kind) or last > (counted or 0) then count_up(first, last, lease, 1) end
+    if is_alone(kind) or last > (counted or 0) then count_up(first, last, lease) end
   end
   enter(owner, kind, weight, permits, lease, first, last)
   redis.call('HDEL', KEYS[3], UNCONFIRMED)
@@ -114,6 +114,7 @@ local function join_queue()
   return tonumber(ticket)
 end
 
+-- Computed here, because step 7 joins the queue before queued_or_busy asks.
 local is_newcomer = max_waiting and not redis.call('ZSCORE', KEYS[2], owner)
 
 -- How many other owners wait. Removes those that have stopped rechecking, because a crashed client must not keep others out.

@@ -6,7 +6,7 @@
 -- Flags    p: plain. The owner gives up a lock of the kind "lock", by tokens that no foreign client shares, without a minimum hold, and on
 --             a server whose publish is PUBLISH
 --          s: short. The common case needs nothing of the JSON: as p, but the tokens may be shared. There is no used, and the caller
---             does not need the time
+--             does not need the time. Unlike in acquire.lua, s can be set without p
 -- Reply  was holder (0 or 1)         only if the script did not parse the JSON: the common case
 --        {was holder (0 or 1), now}
 --
@@ -22,8 +22,11 @@ if not is_short then
   kind, publish = options.kind, options.publish
 end
 
+-- Most releases end in step 2 or 3, and parse no JSON. All others go on with step 4.
+
 local was_holder, receivers, waiting_keys
 if kind == 'lock' then
+  -- 1. Take the lock from the owner.
   -- Delete the owner before any other write: a Redis that is out of memory allows HDEL, and lets a script that has written once go on
   -- writing.
   was_holder = redis.pcall('HDEL', KEYS[1], owner)
@@ -31,7 +34,7 @@ if kind == 'lock' then
   if type(was_holder) == 'table' then
     was_holder = redis.call('TYPE', KEYS[1]).ok == 'hash' and redis.call('HDEL', KEYS[1], owner) or 0
   end
-  -- Does an owner of ours wait, or is a grant unconfirmed (a mark in KEYS[3]), or does a client wait for Redisson's fair lock? If not,
+  -- 2. Does an owner of ours wait, or is a grant unconfirmed (a mark in KEYS[3]), or does a client wait for Redisson's fair lock? If not,
   -- only subscribed foreign clients need a notification. Otherwise hand_off, below, takes care of all. The name of the fair lock's queue
   -- follows from the name of the channel.
   local fair_queue = 'redisson_lock_queue' .. string.sub(KEYS[5], #'redisson_lock__channel' + 1)
@@ -49,7 +52,8 @@ end
 --@include lib/waiters.lua
 --@include lib/grant-plain.lua
 
--- The most frequent release of a key that several processes want ends here.
+-- 3. The most frequent release of a key that several processes want ends here. waiting_keys is 2 if our queue and its notes exist, and
+--    Redisson's fair queue does not.
 if is_plain and was_holder == 1 and waiting_keys == 2 and redis.call('EXISTS', KEYS[1]) == 0 then
   local used, reserved = nil, nil
   if options then used, reserved = options.used, options.reserved end
@@ -76,6 +80,7 @@ local function give_back_tokens()
   end
 end
 
+-- 4. Every other release: locks of other kinds, tokens to give back, foreign clients, a minimum hold, an owner that only leaves the queue.
 if kind ~= 'lock' then was_holder = leave(owner, kind, weight) end
 if was_holder == 1 and options.used then give_back_tokens() end
 

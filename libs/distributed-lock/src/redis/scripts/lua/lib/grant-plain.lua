@@ -5,7 +5,8 @@
 -- Returns whether the first waiter was granted the lock. If it was not, the data are as before, and grant.lua has to look closer. `used`
 -- and `reserved`: as for take_plain_tokens.
 local function grant_plain_first(used, reserved)
-  -- The steps have the numbers of those in grant.lua. It does 2 and 3 for every waiter, and this form leaves other cases to it.
+  -- The steps have the numbers of those in grant.lua, and leave its 2 and 3 to it. Step 5 comes before 4, so that no tokens must be given
+  -- back.
   -- 1. Take the first waiter.
   local owner = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
   local waiter = owner and plain_waiter(redis.call('HGET', KEYS[3], owner) or '')

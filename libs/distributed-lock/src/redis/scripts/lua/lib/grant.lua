@@ -76,7 +76,7 @@ local function grant(asker, lease, held_alone)
         if is_alone(waiter.kind) then return count, true, asker_first, asker_last end
       else
         -- The waiter is skipped: take the tokens of step 4 back, because no client has seen them.
-        count_up(first - 1, first - 1, longest, 1)
+        count_up(first - 1, first - 1, longest)
         index = index + 1
       end
     end
