@@ -50,9 +50,9 @@ const ENDED: State = { kind: 'ended' };
 const MAX_SLOW_REPLIES = 3;
 
 /**
- * One process's stay with one key, from joining the store's queue until giving the key up. Many callers share it.
+ * One process's stay with one key, from its first request to the store until giving the key up. Many callers share it.
  *
- * 1. The local queue creates the owner when a caller has to wait. The acquire loop asks the store, on behalf of all callers of that
+ * 1. The local queue creates the owner for the first caller that none of its owners can serve. The acquire loop asks the store, on behalf of all callers of that
  *    queue, until the store grants the lock.
  * 2. The owner starts a lease for the grant. If the grant came by notification, it is not confirmed yet, and the owner sends a renewal
  *    before any caller runs.
