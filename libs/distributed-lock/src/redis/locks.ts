@@ -29,6 +29,7 @@ import { LockConfigurationError } from '../port/lock.errors.js';
 import type { RedisClient } from './client.js';
 import { RedisCommand } from './command.js';
 import { AcquireCommand, type AcquireContext, AttachCommand } from './commands/acquire.js';
+import { GuardedAcquireCommand, type RestartGuard } from './commands/guarded-acquire.js';
 import { InspectCommand } from './commands/inspect.js';
 import { listPage } from './commands/list.js';
 import { ForceCommand, ReleaseCommand } from './commands/release.js';
@@ -54,6 +55,7 @@ export class RedisLocks implements LockStore {
   private readonly scripts: ScriptContext;
   private readonly subscriber: RedisNotifications;
   private readonly acquireContext: AcquireContext;
+  private readonly guard: RestartGuard | undefined;
   private readonly renewals: Renewals;
   private readonly releases: ReliableRelease;
   private readonly stopKeepingAlive: () => void;
@@ -94,10 +96,9 @@ export class RedisLocks implements LockStore {
     const { connection, scripts, subscriber } = this;
     this.renewals = new Renewals(scripts);
     this.releases = new ReliableRelease(scripts.requestsByOwner, settings);
-    const guard =
-      restartGuardMs > 0 ? { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs } : undefined;
+    if (restartGuardMs > 0) this.guard = { mark: restartMark(keyPrefix), longestLeaseMs: restartGuardMs };
     const releaseInBackground = (request: AcquireRequest): void => ignoreFailure(this.release(request));
-    this.acquireContext = { scripts, notifications: subscriber, guard, releaseInBackground };
+    this.acquireContext = { scripts, notifications: subscriber, releaseInBackground };
     this.stopKeepingAlive = keepAlive(clock, () => {
       connection.probe();
       subscriber.probe();
@@ -105,7 +106,12 @@ export class RedisLocks implements LockStore {
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
-    return this.run(() => new AcquireCommand(request, this.acquireContext));
+    const { acquireContext, guard } = this;
+    return this.run(() =>
+      guard
+        ? new GuardedAcquireCommand(request, acquireContext, guard)
+        : new AcquireCommand(request, acquireContext),
+    );
   }
 
   attach(request: AttachRequest): Promise<AcquireReply> {

@@ -2,15 +2,15 @@ import type { OwnerRequests } from '../../connection/owner-requests.js';
 import type { AcquireReply, AcquireRequest, AttachRequest, Grant, Queued } from '../../port/lock-store.js';
 import { LockStoreError } from '../../port/lock.errors.js';
 import { leaseValidity, RECHECK_MS, recheckAfter, SILENT_WAITER_MS } from '../../port/timing.js';
-import { type Arguments, WireKeys } from '../client.js';
+import type { Arguments, WireKeys } from '../client.js';
 import { TOO_LATE } from '../command.js';
-import { asUnsureError, isDenied } from '../errors.js';
+import { isDenied } from '../errors.js';
 import { isOurs } from '../keys.js';
 import type { RedisNotifications } from '../notifications.js';
 import {
+  type AcquireScriptReply,
   claimFields,
   flags,
-  type ReplyOf,
   ScriptCommand,
   type ScriptContext,
   SCRIPTS,
@@ -32,21 +32,19 @@ const MAX_PLAIN_MS = 43_200_000;
 export interface AcquireContext {
   readonly scripts: ScriptContext;
   readonly notifications: RedisNotifications;
-  readonly guard: RestartGuard | undefined;
   /** Releases in the background a lock that the request may have acquired. */
   readonly releaseInBackground: (request: AcquireRequest) => void;
 }
 
-type Reply = ReplyOf<typeof SCRIPTS.acquire>;
-type WaitingReply = Extract<Reply, readonly [2 | 3, ...unknown[]]>;
+type WaitingReply = Extract<AcquireScriptReply, readonly [2 | 3, ...unknown[]]>;
 
-export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
+export class AcquireCommand extends ScriptCommand<AcquireScriptReply, AcquireReply> {
   protected readonly script: typeof SCRIPTS.acquire = SCRIPTS.acquire;
   readonly priority = 'acquire';
   override readonly flush = 'when idle';
   override readonly isRepeatable = true;
   /** The requests of this owner that got no reply. The server may execute them after the copy that is answered. */
-  private readonly ownerRequests: OwnerRequests;
+  protected readonly ownerRequests: OwnerRequests;
   /** The latest copy was sent and has no reply yet. */
   private isOpen = false;
 
@@ -54,15 +52,11 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   constructor(
     private readonly request: AcquireRequest,
     private readonly parts: AcquireContext,
+    keys?: WireKeys,
   ) {
-    const { scripts, guard } = parts;
+    const { scripts } = parts;
     const { key, owner, claim } = request;
-    const keys = scripts.keysOf(key, claim.kind);
-    super(scripts, {
-      key,
-      kind: claim.kind,
-      keys: guard ? new WireKeys([...keys.names, guard.mark]) : keys,
-    });
+    super(scripts, { key, kind: claim.kind, ...(keys && { keys }) });
     this.ownerRequests = scripts.requestsByOwner.beginRequest(owner);
   }
 
@@ -70,7 +64,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     const notAfter = this.recordCopy();
     const { owner, claim, leaseMs, mayWait, ticket, tokens, maxWaiting } = this.request;
     const { context } = this;
-    const { notifications, guard } = this.parts;
+    const { notifications } = this.parts;
     const wait = mayWait ? SILENT_WAITER_MS : 0;
     const initialLease = Math.min(
       leaseMs,
@@ -84,8 +78,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
       `${counted}${context.serverFields}}`;
     const isPlain = claim.kind === 'lock' && leaseMs <= MAX_PLAIN_MS && !context.sharesTokens;
     const before = flags({ isPlain, isShort: isPlain && tokens === 1 });
-    const args = [owner, leaseMs, notAfter, context.minToken, before + options];
-    return guard ? [...args, guard.longestLeaseMs] : args;
+    return [owner, leaseMs, notAfter, context.minToken, before + options];
   }
 
   /**
@@ -104,10 +97,9 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     return notAfter;
   }
 
-  protected onReply(reply: Reply): AcquireReply | typeof TOO_LATE {
+  protected onReply(reply: AcquireScriptReply): AcquireReply | typeof TOO_LATE {
     this.onAnswered();
     if (reply[0] === 0) return TOO_LATE;
-    if (reply[0] === 4) throw this.unready(reply[2]);
     this.finish();
     const result = this.meaningOf(reply);
     return this.ownerRequests.hasUnanswered ? { ...result, mayComeLate: true } : result;
@@ -123,7 +115,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     this.finish();
   }
 
-  private onAnswered(): void {
+  protected onAnswered(): void {
     if (this.isOpen) this.ownerRequests.onAcquireAnswered();
     this.isOpen = false;
   }
@@ -132,15 +124,7 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
     this.context.requestsByOwner.endRequest(this.request.owner);
   }
 
-  /** Makes the error for a request that the restart guard refused. Its reason is `unknown` if an earlier copy may still be executed. */
-  private unready(leftMs: number): LockStoreError {
-    const { longestLeaseMs } = this.parts.guard as RestartGuard;
-    const message = `Redis is not ready: it came back without its data, and leases that it has forgotten may run for another ${leftMs} ms (restartGuardMs is ${longestLeaseMs}).`;
-    const error = new LockStoreError(message, this.key, 'unready');
-    return this.ownerRequests.hasUnanswered ? asUnsureError(error) : error;
-  }
-
-  private meaningOf(reply: Reply): AcquireReply {
+  private meaningOf(reply: AcquireScriptReply): AcquireReply {
     if (reply[0] === 1) {
       const [, , token, lastToken, waiting] = reply;
       return this.granted(token, lastToken, waiting);
@@ -183,16 +167,16 @@ export class AcquireCommand extends ScriptCommand<Reply, AcquireReply> {
   }
 }
 
-/** Goes on with a detached lock. Unlike an acquire, it needs no restart guard: a server that has lost its data refuses it. */
+/** Goes on with a detached lock. It needs no restart guard: a server that has lost its data refuses it. */
 export class AttachCommand extends AcquireCommand {
   protected override readonly script = SCRIPTS.attach;
 
   /** @throws LockKeyError for a key that a cluster cannot take */
   constructor(
     private readonly attach: AttachRequest,
-    store: AcquireContext,
+    parts: AcquireContext,
   ) {
-    super(attach, { ...store, guard: undefined });
+    super(attach, parts);
   }
 
   protected override args(): Arguments {
@@ -200,15 +184,4 @@ export class AttachCommand extends AcquireCommand {
     const { owner, from, token, leaseMs, claim } = this.attach;
     return [owner, from, token, leaseMs, notAfter, `{${claimFields(claim)},${this.context.serverFields}}`];
   }
-}
-
-/**
- * Settings of the restart guard: a server that has lost its data grants nothing until every lease that it has forgotten has expired. This
- * is the "delayed restart" of Redlock's description (redis.io, Distributed locks), without an operator. The acquire script notices the
- * loss when a key that it writes once, the mark, is missing.
- */
-interface RestartGuard {
-  /** The name of the mark, a key that never expires. If it is missing, the server has lost its data. */
-  readonly mark: string;
-  readonly longestLeaseMs: number;
 }

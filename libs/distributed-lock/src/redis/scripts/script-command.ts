@@ -220,7 +220,7 @@ type Script<Reply> = {
 
 export type ReplyOf<S> = S extends Script<infer Reply> ? Reply : never;
 
-type AcquireScriptReply =
+export type AcquireScriptReply =
   | readonly [kind: 0, now: number]
   | readonly [kind: 1, now: number, token: number, lastToken: number, waiting: number]
   | readonly [kind: 2, now: number, holder: string, pttl: number, ticket: number, others?: number]

@@ -29,20 +29,10 @@ local is_plain, is_short = string.sub(ARGV[5], 1, 1) == 'p', string.sub(ARGV[5],
 -- 1. Refuse a request that comes after its deadline. Its caller may have left by now, and then nobody would release the lock.
 if now > tonumber(ARGV[3]) then return { 0, now } end
 
--- 2. With the restart guard, grant nothing until all leases have expired that the server may have lost with its data. A missing mark shows
---    that it has lost them, and is then set anew. The mark is "time from which on locks are granted, length of the wait before it", and
---    never expires. If that time is further ahead than the length of the wait, the server's clock was set back since, and the mark counts
---    as missing. A client with longer leases than the mark's length makes the wait longer.
+-- 2. With the restart guard, grant nothing until all leases have expired that the server may have lost with its data. The part defines
+--    left, in ms.
 if KEYS[6] then
-  local mark, longest = KEYS[6], tonumber(ARGV[6])
-  local open_from, length = string.match(redis.call('GET', mark) or '', '^(%d+) (%d+)$')
-  open_from, length = tonumber(open_from), tonumber(length or 0)
-  local is_lost = not open_from or open_from - now > length
-  if is_lost or longest > length then
-    open_from = is_lost and now + math.max(longest, length) or open_from + longest - length
-    redis.call('SET', mark, open_from .. ' ' .. math.max(longest, length))
-  end
-  local left = open_from - now
+  --@include lib/restart-guard.lua
   if left > 0 then return { 4, now, left } end
 end
 
