@@ -31,20 +31,15 @@ describeWith('zookeeper')('a service on ZooKeeper, when something fails', () => 
     nowhere: zookeeperStore('127.0.0.1:1'),
   });
 
-  it('keeps its locks while a round trip takes a quarter of the watchdog timeout, and warns of that', async () => {
+  // That it keeps its locks then: test/simulation/backends/zookeeper/far-servers.e2e-spec.ts, in virtual time.
+  it('has a longer session while a round trip takes more than a tenth of the watchdog timeout, and warns of that', async () => {
     const watchdogTimeoutMs = 3000;
     zookeeper.proxy.onLink = ({ requests, replies }) => {
-      for (const flow of [requests, replies]) flow.pass(350);
+      for (const flow of [requests, replies]) flow.pass(175);
     };
     const service = zookeeper.open(zookeeper.proxied, {}, { watchdogTimeoutMs });
     const events = eventsOf(service);
-    await service.withLock(`${zookeeper.key}:first`, { waitMs: 30_000 }, () => undefined);
-    const lock = await service.acquire(zookeeper.key, { waitMs: 30_000 });
-    // For longer than the session, which is nine seconds long.
-    const heldUntil = performance.now() + 3.2 * watchdogTimeoutMs;
-    await until(() => lock.signal.aborted || performance.now() > heldUntil, 20_000);
-    expect(lock.signal.aborted).toBe(false);
-    expect(await lock.release()).toBe('released');
+    await service.withLock(zookeeper.key, { waitMs: 30_000 }, () => undefined);
     const warnings = events.flatMap((event) => (event.type === 'warning' ? event.message : []));
     expect(warnings).toEqual([
       expect.stringMatching(
