@@ -151,3 +151,21 @@ export const LONGEST = [
   'stores/bench',
   'stores/sqlite/sqlite',
 ];
+
+/**
+ * What `npm run nightly -- runtimes` runs on each version of Node: one suite for each thing that a version may change. Those are promises
+ * and async contexts, timers, streams, decorators and sockets. Each is a part of a path in the repository.
+ */
+export const ON_EACH_NODE = [
+  'libs/distributed-lock/src/common/bound-listeners',
+  'libs/distributed-lock/src/common/listeners',
+  'libs/distributed-lock/src/lock/lock.service.spec',
+  'libs/distributed-lock/src/lock/core/lease',
+  'libs/distributed-lock/src/lock/core/suspend',
+  'libs/distributed-lock/src/lock/core/watchdog',
+  'test/nest/context/strangers',
+  'test/nest/edge/streams/methods',
+  'test/nest/integration/locked-providers',
+  'test/redis/conformance/redis-shared-tokens',
+  'test/redis/conformance/node-redis',
+];

@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import './build-once.mjs';
+import { ON_EACH_NODE } from '../test/lanes.mjs';
 import { fetchRuntime } from './runtimes/index.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -12,19 +13,8 @@ const JEST = [
   'node_modules/jest/bin/jest.js',
 ];
 
-/** What a runtime decides: promises and async contexts, timers, streams, decorators, sockets. One suite that notices each. */
-const CORE = [
-  'libs/distributed-lock/src/async-context/',
-  'libs/distributed-lock/src/lock/lock.service.spec',
-  'libs/distributed-lock/src/lock/core/(lease|suspend|watchdog)',
-  'test/nest/context/strangers',
-  'test/nest/edge/streams/methods',
-  'test/nest/integration/locked-providers',
-  'test/redis/conformance/redis-shared-tokens',
-  'test/redis/conformance/node-redis',
-];
 // Each further process of Jest loads Nest once more.
-const onNode = ['-c', 'test/jest.config.mjs', '--silent', '--maxWorkers', '2', ...CORE];
+const onNode = ['-c', 'test/jest.config.mjs', '--silent', '--maxWorkers', '2', ...ON_EACH_NODE];
 
 const RUNTIMES = {
   'Node 22': [...JEST, ...onNode],

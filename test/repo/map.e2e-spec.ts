@@ -2,7 +2,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
-import { TOGETHER } from '../lanes.mjs';
+import { ON_EACH_NODE, SLOW_LANE, TOGETHER } from '../lanes.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const PAGE = readFileSync(join(ROOT, 'test/README.md'), 'utf8');
@@ -69,5 +69,21 @@ describe('the suites that run together', () => {
       (part) => !files.some((file) => file.replaceAll('\\', '/').startsWith(part)),
     );
     expect(missing).toEqual([]);
+  });
+});
+
+describe('a list of suites', () => {
+  const specsIn = (folder: string) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('spec.ts'))
+      .map((file) => `${folder}/${file.replaceAll('\\', '/')}`);
+  const specs = [...specsIn('test'), ...specsIn('libs/distributed-lock/src')];
+
+  // Jest says nothing of a path without a suite, if another path has one.
+  it.each([
+    ['the slow lane', SLOW_LANE.map((part) => `test/${part}`)],
+    ['the runs on each version of Node', ON_EACH_NODE],
+  ])('for %s names only suites that exist', (_, parts) => {
+    expect(parts.filter((part) => !specs.some((spec) => spec.startsWith(part)))).toEqual([]);
   });
 });
