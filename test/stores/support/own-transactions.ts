@@ -19,9 +19,16 @@ export const openConnection: Readonly<Record<SqlDialect, (url: string) => Promis
     // Ends with its server, or when it is cut.
     client.on('error', () => {});
     await client.connect();
+    // pg 9 is to refuse a query while another one of its client runs.
+    let last: Promise<unknown> = Promise.resolve();
+    const query = (sql: string, parameters?: unknown[]): Promise<pg.QueryResult<SqlRow>> => {
+      const next = last.then(() => client.query<SqlRow>(sql, parameters));
+      last = next.catch(() => undefined);
+      return next;
+    };
     return {
-      query: (sql, parameters) => client.query(sql, parameters),
-      run: async (sql) => (await client.query<SqlRow>(sql)).rows,
+      query,
+      run: async (sql) => (await query(sql)).rows,
       cut: () =>
         (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy(),
       close: () => client.end(),
