@@ -13,6 +13,7 @@ import { overlappedRenewal } from './late-renewal.js';
 import { lostRelease } from './lost-release.js';
 import { lostWithQueue } from './lost-with-queue.js';
 import { minimumBeyondLease } from './minimum-beyond-lease.js';
+import { nestedMinimum } from './nested-minimum.js';
 import { newcomers } from './newcomers.js';
 import { bigPermit, lastReader } from './readers.js';
 import { otherKind } from './other-kind.js';
@@ -40,6 +41,7 @@ const OF_LOCKS: readonly DrawScene[] = [
   lostRelease,
   lostWithQueue,
   minimumBeyondLease,
+  nestedMinimum,
   newcomers,
   overlappedRenewal,
   overlappedRenewal,
