@@ -19,6 +19,7 @@ import { checkHandOff } from './hand-off.js';
 import { checkExclusion } from './exclusion.js';
 import { checkFailover } from './failover.js';
 import { checkMinimumHold } from './minimum-hold.js';
+import { checkKeptPlaces } from './kept-places.js';
 import { checkKinds } from './kinds.js';
 import { checkNeedlessFailure } from './needless-failure.js';
 import { checkNeedlessLoss } from './needless-loss.js';
@@ -89,6 +90,7 @@ export function check(history: History, plan: Plan, backend: Backend): readonly 
     ...(areLeasesLong ? checkHandOff(history, { handOffMs, commandTimeoutMs, longestMs, guardMs }) : []),
     ...(areLeasesLong && !backend.givesNoTickets ? checkOrder(history, handOffMs) : []),
     ...(areLeasesLong && !backend.givesNoTickets ? checkLateReaders(history, handOffMs) : []),
+    ...(areLeasesLong && !backend.givesNoTickets ? checkKeptPlaces(history, { handOffMs, roundTripMs }) : []),
     ...(areLeasesLong && backend.servesInTurn ? checkTurns(history, handOffMs) : []),
     ...(areLeasesLong
       ? checkNeedlessFailure(history, { commandTimeoutMs, roundTripMs, guardMs, longestMs })

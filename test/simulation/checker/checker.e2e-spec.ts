@@ -25,6 +25,7 @@ import { checkErrors } from './errors.js';
 import { checkFailover } from './failover.js';
 import { checkHandOff } from './hand-off.js';
 import { checkExclusion } from './exclusion.js';
+import { checkKeptPlaces } from './kept-places.js';
 import { checkKinds } from './kinds.js';
 import { checkLateness } from './lateness.js';
 import { checkMinimumHold } from './minimum-hold.js';
@@ -544,6 +545,34 @@ describe('the checker of a history', () => {
     // Another caller of its process joined the queue before.
     const earlier = call({ call: '3', process: 'P1', askedAt: 50, settledAt: 8000, waitMs: 9000 });
     expect(check([...two, earlier], held('P1', 3000), held('P0', 5000))).toBe(0);
+  });
+
+  it('finds a waiter that comes back and has lost its place to a process that joined the queue after it', () => {
+    const asked = (process: string, askedAt: number, other: Partial<CallRecord> = {}) =>
+      call({ call: process, process, waitMs: 90_000, askedAt, settledAt: 60_000, ...other });
+    const held = (process: string, from: number) => hold({ call: process, process, from });
+    const away = { process: 'P1', kind: 'stop', from: 1000, to: 5000 } as const;
+    const check = (
+      [later = asked('P2', 2000), first = asked('P1', 100)]: readonly CallRecord[] = [],
+      { at = 12_000, disturbances = [] }: { at?: number; disturbances?: readonly Disturbance[] } = {},
+    ) => {
+      const holds = [held('P2', at), held('P1', at + 2000)];
+      const history = historyOf({ calls: [first, later], holds });
+      history.pauses.push(away);
+      history.disturbances.push(...disturbances);
+      return checkKeptPlaces(history, { handOffMs: 20, roundTripMs: 5 }).length;
+    };
+    expect(check()).toBe(1);
+    // The other one gets the key while the first one may still be away, or had asked about as early.
+    expect(check([], { at: 10_900 })).toBe(0);
+    expect(check([asked('P2', 190)])).toBe(0);
+    expect(check([asked('P2', 210)])).toBe(1);
+    // One that takes the key over goes ahead of all that wait, and one that had not its ticket before it went away has no place.
+    expect(check([asked('P2', 2000, { graceMs: 10 })])).toBe(0);
+    expect(check([asked('P2', 2000), asked('P1', 950)])).toBe(0);
+    // Connections may break. A server that has forgotten the queue may give out smaller tickets.
+    const happens = (kind: string) => check([], { disturbances: [{ kind, at: 3000, to: 3000 }] });
+    expect([happens('reset'), happens('cut'), happens('forget'), happens('lose')]).toEqual([1, 1, 0, 0]);
   });
 
   it('finds a flow that waits for itself, and one that is refused for a circle that is none', () => {

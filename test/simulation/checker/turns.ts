@@ -41,7 +41,7 @@ export function checkTurns(history: History, handOffMs: number): readonly Violat
 }
 
 /** Since when each process has asked for a key or held it, found with one pass over the calls. */
-class Stays {
+export class Stays {
   private readonly calls: ReadonlyMap<string, CallRecord>;
   /** By call and key: its last hold. */
   private readonly holds = new Map<string, HoldRecord>();

@@ -10,6 +10,7 @@ import { forcedAtGrant } from './forced-at-grant.js';
 import { forcedByName } from './forced-by-name.js';
 import { lastKey } from './last-key.js';
 import { overlappedRenewal } from './late-renewal.js';
+import { lostPlace } from './lost-place.js';
 import { lostRelease } from './lost-release.js';
 import { lostWithQueue } from './lost-with-queue.js';
 import { minimumBeyondLease } from './minimum-beyond-lease.js';
@@ -38,6 +39,7 @@ const OF_LOCKS: readonly DrawScene[] = [
   lastKey,
   lastReader,
   longHandOffs,
+  lostPlace,
   lostRelease,
   lostWithQueue,
   minimumBeyondLease,
