@@ -22,9 +22,9 @@ export interface HoldRecord {
   readonly claim: 'exclusive' | 'shared' | 'permits';
   readonly weight: number;
   readonly permits: number;
-  /** Without it the watchdog renews. */
-  readonly leaseMs?: number;
-  /** The latest end of that fixed lease, by the monotonic clock of its process. `extend` alone moves it. */
+  /** Without it the watchdog renews. `keepFor` gives it one. */
+  leaseMs?: number;
+  /** The latest end of that fixed lease, by the monotonic clock of its process. `extend` and `keepFor` alone move it. */
   fixedUntilOwn?: number;
   /** It was extended, or that was tried: the lease may end sooner, too. */
   isExtended?: true;

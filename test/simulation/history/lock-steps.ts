@@ -6,7 +6,7 @@ import {
 } from '../../../libs/distributed-lock/src/port/lock.errors.js';
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import { leaseMargin } from '../../../libs/distributed-lock/src/port/timing.js';
-import type { Asking } from '../plan/plan.js';
+import type { Asking, ExtendStep } from '../plan/plan.js';
 import { isShared, serviceIn, serviceOf, type Caller } from './caller.js';
 import { beginExtension, endExtension, type ExtensionOutcome } from './extensions.js';
 import { isSleepHidden } from './hidden-sleep.js';
@@ -64,21 +64,29 @@ export function checkAnswers(
   stage.parts.history.violate('belief', `call ${call} is told of ${key}: ${text}`);
 }
 
-/** docs/guarantees.md, fixed leases: once it resolves, the lease lasts for `ms`, and no longer. */
-export async function extend(caller: Caller, ms: number, held: Held, outer: readonly Held[]): Promise<void> {
+/** docs/guarantees.md, fixed leases: once `extend` or `keepFor` resolves, the lease lasts for `ms`, and no longer. */
+export async function extend(
+  caller: Caller,
+  { do: how, ms }: ExtendStep,
+  held: Held,
+  outer: readonly Held[],
+): Promise<void> {
   const { stage, actor, label } = caller;
   const { process } = actor;
   const { lock } = held;
   const records = [held, ...outer]
     .filter((it) => it === held || isShared(it, held))
     .flatMap((it) => it.records)
-    .filter((it) => it.leaseMs !== undefined && lock.keys.includes(keyOf(actor, it.key)));
+    .filter((it) => it.leaseMs !== undefined || how === 'keep for')
+    .filter((it) => lock.keys.includes(keyOf(actor, it.key)));
   const askedAt = process.monotonic;
   const trulyAskedAt = process.trueNow;
+  const watched = records.filter(({ leaseMs }) => leaseMs === undefined);
   for (const record of records) beginExtension(record);
+  for (const record of watched) record.leaseMs = ms;
   let outcome = 'unsure' as ExtensionOutcome;
   let unanswered: string | undefined;
-  const extended = lock.extend(ms).then(
+  const extended = (how === 'extend' ? lock.extend(ms) : lock.keepFor(ms)).then(
     () => void (outcome = 'extended'),
     (error: unknown) => {
       if (error instanceof LockConfigurationError) outcome = 'refused';
@@ -90,6 +98,8 @@ export async function extend(caller: Caller, ms: number, held: Held, outer: read
   const now = process.monotonic;
   const outcomeOf = ({ key }: HoldRecord): ExtensionOutcome =>
     unanswered === undefined || unanswered === keyOf(actor, key) ? outcome : 'untold';
+  // Readers of one process share a lease, which the watchdog goes on renewing.
+  if (outcome === 'refused') for (const record of watched) delete record.leaseMs;
   const wasAlone = records.map((record) => endExtension(record, now + ms, outcomeOf(record))).every(Boolean);
   // With a session it lasts no longer than that, until the next renewal.
   const { history, hasSessions } = stage.parts;

@@ -186,13 +186,14 @@ export class Program implements Caller {
         process.block(step.ms);
         break;
       case 'extend':
+      case 'keep for':
         for (const { records } of [held, ...outer]) {
           for (const record of records) {
             const { from, holdAtLeastMs = 0 } = record;
             if (from + holdAtLeastMs > process.trueNow + step.ms) record.isShortened = true;
           }
         }
-        await extend(this, step.ms, held, outer);
+        await extend(this, step, held, outer);
         break;
       case 'downgrade':
         for (const each of [held, ...outer]) if (isShared(each, held)) becomeShared(this, each);

@@ -194,6 +194,7 @@ function stepsOf(services: number): Readonly<Record<Step['do'], Readonly<Record<
     sleep: lasting,
     block: lasting,
     extend: lasting,
+    'keep for': lasting,
     'until lost': lasting,
     'until contended': lasting,
     downgrade: {},

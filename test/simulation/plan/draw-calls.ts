@@ -205,6 +205,7 @@ function drawWork(frame: Frame, process: number, options: CallOptionsPlan, depth
     const kind = dice.random();
     if (kind < 0.1) return { do: 'block', ms: dice.scale(1, 1.5 * watchdogTimeoutMs) };
     if (kind < 0.3 && leaseMs) return { do: 'extend', ms: dice.scale(50, 2 * leaseMs) };
+    if (kind < 0.14 && !leaseMs) return { do: 'keep for', ms: dice.scale(50, 2 * watchdogTimeoutMs) };
     if (kind < 0.4 && mode === 'exclusive') return { do: 'downgrade' };
     if (kind < 0.43) return { do: 'throw' };
     if (kind < 0.5) return { do: dice.pick(['inspect', 'inspect', 'list', 'held'] as const) };

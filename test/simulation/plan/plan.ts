@@ -115,7 +115,8 @@ export interface CallPlan extends Asking {
 
 /** What happens under the lock. */
 export type Step =
-  | { readonly do: 'sleep' | 'block' | 'extend'; readonly ms: number }
+  | { readonly do: 'sleep' | 'block'; readonly ms: number }
+  | ExtendStep
   /** Works for so long, or until `lock.signal` aborts, or until others wait for the lock. */
   | { readonly do: 'until lost' | 'until contended'; readonly ms: number }
   /** `inspect` and `list` ask the store who holds, `held` asks the service. */
@@ -123,6 +124,12 @@ export type Step =
   | PassStep
   /** A call in the async flow that holds the lock. The work waits for it at once, or for one `beside` it at its end. */
   | { readonly do: 'nested' | 'beside'; readonly call: Asking };
+
+/** Sets the end of a fixed lease, or gives the lock a fixed lease in place of the watchdog. */
+export interface ExtendStep {
+  readonly do: 'extend' | 'keep for';
+  readonly ms: number;
+}
 
 /** It detaches its lock, the last that it does, and these processes attach it, each of them so much later, for so long a work. */
 export interface PassStep {

@@ -8,6 +8,7 @@ import { deadClient } from './dead-client.js';
 import { longFairQueue, longHandOffs } from './fair-queue.js';
 import { forcedAtGrant } from './forced-at-grant.js';
 import { forcedByName } from './forced-by-name.js';
+import { keptWhileRenewed } from './kept-while-renewed.js';
 import { lastKey } from './last-key.js';
 import { overlappedRenewal } from './late-renewal.js';
 import { lostPlace } from './lost-place.js';
@@ -36,6 +37,8 @@ const OF_LOCKS: readonly DrawScene[] = [
   closing,
   closing,
   forcedAtGrant,
+  keptWhileRenewed,
+  keptWhileRenewed,
   lastKey,
   lastReader,
   longHandOffs,
