@@ -111,6 +111,19 @@ describe('acquiring', () => {
     expect(reply).toMatchObject({ kind: 'queued', remainingMs: 200, recheckAfterMs: 205 });
   });
 
+  it.each([
+    ['a server that ends it', true, 10, 15],
+    ['the client of its holder, which needs time to write', false, 10, 505],
+    ['the client of its holder', false, 700, 705],
+  ])(
+    'behind a short lease, a waiter leaves the end to %s',
+    (_, areRenewalsWritten, leaseMs, recheckAfterMs) => {
+      const key = state({ ...held(holder(OTHER, { until: NOW + leaseMs })), areRenewalsWritten });
+      const reply = key.acquire(request(ME, { mayWait: true }));
+      expect(reply).toMatchObject({ kind: 'queued', remainingMs: leaseMs, recheckAfterMs });
+    },
+  );
+
   it('behind a grant of the same write that its owner must confirm first, a waiter rechecks then, too', () => {
     const key = state({ document: { holders: [holder(ME)], queue: [waiter(OTHER)] }, initialLeaseMs: 0 });
     key.release({ owner: ME });

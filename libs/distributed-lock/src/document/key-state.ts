@@ -33,6 +33,8 @@ import {
 
 /** If a client reads more notes than this beside a document, it writes the merged queue even if its tasks change nothing. */
 const MAX_NOTES = 32;
+/** Where sessions keep leases, a waiter rechecks no sooner than this, in ms: see `recheckAfterMs`. */
+const MIN_SESSION_RECHECK_MS = 500;
 
 /**
  * A copy of the state of one key, and all changes that requests make to it: the rules about who holds the lock and who is next. A
@@ -380,9 +382,21 @@ export class KeyState {
       ticket: mine.ticket,
       holder,
       remainingMs,
-      recheckAfterMs: recheckAfter(remainingMs),
+      recheckAfterMs: this.recheckAfterMs(remainingMs),
       ...counted,
     };
+  }
+
+  /**
+   * When a waiter asks again, in ms: as soon as the first lease should have ended.
+   *
+   * Where sessions keep leases, the holder's own client ends them and notifies the waiters, and until then what remains is always the whole
+   * lease. So behind a lease of 10 ms a waiter would recheck all the time. Each recheck stores a note, which fails the exact write by
+   * which a client with slower round trips ends that lease: it would never end.
+   */
+  private recheckAfterMs(remainingMs: number): number {
+    if (this.client.areRenewalsWritten) return recheckAfter(remainingMs);
+    return recheckAfter(Math.max(remainingMs, MIN_SESSION_RECHECK_MS));
   }
 
   private notifyClientsOf(owners: readonly { readonly owner: string }[]): void {
