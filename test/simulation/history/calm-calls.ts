@@ -1,6 +1,6 @@
 import type { LockService } from '../../../libs/distributed-lock/src/lock/lock.service.js';
 import type { CallOptions } from '../../../libs/distributed-lock/src/lock/lock.js';
-import type { Plan } from '../plan/plan.js';
+import type { Asking, Plan } from '../plan/plan.js';
 import type { Actor, Stage } from './stage.js';
 
 /** A connection that was lost in the last fault has been replaced by then. */
@@ -20,9 +20,12 @@ export async function callInCalm(stage: Stage): Promise<void> {
  * sessions it stays there until somebody asks for it, as the owner's session lives on: the owner's client then says that it is over.
  */
 export async function askForEachKey(stage: Stage, plan: Plan): Promise<void> {
-  const ofCalls = plan.calls.flatMap(({ keys, options, claims }) =>
-    keys.map((key) => [key, claims?.[key] ? { ...claims[key], fair: options.fair } : options] as const),
-  );
+  const further = plan.faults.flatMap(({ act }) => ('call' in act ? [act.call] : []));
+  const ofCalls = [...further, ...plan.calls]
+    .flatMap(withNested)
+    .flatMap(({ keys, options, claims }) =>
+      keys.map((key) => [key, claims?.[key] ? { ...claims[key], fair: options.fair } : options] as const),
+    );
   const ofOnces = (plan.onces ?? []).map(({ key }) => [`once:${key}`, { mode: 'exclusive' }] as const);
   const asked = new Map<string, Pick<CallOptions, 'mode' | 'permits' | 'fair'>>([...ofCalls, ...ofOnces]);
   const claims = [...asked].map(([key, { mode, permits, fair }]) => ({
@@ -32,6 +35,12 @@ export async function askForEachKey(stage: Stage, plan: Plan): Promise<void> {
   await callAll(stage, ({ services }) =>
     services.slice(0, 1).flatMap((service) => claims.map((claim) => ({ service, ...claim }))),
   );
+}
+
+/** A call, after those that its work makes. */
+function withNested(call: Asking): readonly Asking[] {
+  const nested = call.work.flatMap((step) => ('call' in step ? withNested(step.call) : []));
+  return [...nested, call];
 }
 
 interface CalmCall {
