@@ -10,7 +10,7 @@ const siteOf = (method: string): LockedSite => ({ method }) as LockedSite;
 const nothing = (): void => undefined;
 const callOf = (site: LockedSite): HandlerRequest => ({
   plan: { site, covers: () => true, isFree: () => true } as unknown as LockPlan,
-  context: {} as ExecutionContext,
+  context: { getType: () => 'http' } as unknown as ExecutionContext,
 });
 
 function reachableFrom(root: unknown, found = new Set<unknown>()): ReadonlySet<unknown> {

@@ -36,6 +36,8 @@ export class LockedHandlerRun {
   readonly lock: HeldLock | undefined;
   readonly plan: LockPlan;
   private readonly values: RequestValues;
+  /** Not known from the plan, because a route may serve messages, too. */
+  private readonly isMessage: boolean;
   isOpen = true;
 
   /**
@@ -49,6 +51,7 @@ export class LockedHandlerRun {
     this.lock = lock;
     this.plan = plan;
     this.values = values;
+    this.isMessage = context.getType() === 'rpc';
     (context as ContextOfRun)[SHARED] = this;
   }
 
@@ -75,8 +78,8 @@ export class LockedHandlerRun {
    * @throws LockConfigurationError for a message whose arguments name another key
    */
   covers(args: readonly unknown[]): boolean {
-    const { lock, plan } = this;
-    return lock ? plan.covers(args, lock, this.values) : this.isOpen && plan.isFree(args);
+    const { lock, plan, values, isMessage } = this;
+    return lock ? plan.covers(args, { lock, values, isMessage }) : this.isOpen && plan.isFree(args);
   }
 
   /** Runs `work` in an async flow that carries the lock and `as`, by default this run. */

@@ -84,14 +84,13 @@ export class LockPlan extends KeyPlan<LockedSite> {
   }
 
   /**
-   * Returns whether these arguments of the handler make the keys that its request has locked.
+   * Returns whether these arguments of the handler make the keys that its request or message has locked.
    *
    * @throws LockConfigurationError for a message whose arguments make another key, because the handler would run under the wrong
    * lock. That happens with global pipes that Nest does not reveal: those of a microservice, and those that an application adds
    * after it has connected one.
    */
-  covers(args: readonly unknown[], { keys }: Lock, values: RequestValues): boolean {
-    const isMessage = this.kind === 'rpc';
+  covers(args: readonly unknown[], { lock: { keys }, values, isMessage }: LockedArguments): boolean {
     let other: string | undefined;
     try {
       other = this.keysByArguments(args, values).find((key) => !keys.includes(key));
@@ -145,6 +144,13 @@ export class LockPlan extends KeyPlan<LockedSite> {
     if (typeof onBusy === 'function') this.checkFunction('onBusy', onBusy, 1);
     if (when) this.checkFunction('when', when);
   }
+}
+
+/** What a request or a message has locked, and from what. */
+interface LockedArguments {
+  readonly lock: Pick<Lock, 'keys'>;
+  readonly values: RequestValues;
+  readonly isMessage: boolean;
 }
 
 /** The plan of a locked method of a class. */

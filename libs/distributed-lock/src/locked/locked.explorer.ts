@@ -23,8 +23,6 @@ import { type LockPlan, lockPlanOf, siteOf } from './lock-plan.js';
 import { LOCK_SLOTS } from './locked.decorator.js';
 import { LockedInterceptor } from './locked.interceptor.js';
 
-const MESSAGES: readonly unknown[] = ['rpc', 'ws'];
-
 /**
  * Prepares the locked methods of an application once at boot. Binds the lock outside of class interceptors, makes gateways answer
  * with lock errors, installs `MessageGuard`, and checks every `@Locked`.
@@ -42,9 +40,7 @@ export class LockedExplorer implements OnModuleInit {
     // Bind interceptors in the constructor. In `onModuleInit` it would be too late: Nest has registered the routes by then.
     for (const cls of this.classes()) {
       const locked = methodsOf(cls).filter(([, fn]) => siteOf(fn));
-      hasMessages ||= locked.some(([name, fn]) =>
-        MESSAGES.includes(handlerOf(cls, name, fn as AnyFunction).kind),
-      );
+      hasMessages ||= locked.some(([name, fn]) => handlerOf(cls, name, fn as AnyFunction).servesMessages);
       const hasOwn = enhancers.of('interceptors', cls).length > 0;
       if (locked.length > 0 && hasOwn) enhancers.putFirst('interceptors', LockedInterceptor, cls);
       for (const fn of locked.map(([, it]) => it as AnyFunction)) {

@@ -22,6 +22,7 @@ const HTTP_MARK = 'path';
 const RPC_PATTERN = 'microservices:pattern';
 const RPC_MARKS = ['microservices:handler_type', RPC_PATTERN];
 const WS_MARK = 'websockets:message_mapping';
+const MESSAGE_MARKS = [...RPC_MARKS, WS_MARK];
 /** Metadata that `@Query()`, `@Mutation()` and `@Subscription()` set on a resolver: the name of the decorator. */
 const RESOLVER_TYPE = 'graphql:resolver_type';
 
@@ -47,8 +48,13 @@ export interface HandlerParameter {
 
 /** The decorators of one method of a class. A subclass that overrides the method has its own. */
 interface Handler {
-  /** The transport over which Nest calls this method; `undefined` for a method that only other code calls. */
+  /**
+   * The transport over which Nest calls this method; `undefined` for a method that only other code calls. A route that also serves
+   * messages is `http`.
+   */
   readonly kind: HandlerKind | undefined;
+  /** True if Nest calls the method for messages or for events of a gateway, perhaps besides HTTP requests. */
+  readonly servesMessages: boolean;
   /** The decorated parameters, in order of their index. */
   readonly parameters: readonly HandlerParameter[];
   /**
@@ -69,7 +75,8 @@ export function handlerOf(cls: AnyClass, method: string | symbol, fn: AnyFunctio
     kind === 'http' && !isSse(fn) && parameters.some(({ type }) => ANSWERING_PARAMETERS.includes(type));
   const answersItself =
     isStreamCall || (isInjected && Reflect.getMetadata(PASSTHROUGH, cls, method) !== true);
-  return { kind, parameters, answersItself };
+  const servesMessages = MESSAGE_MARKS.some((mark) => Reflect.hasMetadata(mark, fn));
+  return { kind, servesMessages, parameters, answersItself };
 }
 
 function parametersOf(cls: AnyClass, method: string | symbol): readonly HandlerParameter[] {
