@@ -107,7 +107,7 @@ export function runInOwnFlow<T>(
  * True if the present async flow belongs to this handler. Its locks were then acquired by middleware, guards or interceptors
  * around the handler, or for a GraphQL field by the resolver of its parent.
  */
-function isInOwnFlow(context: ExecutionContext): boolean {
+export function isInOwnFlow(context: ExecutionContext): boolean {
   const flow = currentFlow();
   if (!flow) return true;
   const type = context.getType<string>();

@@ -10,6 +10,7 @@ import { currentFlow, runFor, runHolding } from '../lock/core/async-context.js';
 import type { HeldLock } from '../lock/core/held-lock.js';
 import { LockNotHeldError } from '../port/lock.errors.js';
 import type { Granted } from './acquire.js';
+import { isInOwnFlow } from './handler-flow.js';
 import type { LockedSite, LockPlan } from './lock-plan.js';
 import type { UnderLock } from './under-lock.js';
 
@@ -39,6 +40,7 @@ export class LockedHandlerRun {
   /** Not known from the plan, because a route may serve messages, too. */
   private readonly isMessage: boolean;
   isOpen = true;
+  private hasEnded = false;
 
   /**
    * `close` drops `underLock`, which references the request. Promises of this flow reference the run, and one that has reached
@@ -56,11 +58,20 @@ export class LockedHandlerRun {
   }
 
   /**
-   * The run of this context, if the present async flow is that of the run's interceptors: then an outer binding of
-   * `LockedInterceptor` has acquired the lock already.
+   * The run of this context, if this call of `LockedInterceptor` is inside of it: then an outer binding has acquired the lock
+   * already. An interceptor between the two bindings may call from
+   *
+   * - the flow of the run, the usual case;
+   * - the flow of an earlier call of the handler, whose result has made it call again;
+   * - the flow of another request, if it puts its requests into a queue.
+   *
+   * An interceptor outside of the lock calls from the request's own flow, or after the run has ended.
    */
-  static passing({ [SHARED]: run }: ContextOfRun): LockedHandlerRun | undefined {
-    return run && run === currentFlow()?.handlerRun ? run : undefined;
+  static passing(context: ContextOfRun): LockedHandlerRun | undefined {
+    const { [SHARED]: run } = context;
+    if (!run || run.hasEnded) return undefined;
+    const inFlow = currentFlow()?.handlerRun as Partial<ExpectedNestCall> | undefined;
+    return inFlow === run || inFlow?.belongsTo?.(run) || !isInOwnFlow(context) ? run : undefined;
   }
 
   /**
@@ -106,6 +117,12 @@ export class LockedHandlerRun {
     this.isOpen = false;
     this.underLock = undefined;
   }
+
+  /** Closes the run because its interceptors have ended. If an outer interceptor goes on again, that is another run. */
+  end(): void {
+    this.hasEnded = true;
+    this.close();
+  }
 }
 
 /**
@@ -123,6 +140,10 @@ export class ExpectedNestCall {
     // Not by `instanceof`: an application may load both builds of this package.
     const call = currentFlow()?.handlerRun as Partial<ExpectedNestCall> | undefined;
     return call?.is?.(site, args) ? (call as ExpectedNestCall) : undefined;
+  }
+
+  belongsTo(handlerRun: LockedHandlerRun): boolean {
+    return this.handlerRun === handlerRun;
   }
 
   is(site: LockedSite, args: readonly unknown[]): boolean {

@@ -3,7 +3,7 @@
 import { Inject, Injectable, Logger, type CallHandler, type CanActivate } from '@nestjs/common';
 import type { ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
-import { catchError, finalize, Observable, of, type Subscriber, type TeardownLogic } from 'rxjs';
+import { catchError, finalize, Observable, of, type Subscriber, tap, type TeardownLogic } from 'rxjs';
 import { andThen, type MaybePromise } from '../common/promises.js';
 import { findLockService } from '../distributed-lock.tokens.js';
 import { ServiceInternals } from '../lock/events/service-internals.js';
@@ -137,9 +137,11 @@ export class LockedInterceptor implements NestInterceptor, CanActivate {
     const { plan, context, lock } = request;
     if (!lock) {
       const free = new LockedHandlerRun(request);
+      const end = (): void => free.end();
+      // End the run before an outer interceptor sees the error: it may go on again at once.
       return free.enter(() =>
         this.goOn(free, request)
-          .pipe(finalize(() => free.close()))
+          .pipe(tap({ error: end, complete: end }), finalize(end))
           .subscribe(out),
       );
     }

@@ -39,6 +39,10 @@ class Scene {
     for (const tell of this.lossListeners) tell(lost);
   }
 
+  end(): void {
+    this.close();
+  }
+
   close(): void {
     this.log.push('closed');
   }

@@ -24,7 +24,7 @@ export class UnderLock<T> implements Observer<T> {
   private hasEnded = false;
   /** How many parts of the work, besides its Observable, still need the lock: handlers, streams and responses. */
   private parts = 0;
-  private run: Pick<LockedHandlerRun, 'close'> | undefined;
+  private run: Pick<LockedHandlerRun, 'close' | 'end'> | undefined;
 
   constructor(
     private readonly out: Subscriber<T>,
@@ -34,12 +34,12 @@ export class UnderLock<T> implements Observer<T> {
 
   /**
    * @param subscribe starts the work, in an async context that has the lock
-   * @param run is closed when the work has ended, so that its handler cannot start under the lock any more
+   * @param run is ended with the work, so that its handler cannot start under the lock any more
    * @returns what to call when the subscriber has left
    */
   start(
     subscribe: (observer: Observer<T>) => Subscription,
-    run?: Pick<LockedHandlerRun, 'close'>,
+    run?: Pick<LockedHandlerRun, 'close' | 'end'>,
   ): () => void {
     this.run = run;
     try {
@@ -139,7 +139,7 @@ export class UnderLock<T> implements Observer<T> {
     answer?.whenOver(this.addPart());
     // 2. Let no handler start under the lock from now on.
     this.hasEnded = true;
-    this.run?.close();
+    this.run?.end();
     // 3. If the work has succeeded but the lock is in doubt, wait until the store has said whether it was still held.
     const finish = (): void => this.finish(settle, answer);
     if (when === 'at once' || !this.lock.isInDoubt()) return finish();

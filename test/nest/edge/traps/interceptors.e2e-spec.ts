@@ -24,7 +24,17 @@ import {
   type Lock,
   type LockedOptions,
 } from 'nestjs-distributed-lock';
-import { catchError, concatMap, defer, forkJoin, from, map, retry, type Observable } from 'rxjs';
+import {
+  catchError,
+  concatMap,
+  defer,
+  forkJoin,
+  from,
+  lastValueFrom,
+  map,
+  retry,
+  type Observable,
+} from 'rxjs';
 import { until } from '#until';
 import { once } from '../support.js';
 import { startApp, type StartedApp } from '../../integration/stage.js';
@@ -169,6 +179,40 @@ describe.each(PLACES)('an interceptor inside the lock, %s', (_where, controller,
   });
 });
 
+/** How an interceptor goes on to the handler two times, and which of the two fail. */
+const TWICE: readonly (readonly [how: string, way: Moment, failures: number])[] = [
+  ['goes on again after an error', (handle) => handle().pipe(catchError(handle)), 1],
+  ['tries again after an error', (handle) => handle().pipe(retry(1)), 1],
+  ['tries again after a pause', (handle) => handle().pipe(retry({ count: 1, delay: 5 })), 1],
+  ['goes on again with the result', (handle) => handle().pipe(concatMap(handle)), 0],
+];
+
+describe.each(TWICE)('an interceptor behind a global binding of the lock that %s', (_how, way, failures) => {
+  it.each([
+    ['one global binding', [LockedInterceptor]],
+    ['two global bindings', [LockedInterceptor, LockedInterceptor]],
+  ])('has its request locked once: %s', async (_what, bindings) => {
+    const depths: unknown[] = [];
+    @Controller()
+    class Flaky {
+      @Get(':id')
+      @Locked('goods:<params.id>', { reentrant: false })
+      async read(@CurrentLock() lock?: Lock): Promise<unknown> {
+        depths.push(lock?.depth);
+        if (depths.length <= failures) throw new Error('once more');
+        return lock?.key;
+      }
+    }
+    moment = way;
+    const providers = [...bindings, Caller].map((useClass) => ({ provide: APP_INTERCEPTOR, useClass }));
+    const { fetch, events } = await fresh({ controllers: [Flaky], providers });
+    expect(await (await fetch('/mine')).text()).toBe('goods:mine');
+    await until(() => events.length > 1);
+    expect(events).toEqual(once('goods:mine'));
+    expect(depths).toEqual([0, 0]);
+  });
+});
+
 describe('calls of a locked handler from within its request', () => {
   it('that recover from an error of it lock for themselves', async () => {
     @Controller()
@@ -262,25 +306,29 @@ describe('calls of a locked handler from within its request', () => {
     expect(events).toEqual(once('goods:mine'));
   });
 
-  it('behind an interceptor that goes on in the flow of another request have the lock of their own', async () => {
-    /** Starts everything in the flow of the first request. */
-    let inFirst: ((work: () => void) => void) | undefined;
-    moment = (handle) => {
-      const queue: (() => void)[] = [];
-      if (!inFirst) {
-        inFirst = (work) => queue.push(work);
-        const timer = setInterval(() => queue.splice(0).forEach((work) => work()), 1);
-        setTimeout(() => clearInterval(timer), 500);
-      }
-      const start = inFirst;
-      return defer(() => new Promise<Observable<unknown>>((resolve) => start(() => resolve(handle())))).pipe(
-        concatMap((it) => it),
-      );
-    };
-    const { fetch } = await fresh({ controllers: [OfMethod] });
-    const answers = await Promise.all([fetch('/1'), fetch('/2'), fetch('/3')]);
-    expect(await Promise.all(answers.map((it) => it.json()))).toEqual([own('1'), own('2'), own('3')]);
-  });
+  it.each<[where: string, controller: Type, providers: typeof GLOBAL]>([
+    ['inside the lock of the method', OfMethod, []],
+    ['behind a lock that is bound globally', Plain, GLOBAL],
+  ])(
+    'behind an interceptor that goes on in the flow of another request have their own: %s',
+    async (_where, controller: Type, providers: typeof GLOBAL) => {
+      /** Starts everything in the flow of the first request. */
+      let inFirst: ((work: () => void) => void) | undefined;
+      moment = (handle) => {
+        const queue: (() => void)[] = [];
+        if (!inFirst) {
+          inFirst = (work) => queue.push(work);
+          const timer = setInterval(() => queue.splice(0).forEach((work) => work()), 1);
+          setTimeout(() => clearInterval(timer), 500);
+        }
+        const start = inFirst;
+        return defer(() => new Promise((resolve) => start(() => resolve(lastValueFrom(handle())))));
+      };
+      const { fetch } = await fresh({ controllers: [controller], providers });
+      const answers = await Promise.all([fetch('/1'), fetch('/2'), fetch('/3')]);
+      expect(await Promise.all(answers.map((it) => it.json()))).toEqual([own('1'), own('2'), own('3')]);
+    },
+  );
 
   it('of which pipes are still pending when the request comes are of the request', async () => {
     @Injectable()
