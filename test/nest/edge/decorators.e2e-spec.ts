@@ -544,6 +544,27 @@ describe('inherited and abstract methods, and scopes', () => {
     expect(events).toEqual(['acquired dog:3', 'acquired crud:3', 'released crud:3', 'released dog:3']);
   });
 
+  it('a handler with other parameters than the locked method that it overrides locks what it passes to super', async () => {
+    abstract class Goods {
+      @Locked('goods:<id>')
+      async take(id: string, count: string): Promise<unknown> {
+        return { id, count };
+      }
+    }
+    @Controller('goods')
+    class GoodsController extends Goods {
+      @Get(':count/:id')
+      override async take(@Param('count') count: string, @Param('id') id: string): Promise<unknown> {
+        return super.take(id, count);
+      }
+    }
+    const { app, locks, fetch } = await startApp('express', { controllers: [GoodsController] });
+    const outcomes = outcomesOf(locks);
+    expect(await (await fetch('/goods/3/7')).json()).toEqual({ id: '7', count: '3' });
+    expect(outcomes).toEqual(once('goods:7'));
+    await app.close();
+  });
+
   it('a request-scoped controller and its transient provider are new and locked for each request', async () => {
     const answer = { by: 'Dogs', found: { id: '4', n: 1, within: 'crud:4' } };
     expect([await json('/dogs/one/4'), await json('/dogs/one/4')]).toEqual([answer, answer]);

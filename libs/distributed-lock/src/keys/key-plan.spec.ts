@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { Body, Controller, Post } from '@nestjs/common';
+import { Body, Controller, Param, Post } from '@nestjs/common';
 import { LockConfigurationError, LockKeyError } from '../port/lock.errors.js';
 import { keyPlanOf, type KeySite, newKeySite } from './key-plan.js';
 import { KeyTemplate, type Placeholder } from './key-template.js';
@@ -10,6 +10,16 @@ class Orders {
   async create(@Body('sku') _sku: string, @Body('lines') _lines?: object): Promise<void> {}
 
   async ship(_id: string): Promise<void> {}
+}
+
+/** Overrides both methods by handlers with other parameters. */
+@Controller()
+class Kiosk extends Orders {
+  @Post(':shop/:sku')
+  override async create(@Param('shop') _shop: string, @Param('sku') _sku?: object): Promise<void> {}
+
+  @Post(':count/:_id')
+  override async ship(@Param('count') _count: string, @Param('_id') _id?: string): Promise<void> {}
 }
 
 const siteOf = (method: 'create' | 'ship', key: string | ((...args: never[]) => string)): KeySite =>
@@ -28,6 +38,12 @@ describe('the keys of a method', () => {
   it('are refused in a plain call if a placeholder names a part of a request', () => {
     const plan = planOf('create', 'goods:<params.shop>:<sku>');
     expect(() => plan.keysOfCall(['x'])).toThrow(LockKeyError);
+  });
+
+  it('that a subclass overrides are made of the arguments of its `super` call', () => {
+    expect(keyPlanOf(Kiosk, siteOf('ship', 'order:<_id>')).keysOfCall(['7'])).toEqual(['order:7']);
+    expect(keyPlanOf(Kiosk, siteOf('create', 'goods:<sku>')).keysOfCall(['x'])).toEqual(['goods:x']);
+    expect(keyPlanOf(Kiosk, siteOf('create', 'goods:<body.sku>')).keysOfCall(['x'])).toEqual(['goods:x']);
   });
 
   it('follow the arguments of the handler, and take what no argument has from the request', () => {

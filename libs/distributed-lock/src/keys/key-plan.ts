@@ -7,6 +7,7 @@ import { type HandlerValues, isReadable } from '../nest/handler-values.js';
 import {
   type AnyClass,
   type AnyFunction,
+  type Handler,
   handlerOf,
   type HandlerKind,
   type HandlerParameter,
@@ -72,11 +73,9 @@ export class KeyPlan<S extends KeySite = KeySite> {
     cls: AnyClass,
     readonly site: S,
   ) {
-    const { key, method, isStatic } = site;
-    const methods = cls.prototype as Readonly<Record<string | symbol, AnyFunction>> | undefined;
-    const fn = isStatic ? undefined : methods?.[method];
+    const { key, method } = site;
     this.where = `${cls.name}.${String(method)}`;
-    const handler = fn && handlerOf(cls, method, fn);
+    const handler = handlerOfSite(cls, site);
     this.kind = handler?.kind;
     this.decorated = handler?.parameters ?? [];
     this.answersItself = handler?.answersItself ?? false;
@@ -213,6 +212,23 @@ export class KeyPlan<S extends KeySite = KeySite> {
       undefined,
     );
   }
+}
+
+/**
+ * What Nest knows of the decorated method as a handler; `undefined` if it is static, or if the class has no such method.
+ *
+ * If the class overrides the method, only a `super` call comes here. Its arguments are those of the class that declares the method, so
+ * the parameters of the override do not count.
+ */
+function handlerOfSite(cls: AnyClass, { declaredIn, method, isStatic }: KeySite): Handler | undefined {
+  if (isStatic) return undefined;
+  const [own, declared] = [methodOf(cls, method), methodOf(declaredIn, method)];
+  if (own === declared) return own && handlerOf(cls, method, own);
+  return declared && handlerOf(declaredIn, method, declared);
+}
+
+function methodOf(cls: AnyClass, method: string | symbol): AnyFunction | undefined {
+  return (cls.prototype as Readonly<Record<string | symbol, AnyFunction>> | undefined)?.[method];
 }
 
 /** Makes the plan of a method at its first use, and keeps it for the class and the decorator. */

@@ -47,7 +47,7 @@ export interface HandlerParameter {
 }
 
 /** The decorators of one method of a class. A subclass that overrides the method has its own. */
-interface Handler {
+export interface Handler {
   /**
    * The transport over which Nest calls this method; `undefined` for a method that only other code calls. A route that also serves
    * messages is `http`.
