@@ -130,7 +130,7 @@ export class HandlerValues {
   /**
    * The singleton of a class. If the class is request-scoped, or belongs to another module, resolves an instance for the request.
    */
-  private instanceOf<T>(token: Type<T>, context: ExecutionContext): MaybePromise<T> {
+  instanceOf<T>(token: Type<T>, context: ExecutionContext): MaybePromise<T> {
     if (!this.built.has(token)) this.built.set(token, findProvider(this.moduleRef, token, true));
     return (this.built.get(token) as T | undefined) ?? this.resolve(token, context);
   }

@@ -28,13 +28,15 @@ import {
 import { declaringClass } from '../nest/parameter-names.js';
 import { LockConfigurationError } from '../port/lock.errors.js';
 import { checkOptions, type OptionRule, type OptionRules } from '../port/option-checks.js';
+import { BodyWriter, bodyOf, type StoredBody } from './stored-body.js';
 import { isReplayedFailure, ONCE_RULES, type OnceOptions, OnceService } from './once.service.js';
 
 /** Options of `@Once`. */
 export interface OnceHandlerOptions extends Omit<OnceOptions, 'fingerprint' | 'signal'> {
   /**
-   * The payload by which requests with the same key are compared: `'body'` for the body of an HTTP request, or a function that gets the
-   * request (the data of a message) and returns the payload. Default: none, so that all requests with a key count as the same.
+   * The payload by which requests with the same key are compared: a function that gets the request and returns the payload, or `'body'`
+   * for the body of an HTTP request. A message, an event of a gateway and a field of GraphQL have no request and no body: both are its
+   * data, or its arguments. Default: none, so that all requests with a key count as the same.
    */
   readonly fingerprint?: 'body' | ((request: any) => unknown);
 }
@@ -65,7 +67,8 @@ const SITE = Symbol.for('nestjs-distributed-lock/once');
  *
  * A request that comes while another one with its key is handled waits for that response. A request gets 409 with `Retry-After`
  * after waiting for `waitMs`, 422 if its fingerprint differs, 400 if a part of the key is missing. Guards and interceptors of the
- * class run for each request, and a `@UseInterceptors` above `@Once` only with the handler.
+ * class run for each request, and a `@UseInterceptors` above `@Once` only with the handler. What a `ClassSerializerInterceptor` hides is
+ * not stored. Other interceptors of the class see stored objects without their class.
  *
  * For handlers only: HTTP, messages, GraphQL. Elsewhere call `once.run`.
  *
@@ -106,6 +109,14 @@ function siteOf(fn: unknown): OnceSite | undefined {
   return typeof fn === 'function' ? (Reflect.getMetadata(SITE, fn) as OnceSite | undefined) : undefined;
 }
 
+/** Whether a method has `@Once` and Nest calls it for messages. */
+export function servesMessagesOnce(
+  cls: AnyClass,
+  [method, fn]: readonly [name: string | symbol, fn: unknown],
+): boolean {
+  return siteOf(fn) !== undefined && handlerOf(cls, method, fn as AnyFunction).servesMessages;
+}
+
 /**
  * Checks the `@Once` of a method, if it has one.
  *
@@ -127,10 +138,9 @@ export function checkOnce(cls: AnyClass, [method, fn]: readonly [name: string | 
   keyPlanOf(cls, site);
 }
 
-interface StoredResponse {
+interface StoredResponse extends StoredBody {
   readonly status: number;
   readonly headers: Readonly<Record<string, Header>>;
-  readonly body: unknown;
 }
 
 type Header = number | string | readonly string[];
@@ -154,6 +164,7 @@ const NOT_STORED: readonly string[] = [
 @Injectable()
 export class OnceInterceptor implements NestInterceptor {
   private readonly values: HandlerValues;
+  private readonly bodies: BodyWriter;
 
   constructor(
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
@@ -161,6 +172,7 @@ export class OnceInterceptor implements NestInterceptor {
     @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
   ) {
     this.values = new HandlerValues(moduleRef, config);
+    this.bodies = new BodyWriter(OnceInterceptor, this.values, config);
   }
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
@@ -198,9 +210,18 @@ export class OnceInterceptor implements NestInterceptor {
     const { keys } = await keyPlanOf(context.getClass(), site).keysOfRequest(context, this.values);
     const [key = ''] = [keys].flat().map(keyOf);
     const call = { ...options, signal, fingerprint: fingerprintOf(fingerprint, context) };
-    const handle = () => lastValueFrom(next.handle(), { defaultValue: undefined });
+    // The first caller gets the handler's own result, and not what is stored of it.
+    let result: unknown;
+    const handle = async (): Promise<unknown> => {
+      result = await lastValueFrom(next.handle(), { defaultValue: undefined });
+      return result;
+    };
     const once = this.moduleRef.get(OnceService, { strict: false });
-    if (context.getType() !== 'http') return once.run(key, call, handle);
+    if (context.getType() !== 'http') {
+      const work = async () => this.bodies.plain(await handle(), context);
+      const { value, isReplay } = await once.outcomeOf(key, call, work);
+      return isReplay ? value : result;
+    }
     const response = context.switchToHttp().getResponse<Response>();
     try {
       const { value, isReplay } = await once.outcomeOf(key, call, async () => {
@@ -210,10 +231,13 @@ export class OnceInterceptor implements NestInterceptor {
           discardStream(body);
           throw streamError(site, context);
         }
-        return { status: response.statusCode, headers: headersSince(before, response), body };
+        const { statusCode: status } = response;
+        const headers = headersSince(before, response);
+        return { status, headers, ...(await this.bodies.stored(body, context)) };
       });
-      if (isReplay) this.replay(response, value);
-      return value.body;
+      if (!isReplay) return result;
+      this.replay(response, value);
+      return bodyOf(value);
     } catch (error) {
       if (isReplayedFailure(error)) this.mark(response);
       throw error;
@@ -235,11 +259,24 @@ export class OnceInterceptor implements NestInterceptor {
 
 function fingerprintOf(fingerprint: OnceHandlerOptions['fingerprint'], context: ExecutionContext): unknown {
   if (fingerprint === undefined) return undefined;
-  const request: unknown =
-    context.getType() === 'http' ? context.switchToHttp().getRequest() : context.switchToRpc().getData();
+  const request = requestOf(context);
   if (typeof fingerprint === 'function') return fingerprint(request);
+  const body = context.getType() === 'http' ? (request as { readonly body?: unknown }).body : request;
   // `null`, so that a request without a body differs from one with a body.
-  return (request as { readonly body?: unknown }).body ?? null;
+  return body ?? null;
+}
+
+function requestOf(context: ExecutionContext): unknown {
+  switch (context.getType<string>()) {
+    case 'http':
+      return context.switchToHttp().getRequest();
+    case 'ws':
+      return context.switchToWs().getData();
+    case 'graphql':
+      return context.getArgByIndex(1);
+    default:
+      return context.switchToRpc().getData();
+  }
 }
 
 function headersSince(

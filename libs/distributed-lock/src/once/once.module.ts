@@ -6,13 +6,14 @@ import {
   Module,
   type OnModuleInit,
 } from '@nestjs/common';
-import { APP_FILTER, DiscoveryModule, DiscoveryService } from '@nestjs/core';
+import { APP_FILTER, ApplicationConfig, DiscoveryModule, DiscoveryService } from '@nestjs/core';
 import { getLockServiceToken, mockError, noRegistrationError } from '../distributed-lock.tokens.js';
 import { ServiceInternals } from '../lock/events/service-internals.js';
 import type { LockService } from '../lock/lock.service.js';
-import { discoveredClasses, methodsOf } from '../nest/metadata.js';
+import { AppConfigGuard } from '../nest/app-config.js';
+import { type AnyClass, discoveredClasses, methodsOf } from '../nest/metadata.js';
 import { checkOptions, describeNumber, type OptionRules } from '../port/option-checks.js';
-import { checkOnce } from './once.decorator.js';
+import { checkOnce, servesMessagesOnce } from './once.decorator.js';
 import { OnceErrorFilter } from './once.error.js';
 import { OnceService, type OnceSettings } from './once.service.js';
 import { checkResults } from './results.js';
@@ -68,14 +69,24 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModule
   exports: [OnceService],
 })
 export class OnceModule extends ConfigurableModuleClass implements OnModuleInit {
-  constructor(@Inject(DiscoveryService) private readonly discovery: DiscoveryService) {
+  constructor(
+    @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
+    @Inject(ApplicationConfig) config: ApplicationConfig,
+  ) {
     super();
+    // Without it nothing tells to which messages Nest applies the global pipes and interceptors of the application.
+    if (this.methods().some(([cls, method]) => servesMessagesOnce(cls, method)))
+      config.useGlobalGuards(new AppConfigGuard());
   }
 
   /** @throws LockConfigurationError that names the first handler whose `@Once` cannot work */
   onModuleInit(): void {
-    for (const { cls } of discoveredClasses(this.discovery)) {
-      for (const method of methodsOf(cls)) checkOnce(cls, method);
-    }
+    for (const [cls, method] of this.methods()) checkOnce(cls, method);
+  }
+
+  private methods(): readonly (readonly [AnyClass, ReturnType<typeof methodsOf>[number]])[] {
+    return discoveredClasses(this.discovery).flatMap(({ cls }) =>
+      methodsOf(cls).map((method) => [cls, method] as const),
+    );
   }
 }
