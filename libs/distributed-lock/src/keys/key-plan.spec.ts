@@ -68,6 +68,13 @@ describe('the keys of a method', () => {
     expect(calls).toBe(2);
   });
 
+  it('cannot be made by a key function that returns an empty list or no key', () => {
+    const keysOf = (keys: unknown) => () => planOf('create', (() => keys) as () => string).keysOfCall([]);
+    expect(keysOf([])).toThrow(LockKeyError);
+    expect(keysOf([])).toThrow('gave an empty list, which locks nothing.');
+    expect(keysOf(7)).toThrow('gave no string and no list.');
+  });
+
   it('are planned once for each class and decorator', () => {
     const site = siteOf('ship', 'order:<_id>');
     expect(keyPlanOf(Orders, site)).toBe(keyPlanOf(Orders, site));

@@ -203,12 +203,17 @@ export class KeyPlan<S extends KeySite = KeySite> {
     throw new LockKeyError(message, undefined);
   }
 
-  /** Calls the key function, and checks that it returns a string or a list, because it may be plain JavaScript. */
+  /**
+   * Calls the key function, and checks that it returns a string or a list, because it may be plain JavaScript. The list of a request
+   * may be empty, which is a mistake of its client, as it is with a template.
+   */
   private callKey(args: readonly unknown[]): Keys {
     const keys: unknown = Reflect.apply(this.site.key as () => Keys, undefined, args);
-    if (typeof keys === 'string' || Array.isArray(keys) || isKeyClaim(keys)) return keys as Keys;
+    const isList = Array.isArray(keys) && keys.length > 0;
+    if (typeof keys === 'string' || isList || isKeyClaim(keys)) return keys as Keys;
+    const what = Array.isArray(keys) ? 'an empty list, which locks nothing' : 'no string and no list';
     throw new LockKeyError(
-      `The key function of ${this.site.decorator} on ${this.where} gave no string and no list.`,
+      `The key function of ${this.site.decorator} on ${this.where} gave ${what}.`,
       undefined,
     );
   }

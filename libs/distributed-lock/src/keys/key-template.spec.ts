@@ -70,6 +70,7 @@ describe('a key template', () => {
   it('makes one key for each element of a list', () => {
     expect(render('<t>:<items[].sku>', 'a', ['x', 'y'])).toEqual(['a:x', 'a:y']);
     expect(() => render('<items[].sku>', [])).toThrow('is an empty list, not a list of values');
+    expect(() => render('<items[].sku>', 'abc')).toThrow('is a string, not a list of values');
     expect(() => render('<items[].sku>', 'x')).toThrow(LockKeyError);
     expect(() => render('<items[].sku>', ['x', undefined])).toThrow(LockKeyError);
   });

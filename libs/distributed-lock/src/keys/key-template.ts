@@ -241,7 +241,7 @@ const KEY_VALUE_RULE = 'a key needs a non-empty string, a finite number, a bigin
 /** Describes a value without repeating it, because it may be secret. */
 function kindOf(value: unknown): string {
   if (typeof value === 'number') return String(value);
-  if (typeof value === 'string' && value !== '') return 'a string of broken UTF-16';
+  if (typeof value === 'string' && LONE_SURROGATE.test(value)) return 'a string of broken UTF-16';
   return Array.isArray(value) && value.length === 0 ? 'an empty list' : describeGiven(value);
 }
 
