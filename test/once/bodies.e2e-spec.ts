@@ -1,9 +1,12 @@
 import {
+  Body,
   ClassSerializerInterceptor,
   Controller,
   Get,
+  HttpCode,
   type INestApplication,
   Param,
+  Post,
   type Type,
   UseInterceptors,
 } from '@nestjs/common';
@@ -221,6 +224,34 @@ describe('a repeated message to a handler with @Once', () => {
       expect(runs).toBe(1);
     },
   );
+});
+
+it('a message and a request with one key are handled one time, and each gets the result in its own way', async () => {
+  const wire = new Wire();
+  @Controller()
+  class Both {
+    @Post(':id')
+    @HttpCode(202)
+    @MessagePattern('pay')
+    @Once('payment:<body.id>', KEEP)
+    pay(@Body('id') id: string): object {
+      runs += 1;
+      return { paid: id };
+    }
+  }
+  const { fetch } = await open('express', Both, (app) => {
+    app.connectMicroservice({ strategy: wire });
+  });
+  const post = async (id: string): Promise<unknown> => {
+    const headers = { 'content-type': 'application/json' };
+    const answer = await fetch('/any', { method: 'POST', headers, body: JSON.stringify({ id }) });
+    return [answer.status, await answer.json()];
+  };
+  expect(await post('1')).toEqual([202, { paid: '1' }]);
+  expect(await wire.ask('pay', { id: '1' })).toEqual({ paid: '1' });
+  expect(await wire.ask('pay', { id: '2' })).toEqual({ paid: '2' });
+  expect(await post('2')).toEqual([202, { paid: '2' }]);
+  expect(runs).toBe(2);
 });
 
 describe.each([

@@ -138,9 +138,10 @@ export function checkOnce(cls: AnyClass, [method, fn]: readonly [name: string | 
   keyPlanOf(cls, site);
 }
 
+/** What is stored of a response. A message has neither status nor headers, and may share its keys with the requests of a route. */
 interface StoredResponse extends StoredBody {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, Header>>;
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, Header>>;
 }
 
 type Header = number | string | readonly string[];
@@ -210,44 +211,36 @@ export class OnceInterceptor implements NestInterceptor {
     const { keys } = await keyPlanOf(context.getClass(), site).keysOfRequest(context, this.values);
     const [key = ''] = [keys].flat().map(keyOf);
     const call = { ...options, signal, fingerprint: fingerprintOf(fingerprint, context) };
+    const once = this.moduleRef.get(OnceService, { strict: false });
+    const response =
+      context.getType() === 'http' ? context.switchToHttp().getResponse<Response>() : undefined;
     // The first caller gets the handler's own result, and not what is stored of it.
     let result: unknown;
-    const handle = async (): Promise<unknown> => {
+    const work = async (): Promise<StoredResponse> => {
+      const before = response?.getHeaders() ?? {};
       result = await lastValueFrom(next.handle(), { defaultValue: undefined });
-      return result;
+      if (response && streamKindOf(result)) {
+        discardStream(result);
+        throw streamError(site, context);
+      }
+      const head = response && { status: response.statusCode, headers: headersSince(before, response) };
+      return { ...head, ...(await this.bodies.stored(result, context)) };
     };
-    const once = this.moduleRef.get(OnceService, { strict: false });
-    if (context.getType() !== 'http') {
-      const work = async () => this.bodies.plain(await handle(), context);
-      const { value, isReplay } = await once.outcomeOf(key, call, work);
-      return isReplay ? value : result;
-    }
-    const response = context.switchToHttp().getResponse<Response>();
     try {
-      const { value, isReplay } = await once.outcomeOf(key, call, async () => {
-        const before = response.getHeaders();
-        const body = await handle();
-        if (streamKindOf(body)) {
-          discardStream(body);
-          throw streamError(site, context);
-        }
-        const { statusCode: status } = response;
-        const headers = headersSince(before, response);
-        return { status, headers, ...(await this.bodies.stored(body, context)) };
-      });
+      const { value, isReplay } = await once.outcomeOf(key, call, work);
       if (!isReplay) return result;
-      this.replay(response, value);
+      if (response) this.replay(response, value);
       return bodyOf(value);
     } catch (error) {
-      if (isReplayedFailure(error)) this.mark(response);
+      if (response && isReplayedFailure(error)) this.mark(response);
       throw error;
     }
   }
 
   private replay(response: Response, { status, headers }: StoredResponse): void {
     const { httpAdapter } = this.adapterHost;
-    httpAdapter.status(response, status);
-    for (const [name, value] of Object.entries(headers))
+    if (status !== undefined) httpAdapter.status(response, status);
+    for (const [name, value] of Object.entries(headers ?? {}))
       httpAdapter.setHeader(response, name, value as string);
     this.mark(response);
   }
@@ -282,11 +275,11 @@ function requestOf(context: ExecutionContext): unknown {
 function headersSince(
   before: ReturnType<Response['getHeaders']>,
   response: Response,
-): StoredResponse['headers'] {
+): Readonly<Record<string, Header>> {
   const entries = Object.entries(response.getHeaders()).filter(
     ([name, value]) => value !== undefined && value !== before[name] && !NOT_STORED.includes(name),
   );
-  return Object.fromEntries(entries) as StoredResponse['headers'];
+  return Object.fromEntries(entries) as Readonly<Record<string, Header>>;
 }
 
 function streamError({ method }: OnceSite, context: ExecutionContext): LockConfigurationError {

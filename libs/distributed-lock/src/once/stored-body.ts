@@ -2,6 +2,7 @@
 import { ClassSerializerInterceptor, type ExecutionContext, type Type } from '@nestjs/common';
 import type { ApplicationConfig } from '@nestjs/core';
 import { lastValueFrom, of } from 'rxjs';
+import { streamKindOf } from '../lock/streams/held-stream.js';
 import { hasAppConfig } from '../nest/app-config.js';
 import type { HandlerValues } from '../nest/handler-values.js';
 import { enhancers } from '../nest/metadata.js';
@@ -36,8 +37,9 @@ export class BodyWriter {
    * What each `ClassSerializerInterceptor` outside of `@Once` makes of a result. It reads the decorators of a class, such as
    * `@Exclude()`. A stored result has no class any more, so it would pass on properties that it hides from the first caller.
    */
-  async plain(result: unknown, context: ExecutionContext): Promise<unknown> {
+  private async plain(result: unknown, context: ExecutionContext): Promise<unknown> {
     try {
+      if (streamKindOf(result)) throw new TypeError('it is a stream');
       if (!hasInstance(result)) return result;
       let plain = result;
       for (const serializer of await this.serializersOf(context)) {
