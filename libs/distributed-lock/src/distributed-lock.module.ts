@@ -264,7 +264,18 @@ function refuseStoreAlone(options: object): void {
   );
 }
 
+/** `forRoot` takes these names out of its options, so they come from a factory. */
+function refuseRegistrationInFactory(given: unknown): void {
+  const options = Object(given) as Readonly<Record<string, unknown>>;
+  const late = Object.keys(REGISTRATION).find((it) => options[it] !== undefined);
+  if (late === undefined) return;
+  throw new LockConfigurationError(
+    `DistributedLockModule.forRootAsync: useFactory returned ${late}, which Nest needs before it calls the factory. Write it beside: forRootAsync({ ${late}: …, useFactory: … }).`,
+  );
+}
+
 function openService(given: DistributedLockModuleOptions, name?: string): LockService {
+  refuseRegistrationInFactory(given);
   checkOptions('DistributedLockModule', given, OPTIONS);
   const { store = memoryStore(), logger = true, http, ...options } = given;
   const defaults = http?.position ? overlay(askPlace(http), options.defaults ?? {}) : options.defaults;

@@ -68,6 +68,13 @@ const MISTAKES: readonly (readonly [what: string, mistake: () => ModuleMetadata,
     'must be an object; it was given a string',
   ],
   [
+    'the name of a registration among the options that a factory returns',
+    () => ({
+      imports: [DistributedLockModule.forRootAsync({ useFactory: () => loosely({ name: 'jobs' }) })],
+    }),
+    'Write it beside: forRootAsync({ name: …, useFactory: … })',
+  ],
+  [
     'a promise of a store',
     () => withStore(Promise.resolve(memoryStore())),
     'Make the store in an async useFactory of forRootAsync',
