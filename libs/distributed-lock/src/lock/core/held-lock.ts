@@ -150,7 +150,8 @@ export class HeldLock implements Lock {
 
   async extend(ms: number): Promise<void> {
     checkLease('extend: ms', ms);
-    await this.assertSurelyHeld();
+    await this.settleDoubt();
+    this.assertHeld();
     // Before any of the leases is extended.
     for (const { lease } of this.holds) lease.assertFixed();
     await Promise.all(this.holds.map(({ lease }) => lease.extend(ms)));
@@ -159,7 +160,8 @@ export class HeldLock implements Lock {
 
   async keepFor(ms: number): Promise<void> {
     checkLease('keepFor: ms', ms);
-    await this.assertSurelyHeld();
+    await this.settleDoubt();
+    this.assertHeld();
     for (const { owner } of this.holds) assertUnshared(owner, 'end its renewals');
     await Promise.all(this.holds.map(({ lease }) => lease.keepFor(ms)));
     this.assertHeld();
@@ -169,7 +171,8 @@ export class HeldLock implements Lock {
     checkOptions('detach', options, { leaseMs: true });
     const { leaseMs } = options;
     checkLease('detach: leaseMs', leaseMs);
-    await this.assertSurelyHeld();
+    await this.settleDoubt();
+    this.assertHeld();
     this.assertDetachable();
     this.isDetached = true;
     this.released = RELEASED;
@@ -197,7 +200,8 @@ export class HeldLock implements Lock {
   }
 
   async downgrade(): Promise<void> {
-    await this.assertSurelyHeld();
+    await this.settleDoubt();
+    this.assertHeld();
     // Before any of the keys is downgraded.
     for (const { owner } of this.holds) assertNoPermits(owner);
     await Promise.all(this.holds.map((hold) => hold.owner.downgrade()));
@@ -205,7 +209,8 @@ export class HeldLock implements Lock {
   }
 
   async run<T>(work: () => T | Promise<T>): Promise<T> {
-    await this.assertSurelyHeld();
+    await this.settleDoubt();
+    this.assertHeld();
     return runHolding(this, () => work());
   }
 
@@ -228,9 +233,12 @@ export class HeldLock implements Lock {
     return { key, keys, mode, fencingTokens, isReleased: this.released !== undefined };
   }
 
-  private async assertSurelyHeld(): Promise<void> {
-    if (this.isInDoubt()) await this.whenSure();
-    this.assertHeld();
+  /**
+   * Resolves when it is certain whether the lock is lost. After it call `assertHeld`, and act in the same turn: whoever calls this may
+   * release the lock without awaiting it, and then the owner may have passed the lock on to another caller.
+   */
+  private settleDoubt(): Promise<unknown> | undefined {
+    return this.isInDoubt() ? this.whenSure() : undefined;
   }
 
   private releaseOnce(isAwaited: boolean, at = this.readClocks()): Release {
