@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { OnceService, redisResults } from 'nestjs-distributed-lock/once';
-import { createClient } from 'redis';
+import { createClient, RESP_TYPES } from 'redis';
 import { until } from '#until';
 import { failureOf } from '../support/lock-services.js';
 import { ownRedis } from '../support/own-redis.js';
@@ -26,6 +26,13 @@ describe('once on Redis', () => {
   );
   describeResultStore('Redis by node-redis', async () => {
     const client = createClient({ url: redis.url });
+    await client.connect();
+    clients.push(client);
+    return redisResults(client);
+  });
+  describeResultStore('Redis by a client of node-redis that gives texts as bytes', async () => {
+    const typeMapping = { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.NUMBER]: String };
+    const client = createClient({ url: redis.url, commandOptions: { typeMapping } });
     await client.connect();
     clients.push(client);
     return redisResults(client);

@@ -286,6 +286,14 @@ describe('once.run', () => {
     expect(await failureOf(once.run('a', KEEP, inner))).toMatchObject({ code: 'LOCK_DEADLOCK' });
   });
 
+  it('a call without a key is refused, and gets no result of another one', async () => {
+    for (const key of [undefined, null, '', 7] as unknown as string[]) {
+      for (const result of ['of the first', 'of the second'])
+        expect(await failureOf(once.run(key, KEEP, () => result))).toMatchObject({ code: 'LOCK_KEY' });
+      expect(await failureOf(once.forget(key))).toMatchObject({ code: 'LOCK_KEY' });
+    }
+  });
+
   it('the signal of a call that waits ends it', async () => {
     const work = new Work();
     const first = once.run('a', KEEP, work.run);

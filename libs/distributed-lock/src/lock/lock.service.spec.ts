@@ -313,6 +313,16 @@ describe('what the caller gives', () => {
     await locks.withLock('\u{1f512}', (lock) => lock.assertHeld());
   });
 
+  it('is refused when it is no key by every call that looks at one, also inside another lock', async () => {
+    await locks.withLock('other', async () => {
+      for (const key of [undefined, null, '', 42] as unknown as string[]) {
+        for (const call of ['inspect', 'isHeld', 'forceRelease'] as const)
+          await expect(locks[call](key)).rejects.toBeInstanceOf(LockKeyError);
+        expect(() => locks.assertHeld(key)).toThrow(LockKeyError);
+      }
+    });
+  });
+
   it('opens no store any more after the close, not even to look', async () => {
     let opened = 0;
     const recipe = memoryStore();

@@ -44,7 +44,7 @@ import {
   resolveLockOptions,
   thisProcess,
 } from './request/lock-options.js';
-import { checkKeys, type LockRequest, LockRequests } from './request/lock-request.js';
+import { checkKeys, checkKeyText, type LockRequest, LockRequests } from './request/lock-request.js';
 import { forceRequest, listRequest } from './request/operator-requests.js';
 import { runUnder, type Work } from './run-under.js';
 
@@ -231,8 +231,11 @@ export class LockService {
    *
    * @throws LockNotHeldError when this async flow does not hold `key`
    * @throws LockLostError while it is not known whether the lock is still held
+   * @throws LockKeyError for a key that is empty or no string
    */
   assertHeld(key: string): Lock {
+    // Without a key, `current` would return the lock of any other key.
+    checkKeyText(key);
     const lock = this.current(key);
     findHold(this.scope, key)?.assertBelieved();
     if (lock) return lock;
@@ -252,10 +255,11 @@ export class LockService {
    * Asks the store which owners hold `key`, who these are, and who waits for it; `null` if nobody does.
    *
    * @throws LockStoreError when the store cannot be reached, does not answer or refuses
+   * @throws LockKeyError for a key that is empty or no string
    * @throws LockShutdownError when the application closes
    */
   async inspect(key: string): Promise<LockInspection | null> {
-    const snapshot = await this.send(key, (store) => store.inspect(key));
+    const snapshot = await this.send(checkKeyText(key), (store) => store.inspect(key));
     return snapshot && this.nameHolders(snapshot);
   }
 
@@ -264,10 +268,11 @@ export class LockService {
    * by it whether to work: `tryAcquire` asks and acquires in one step.
    *
    * @throws LockStoreError when the store cannot be reached, does not answer or refuses
+   * @throws LockKeyError for a key that is empty or no string
    * @throws LockShutdownError when the application closes
    */
   async isHeld(key: string): Promise<boolean> {
-    const snapshot = await this.send(key, (store) => store.inspect(key));
+    const snapshot = await this.send(checkKeyText(key), (store) => store.inspect(key));
     return snapshot !== null && snapshot.holders.length > 0;
   }
 
@@ -295,6 +300,7 @@ export class LockService {
    * `not held`: nobody held the key. `held by another`: none of the named owners holds it any more, and nothing was done.
    *
    * @throws LockStoreError when the store cannot be reached, does not answer or refuses
+   * @throws LockKeyError for a key that is empty or no string
    * @throws LockShutdownError when the application closes
    * @throws LockConfigurationError for wrong options
    * @example
@@ -309,7 +315,7 @@ export class LockService {
     // With `application: false`, do not reveal a line of the process's code either.
     const told = application === false ? options.by : `${by} (${holderName({ client: this.client })})`;
     const force = { ...(owners && { owners }), ...(told !== undefined && { by: told }) };
-    const reply = await this.send(key, (store) => store.forceRelease(key, force));
+    const reply = await this.send(checkKeyText(key), (store) => store.forceRelease(key, force));
     if (reply === 'released') {
       this.events.emit({ type: 'forced', key, owner: undefined, holder: owners && listed(owners), by });
     }

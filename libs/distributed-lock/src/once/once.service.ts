@@ -5,6 +5,7 @@ import type { Lock } from '../lock/lock.js';
 import type { LockService } from '../lock/lock.service.js';
 import { streamKindOf } from '../lock/streams/held-stream.js';
 import { CALL_RULES } from '../lock/request/lock-options.js';
+import { checkKey } from '../lock/request/lock-request.js';
 import { LockConfigurationError, LockWaitTimeoutError } from '../port/lock.errors.js';
 import {
   checkOptions,
@@ -175,6 +176,8 @@ export class OnceService {
     options: OnceOptions,
     work: (attempt: OnceAttempt) => T | Promise<T>,
   ): Promise<OnceOutcome<T>> {
+    // Before a result is looked for: all calls without a key would get the result of the first one.
+    checkKey(key);
     checkOptions('once.run', options, ONCE_RULES);
     if (options.keepForMs === undefined) throw new LockConfigurationError('once.run needs keepForMs.');
     if (typeof work !== 'function') {
@@ -203,8 +206,13 @@ export class OnceService {
     );
   }
 
-  /** Removes the stored result of a key, so that the next call runs the work. For operators and tests. */
+  /**
+   * Removes the stored result of a key, so that the next call runs the work. For operators and tests.
+   *
+   * @throws LockKeyError for a key that is empty, no string or too long; the error of the result store
+   */
   async forget(key: string): Promise<void> {
+    checkKey(key);
     await this.prepare();
     await this.results.remove(this.nameOf(key));
   }

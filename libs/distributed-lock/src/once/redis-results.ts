@@ -36,8 +36,9 @@ export function redisResults(client: ScriptingClient | NodeRedisScriptingClient)
   return {
     async read(key) {
       const stored = await run(READ, keysOf(key), []);
-      if (typeof stored !== 'string') return undefined;
-      const [, token = '', text = ''] = /^(\d+) (.*)$/s.exec(stored) ?? [];
+      if (stored === null || stored === undefined) return undefined;
+      // A client of node-redis may give texts as a `Buffer`, by its `typeMapping`.
+      const [, token = '', text = ''] = /^(\d+) (.*)$/s.exec((stored as string | Buffer).toString()) ?? [];
       return { token: Number(token), text };
     },
     async write(key, { token, text }, keepForMs) {

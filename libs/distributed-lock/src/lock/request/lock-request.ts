@@ -190,10 +190,9 @@ function isList(keys: Keys): keys is readonly (string | KeyClaim)[] {
   return Array.isArray(keys);
 }
 
-function checkKey(key: unknown): string {
-  if (typeof key !== 'string' || key === '') {
-    throw new LockKeyError(`A key must be a non-empty string; it is ${describeGiven(key)}.`, undefined);
-  }
+/** @throws LockKeyError for a key that no lock can have */
+export function checkKey(given: unknown): string {
+  const key = checkKeyText(given);
   if (key.length > MAX_KEY_LENGTH) {
     throw new LockKeyError(
       `The key "${key.slice(0, 40)}…" has ${key.length} characters; at most ${MAX_KEY_LENGTH} are allowed.`,
@@ -207,6 +206,16 @@ function checkKey(key: unknown): string {
     );
   }
   return key;
+}
+
+/**
+ * For calls that only look at a key, which another library may have locked under a name that `checkKey` refuses.
+ *
+ * @throws LockKeyError for a key that is missing or empty, as that of a field that a request lacks
+ */
+export function checkKeyText(key: unknown): string {
+  if (typeof key === 'string' && key !== '') return key;
+  throw new LockKeyError(`A key must be a non-empty string; it is ${describeGiven(key)}.`, undefined);
 }
 
 /** Whether the text has no lone surrogate. Node 20 has the method, but the types of ES2023 do not. */
