@@ -47,14 +47,14 @@ describe('what a client knows about the sessions of others', () => {
     expect(found).toEqual(['s1', 's2', 's3']);
   });
 
-  it('one that was alive is not asked for again within a second, and one that ended never', async () => {
+  it('one that was alive or had ended is not asked for again within a second', async () => {
     const both = document([holder('a:1')], [waiter('b:1', 's2')]);
     knowledge.onAlive('s1');
     knowledge.onEnd('s2');
     await clock.advance(999);
     expect(knowledge.unknownIn(both, [])).toEqual([]);
     await clock.advance(1);
-    expect(knowledge.unknownIn(both, [])).toEqual(['s1']);
+    expect(knowledge.unknownIn(both, [])).toEqual(['s1', 's2']);
   });
 
   it('the entries of one that ended are over, and those of others are not', () => {
@@ -67,10 +67,10 @@ describe('what a client knows about the sessions of others', () => {
     expect(knowledge.hasEnded(note('a:3', 's1'))).toBe(true);
   });
 
-  it('one that ended stays so, whatever is said later', () => {
+  it('one that had ended and lives again, after the restore of a backup, keeps its locks', () => {
     knowledge.onEnd('s1');
     knowledge.onAlive('s1');
-    expect(knowledge.hasEnded({ session: 's1' })).toBe(true);
+    expect(knowledge.judge(document([holder('a:1')])).holders[0]?.until).toBe(Infinity);
   });
 
   it('a grant that was taken back and given again under another token has its own time to be confirmed', async () => {
@@ -85,8 +85,10 @@ describe('what a client knows about the sessions of others', () => {
   });
 
   it('with too many sessions the oldest are forgotten, and asked for again', () => {
-    for (let i = 0; i <= 10_000; i++) knowledge.onAlive(`alive ${i}`);
-    for (let i = 0; i <= 10_000; i++) knowledge.onEnd(`ended ${i}`);
+    for (let i = 0; i <= 5000; i++) {
+      knowledge.onAlive(`alive ${i}`);
+      knowledge.onEnd(`ended ${i}`);
+    }
     const sessions = ['alive 0', 'alive 1', 'ended 0', 'ended 1'];
     const unknown = knowledge.unknownIn(document(sessions.map((session) => holder('a:1', { session }))), []);
     expect(unknown).toEqual(['alive 0', 'ended 0']);

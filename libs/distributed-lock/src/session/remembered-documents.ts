@@ -99,39 +99,39 @@ interface SeenReading {
   readonly isMessage?: boolean;
 }
 
-/** For how long, in ms, a session that was found alive counts as alive. */
+/** For how long, in ms, a client believes what it has found out about a session. Then it asks again. */
 export const ALIVE_MS = 1000;
 /** How many entries each map in this file may have. The oldest are forgotten. */
 const MAX_REMEMBERED = 10_000;
 
 /** Knows which sessions have ended, and when this client first saw each grant that its owner has not confirmed yet. */
 export class SessionKnowledge {
-  private readonly ended = new Set<string>();
-  private readonly aliveAt = new Map<string, number>();
+  /** An ended session may live again if somebody restores a backup, so this is not believed for ever either. */
+  private readonly sessions = new Map<string, { readonly hasEnded: boolean; readonly at: number }>();
   /** By owner id, the grants that their owners have not confirmed yet. */
   private readonly unconfirmed = new Map<string, SeenGrant>();
 
   constructor(private readonly clock: Clock) {}
 
   onEnd(session: string): void {
-    this.ended.add(session);
-    this.aliveAt.delete(session);
-    forgetOldest(this.ended);
+    this.remember(session, true);
   }
 
   onAlive(session: string): void {
-    this.aliveAt.delete(session);
-    this.aliveAt.set(session, this.clock.now());
-    forgetOldest(this.aliveAt);
+    this.remember(session, false);
+  }
+
+  private remember(session: string, hasEnded: boolean): void {
+    this.sessions.delete(session);
+    this.sessions.set(session, { hasEnded, at: this.clock.now() });
+    forgetOldest(this.sessions);
   }
 
   /** The sessions in a document of which this client must ask whether they still exist. */
   unknownIn({ holders, queue }: LockDocument, notes: readonly StoredNote[]): readonly string[] {
     const since = this.clock.now() - ALIVE_MS;
     const sessions = [...holders, ...queue, ...notes].flatMap(({ session }) => session ?? []);
-    return [...new Set(sessions)].filter(
-      (session) => !this.ended.has(session) && (this.aliveAt.get(session) ?? -Infinity) <= since,
-    );
+    return [...new Set(sessions)].filter((session) => (this.sessions.get(session)?.at ?? -Infinity) <= since);
   }
 
   /** Makes entries expire whose session has ended, or whose owner has not confirmed its grant in time. */
@@ -143,7 +143,7 @@ export class SessionKnowledge {
   }
 
   hasEnded({ session }: Pick<StoredWaiter, 'session'>): boolean {
-    return session !== undefined && this.ended.has(session);
+    return session !== undefined && this.sessions.get(session)?.hasEnded === true;
   }
 
   /** While an owner has not confirmed its grant, sets its lease to the time left for confirming, so that waiters recheck then. */
@@ -175,7 +175,7 @@ interface SeenGrant {
 }
 
 /** Deletes the entry that was set first, if there are too many. */
-function forgetOldest(entries: Map<string, unknown> | Set<string>): void {
+function forgetOldest(entries: Map<string, unknown>): void {
   if (entries.size <= MAX_REMEMBERED) return;
   const [oldest] = entries.keys();
   if (oldest !== undefined) entries.delete(oldest);
