@@ -34,7 +34,7 @@ export const MUTANTS = [
   },
   {
     says: 'what an idle connection has swallowed is not asked again',
-    file: 'redis/connection.js',
+    file: 'redis/idle-probe.js',
     from: 'return this.isOpen && isRepeatable',
     to: 'return false && isRepeatable',
     kind: 'idle-forgotten',

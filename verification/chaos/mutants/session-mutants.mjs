@@ -13,7 +13,7 @@ const ANY = [
   {
     says: 'a session that is over counts as alive',
     file: 'session/remembered-documents.js',
-    from: 'return session !== undefined && this.ended.has(session);',
+    from: 'return session !== undefined && this.sessions.get(session)?.hasEnded === true;',
     to: 'return false;',
     kind: 'crash-holder',
     rules: ['liveness', 'remains'],
