@@ -21,7 +21,7 @@ others (column _turns_). The median of the turns is shown, and beside the throug
 A p99.9 says something where there are many times a thousand locks.
 When the time is up, callers have half a second to finish. A caller that still waits then is counted with its wait so far, and
 shown. A caller that was refused (_failed_) asks again at once. How long it would have had to wait is not known, so the
-p99 of a library that refused some callers is not taken for the shortest.
+p99 of a library that refused some callers, or left some waiting, is not taken for the shortest.
 
 **The best peer** is the one with most throughput, or with the lock in use for most of the time. All other figures of the
 best peer in that scenario are those of the same library. Beside them stands the best figure of any peer, which has no limit.

@@ -42,6 +42,7 @@ const waited = ({ p99Ms, maxMs, failures, unfinished }) =>
   [
     `${unfinished > 0 && p99Ms > 0.95 * maxMs ? '≥ ' : ''}${ms(p99Ms)}`,
     ...(failures > 0 ? [`refused ${failures}`] : []),
+    ...(unfinished > 0 ? [`${unfinished} still waiting`] : []),
   ].join(', ');
 
 const SCALING = {

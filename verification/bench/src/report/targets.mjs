@@ -39,3 +39,11 @@ function extreme(peers, figure, choose) {
 
 /** The peer with the largest value of this figure. All figures of "the best peer" are those of this one. @param {object[]} peers @param {string} figure */
 export const best = (peers, figure) => peers.find((peer) => peer[figure] === most(peers, figure)) ?? {};
+
+/**
+ * Whether a peer refuses and starves no caller. Only then its waits compare with ours: a caller that never gets the lock has no wait in the
+ * figures, so the waits of a peer that serves one caller alone look short.
+ *
+ * @param {{ failures: number, unfinished: number }} peer
+ */
+export const servesAll = ({ failures, unfinished }) => failures === 0 && unfinished === 0;
