@@ -111,7 +111,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
     [
       'the queue is granted beside the holder',
-      'elseif not (held_alone and is_alone(waiter.kind)) and not may_enter(waiter.kind, waiter.weight, waiter.permits) then',
+      'elseif not (just_freed and is_alone(waiter.kind)) and not may_enter(waiter.kind, waiter.weight, waiter.permits) then',
       'elseif false then',
     ],
     [
@@ -131,7 +131,7 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a release grants nobody',
-      "if is_free or was_holder == 1 and kind == 'permits' then hand_off(kind, held_alone)",
+      "if is_free or was_holder == 1 and kind == 'permits' then hand_off(kind, just_freed)",
       "if is_free or was_holder == 1 and kind == 'permits' then local _ = 0",
     ],
     ['tokens forget the counter', 'or counted) >= first then', 'or counted) >= 9e15 then'],
@@ -162,8 +162,8 @@ export const REDIS_MUTANTS: readonly Mutant[] = [
     ],
     [
       'a plain waiter is granted when another leaves the queue',
-      "was_holder == 1 and waiting_keys == 2 and redis.call('EXISTS', KEYS[1]) == 0 then",
-      'waiting_keys == 2 then',
+      "was_holder == 1 and existing_keys == 2 and redis.call('EXISTS', KEYS[1]) == 0 then",
+      'existing_keys == 2 then',
     ],
     [
       'a plain waiter is granted past foreign clients',

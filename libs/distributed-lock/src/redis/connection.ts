@@ -248,6 +248,8 @@ export class RedisConnection {
       this.deadline.fireIn(this.commandTimeoutMs / 2);
     }
     this.inFlight.push(command);
+    // Buffer a command that must leave now as well: it takes along what this turn has buffered before it. This command is in `inFlight`
+    // already, so one that leaves when idle is alone there.
     const isBuffered = command.flush !== 'when idle' || this.inFlight.size > 1;
     if (isBuffered) this.client.writeTogether?.();
     this.follow(command, this.send(command));

@@ -306,7 +306,10 @@ export class LocalQueue {
     return this.isWaitedFor && !this.refusals.isStoreFailing;
   }
 
-  /** Whether a reply that puts the owner into the store's queue does not settle all callers. */
+  /**
+   * Whether callers are left that a `queued` reply does not answer: they need an answer now and joined after its request was sent, or it
+   * did not count how many wait ahead of them.
+   */
   get mustAskAgain(): boolean {
     return !this.mayWait || this.places?.mustCount === true;
   }

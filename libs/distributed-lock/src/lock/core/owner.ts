@@ -243,7 +243,6 @@ export class Owner {
     if (!this.isHeld) this.state = { kind: 'held', lease };
     lease.start();
     if (lease.hasAdmittedNobody) this.contention.onFirstCaller(now);
-    // This caller's flow does not hold the key: it would have shared that hold instead of waiting here. So its depth is 0.
     do this.openHold(queue.shift() as Call, lease, now);
     while (this.isForMany && lease.hasToken && queue.size > 0);
     queue.onServed(this);
@@ -259,6 +258,7 @@ export class Owner {
       const waitedMs = now - call.waitingSince;
       runtime.emit({ type: 'acquired', call: call.number, key, owner, fencingToken, waitedMs, by });
     }
+    // Depth 0: if the caller's flow held the key, the call would have shared that hold and would not wait here.
     call.resolve(new HeldLock([hold], 0));
   }
 

@@ -6,7 +6,7 @@
 --          JSON after two flags. A flag that is not set is written as "-".
 -- Flags    p: plain. The owner asks for a lock of the kind "lock", for half a day at most, by tokens that no foreign client shares
 --          s: short. The common case needs nothing of the JSON: the owner asks for one token
--- Reply  now * 1000 + n                              granted, and nobody waits; the number is the token: the common case
+-- Reply  token                                       granted, and nobody waits. It is the server's time in µs: the common case
 --        {0, now}                                    too late: the request arrived after its notAfter, so the script did nothing
 --        {1, now, first token, last token, waiting}  granted
 --        {2, now, holder, remaining, ticket}         queued; with max_waiting a sixth part says how many other owners wait

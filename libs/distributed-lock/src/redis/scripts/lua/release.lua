@@ -24,7 +24,7 @@ end
 
 -- Most releases end in step 2 or 3, and parse no JSON. All others go on with step 4.
 
-local was_holder, receivers, waiting_keys
+local was_holder, receivers, existing_keys
 if kind == 'lock' then
   -- 1. Take the lock from the owner.
   -- Delete the owner before any other write: a Redis that is out of memory allows HDEL, and lets a script that has written once go on
@@ -38,8 +38,8 @@ if kind == 'lock' then
   -- only subscribed foreign clients need a notification. Otherwise hand_off, below, takes care of all. The name of the fair lock's queue
   -- follows from the name of the channel.
   local fair_queue = 'redisson_lock_queue' .. string.sub(KEYS[5], #'redisson_lock__channel' + 1)
-  waiting_keys = redis.call('EXISTS', KEYS[2], KEYS[3], fair_queue)
-  if (is_short or not options.hold) and waiting_keys == 0 then
+  existing_keys = redis.call('EXISTS', KEYS[2], KEYS[3], fair_queue)
+  if (is_short or not options.hold) and existing_keys == 0 then
     receivers = was_holder == 1 and redis.call(publish, KEYS[5], '0') or 0
     -- PUBLISH also counts clients that are subscribed to a pattern and do not wait for the lock, so count again without these.
     if receivers > 0 and is_short then receivers = redis.call('PUBSUB', 'NUMSUB', KEYS[5])[2] end
@@ -52,9 +52,9 @@ end
 --@include lib/waiters.lua
 --@include lib/grant-plain.lua
 
--- 3. The most frequent release of a key that several processes want ends here. waiting_keys is 2 if our queue and its notes exist, and
---    Redisson's fair queue does not.
-if is_plain and was_holder == 1 and waiting_keys == 2 and redis.call('EXISTS', KEYS[1]) == 0 then
+-- 3. The most frequent release of a key that several processes want ends here: our queue and its notes exist, and Redisson's fair queue
+--    does not. grant_plain_first refuses any other two of these keys.
+if is_plain and was_holder == 1 and existing_keys == 2 and redis.call('EXISTS', KEYS[1]) == 0 then
   local used, reserved = nil, nil
   if options then used, reserved = options.used, options.reserved end
   if grant_plain_first(used, reserved) then return options and { 1, now } or 1 end
@@ -102,14 +102,14 @@ if was_holder == 1 and hold then
 end
 local is_free = redis.call('EXISTS', KEYS[1]) == 0
 -- The holder of a plain lock has no place in the queue, and only its own grant can be unconfirmed. hand_off deletes that mark.
-local held_alone = is_free and was_holder == 1 and kind == 'lock'
-if not held_alone then
+local just_freed = is_free and was_holder == 1 and kind == 'lock'
+if not just_freed then
   leave_queue(owner)
   if redis.call('HGET', KEYS[3], UNCONFIRMED) == owner then redis.call('HDEL', KEYS[3], UNCONFIRMED) end
 end
 
 -- If a writer leaves the queue, the readers behind it may join the readers that hold. Not while a foreign client waits for those readers
 -- to release: if new readers kept joining, the lock would stay shared for ever.
-if is_free or was_holder == 1 and kind == 'permits' then hand_off(kind, held_alone)
+if is_free or was_holder == 1 and kind == 'permits' then hand_off(kind, just_freed)
 elseif kind == 'permits' or not foreign_clients_are_next() then grant('', 0) end
 return { was_holder, now }

@@ -30,12 +30,12 @@ local function drop_unconfirmed(asker)
 end
 
 -- Grants the lock to waiters in the order of their tickets, until one may not enter: several readers or holders of permits may hold
--- together, anybody else holds alone. `asker` is the owner whose request runs this script, or ''. `held_alone` says that the only holder
+-- together, anybody else holds alone. `asker` is the owner whose request runs this script, or ''. `just_freed` says that the only holder
 -- of a plain lock has just left it, so that nobody needs to check whether the lock is free.
 --
 -- Returns how many were granted, whether a waiter is left that may not enter, and the first and last token of the asker if it was granted.
-local function grant(asker, lease, held_alone)
-  if not held_alone then drop_unconfirmed(asker) end
+local function grant(asker, lease, just_freed)
+  if not just_freed then drop_unconfirmed(asker) end
   local index, count, asker_first, asker_last = 0, 0, nil, nil
   while true do
     -- 1. Take the first waiter, or the next one after those that were skipped in step 5.
@@ -45,7 +45,7 @@ local function grant(asker, lease, held_alone)
     if not waiter then
       -- 2. Drop a waiter that has not rechecked in time: its process has crashed, or its caller has left.
       leave_queue(owner)
-    elseif not (held_alone and is_alone(waiter.kind)) and not may_enter(waiter.kind, waiter.weight, waiter.permits) then
+    elseif not (just_freed and is_alone(waiter.kind)) and not may_enter(waiter.kind, waiter.weight, waiter.permits) then
       -- 3. If there is no room for this waiter, stop. Nobody behind it is granted either, or later owners could overtake it for ever.
       return count, true, asker_first, asker_last
     else
@@ -70,7 +70,7 @@ local function grant(asker, lease, held_alone)
         leave_queue(owner)
         local own_lease = owner == asker and lease or waiter.initial_lease
         enter(owner, waiter.kind, waiter.weight, waiter.permits, own_lease, first, last)
-        count, held_alone = count + 1, false
+        count, just_freed = count + 1, false
         if owner == asker then asker_first, asker_last = first, last end
         -- 7. Go on with the next waiter, unless this one holds alone.
         if is_alone(waiter.kind) then return count, true, asker_first, asker_last end
@@ -91,19 +91,19 @@ local function recheck_first(ms)
 end
 
 -- Hands on a lock that has room: to foreign clients if they have waited for long enough, otherwise to the waiters at the head of
--- our queue. If no waiter was granted, foreign clients are woken. `held_alone`: as for grant.
-local function hand_off(kind, held_alone)
+-- our queue. If no waiter was granted, foreign clients are woken. `just_freed`: as for grant.
+local function hand_off(kind, just_freed)
   local foreign_clients = listeners(KEYS[5])
-  -- Delete two marks by one command: UNCONFIRMED, which only the holder that has just left can have, and "foreign_waiting_since" if no
+  -- Delete two marks by one command, which names one of them twice if the other one stays: UNCONFIRMED, which only the holder that has just left can have, and "foreign_waiting_since" if no
   -- foreign client is subscribed any more.
-  if held_alone or foreign_clients == 0 then
-    redis.call('HDEL', KEYS[3], held_alone and UNCONFIRMED or 'foreign_waiting_since', foreign_clients == 0 and 'foreign_waiting_since' or UNCONFIRMED)
+  if just_freed or foreign_clients == 0 then
+    redis.call('HDEL', KEYS[3], just_freed and UNCONFIRMED or 'foreign_waiting_since', foreign_clients == 0 and 'foreign_waiting_since' or UNCONFIRMED)
   end
   if foreign_clients > 0 and foreign_clients_waited() >= FOREIGN_WAIT_MS then
     give_turn_to_foreign_clients()
     wake_foreign_clients(kind)
     recheck_first(FOREIGN_TURN_MS)
-  elseif grant('', 0, held_alone) == 0 then
+  elseif grant('', 0, just_freed) == 0 then
     wake_foreign_clients(kind)
   end
 end
