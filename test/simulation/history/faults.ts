@@ -66,10 +66,10 @@ export class Faults {
   }
 
   private startLater(actor: Actor, act: Extract<Act, { do: 'restart' | 'replace' }>): void {
-    const { kernel, history } = this.stage.parts;
+    const { kernel } = this.stage.parts;
     kernel.after(act.ms, () => {
       // The history is about to end.
-      if (history.calmFrom < Infinity) return;
+      if (this.isOver) return;
       const next = this.stage.startAgain(actor, act.do === 'replace' ? 'another version' : undefined);
       this.calls += 1;
       const program = new Program(this.stage, next, `further ${this.calls}`);

@@ -109,6 +109,8 @@ export class RedisHost extends SimServer {
 
   /** Its data is gone, or is what it was after the first part of its writes, while its connections live on. */
   forget(how: 'empty' | 'stale'): void {
+    // A machine that is down loses what its crash says.
+    if (this.state !== 'running') return;
     const before = this.present();
     this.redis.restore(how === 'empty' ? 0 : this.olderLength());
     this.noteLoss(before, false);
