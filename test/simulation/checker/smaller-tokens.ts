@@ -17,7 +17,8 @@ export function mayBeSmaller(history: History, a: HoldRecord, b: HoldRecord): bo
   );
   const isBehind =
     (isSetBack && isEvicted) || losses.some((loss) => loss.at <= b.from && (isSetBack || loss.isBehind));
-  return isBehind && !hasSeen(history, a.token, b);
+  // Whoever attaches a lock goes on with the token that the process before it was given.
+  return isBehind && !hasSeen(history, a.token, b.sharedFrom ?? b);
 }
 
 /** Before it asked, on any key. */
