@@ -153,8 +153,8 @@ export const LONGEST = [
 ];
 
 /**
- * What `npm run nightly -- runtimes` runs on each version of Node: one suite for each thing that a version may change. Those are promises
- * and async contexts, timers, streams, decorators and sockets. Each is a part of a path in the repository.
+ * The suites that `npm run nightly -- runtimes` runs on each version of Node: one for each thing that a version may change, which are
+ * promises and async contexts, timers, streams, decorators and sockets. Each entry is a part of a path in the repository.
  */
 export const ON_EACH_NODE = [
   'libs/distributed-lock/src/common/bound-listeners',

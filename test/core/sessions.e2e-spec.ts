@@ -3,7 +3,7 @@ import { ManualClock } from 'nestjs-distributed-lock/testing';
 import type { SessionLeases } from '../../libs/distributed-lock/src/document/leases.js';
 import { type Claim, LOCK, SHARED } from '../../libs/distributed-lock/src/port/lock-store.js';
 import type { Grant, LockStore, Queued } from '../../libs/distributed-lock/src/port/lock-store.js';
-import { ALIVE_MS } from '../../libs/distributed-lock/src/session/remembered-documents.js';
+import { SESSION_KNOWN_MS } from '../../libs/distributed-lock/src/session/remembered-documents.js';
 import { serializeSessionDocument, serializeMessage } from '../../libs/distributed-lock/src/session/json.js';
 import { KEY, SessionClient } from './session-client.js';
 import { COMMAND_TIMEOUT_MS, KEEP_ALIVE_MS, SESSION_MS, SessionServer } from './session-server.js';
@@ -199,7 +199,7 @@ describe('a waiter whose process was killed', () => {
     await stage.pass(SESSION_MS - KEEP_ALIVE_MS - 1);
     expect(await late()).toMatchObject({ kind: 'busy', waiting: 1 });
     expect((await stage.owners()).pending).toEqual([two.owner(1)]);
-    await stage.pass(KEEP_ALIVE_MS + 1 + ALIVE_MS);
+    await stage.pass(KEEP_ALIVE_MS + 1 + SESSION_KNOWN_MS);
     expect((await stage.owners()).pending).toEqual([]);
     expect(await late()).toMatchObject({ kind: 'queued', waiting: 0 });
   });

@@ -29,7 +29,7 @@ import { IDLE_MS } from '../../libs/distributed-lock/src/redis/idle-probe.js';
 import { REDIS_DEFAULTS } from '../../libs/distributed-lock/src/redis/options.js';
 import { LAST_LEASES_MS } from '../../libs/distributed-lock/src/document/leases.js';
 import { SWEPT_AFTER_MS } from '../../libs/distributed-lock/src/session/register.js';
-import { ALIVE_MS } from '../../libs/distributed-lock/src/session/remembered-documents.js';
+import { SESSION_KNOWN_MS } from '../../libs/distributed-lock/src/session/remembered-documents.js';
 import { SQL_COMMAND_TIMEOUT_MS } from '../../libs/distributed-lock/src/sql/store.js';
 import { BELIEVED_MS } from '../../libs/distributed-lock/src/zookeeper/backend.js';
 import { KEEP_ALIVES_PER_SESSION } from '../../libs/distributed-lock/src/zookeeper/client/session.js';
@@ -182,7 +182,7 @@ const FIGURES: Record<string, readonly (readonly [page: string, ...words: string
     [DOCUMENTS, ...keptAlive],
     [SESSIONS, ...keptAlive],
   ],
-  'what is known about a session': [[DOCUMENTS, '"alive"', aFew(ALIVE_MS).replace('one', 'a')]],
+  'what is known about a session': [[DOCUMENTS, '"alive"', aFew(SESSION_KNOWN_MS).replace('one', 'a')]],
   'a grant that nobody has confirmed': [
     [DOCUMENTS, 'unconfirmed', aFew(UNCONFIRMED_MS)],
     [SESSIONS, 'unconfirmed', aFew(UNCONFIRMED_MS)],

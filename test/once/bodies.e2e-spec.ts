@@ -11,13 +11,13 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { ExternalContextCreator, Reflector } from '@nestjs/core';
-import { MessagePattern, Payload, Server, type CustomTransportStrategy } from '@nestjs/microservices';
+import { MessagePattern, Payload } from '@nestjs/microservices';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { DistributedLockModule } from 'nestjs-distributed-lock';
 import { memoryResults, Once, OnceModule, type ResultStore } from 'nestjs-distributed-lock/once';
-import { isObservable, lastValueFrom } from 'rxjs';
 import { failureOf } from '../support/lock-services.js';
 import { ADAPTERS, startApp, type StartedApp } from '../nest/integration/stage.js';
+import { Wire } from '../support/wire.js';
 
 const KEEP = { keepForMs: 1_000_000 };
 
@@ -175,24 +175,6 @@ describe.each(ADAPTERS)('a repeated request to a handler with @Once, on %s', (ad
     expect(await second.arrayBuffer()).toEqual(await first.arrayBuffer());
   });
 });
-
-/** A transport inside this process. */
-class Wire extends Server implements CustomTransportStrategy {
-  listen(done: () => void): void {
-    done();
-  }
-
-  close(): void {}
-  on(): void {}
-  unwrap<T>(): T {
-    return undefined as T;
-  }
-
-  async ask(pattern: string, data: unknown): Promise<unknown> {
-    const answer: unknown = await this.getHandlerByPattern(pattern)?.(data, {});
-    return isObservable(answer) ? lastValueFrom(answer) : answer;
-  }
-}
 
 @Controller()
 class Messages {

@@ -12,13 +12,7 @@ import {
   type Type,
 } from '@nestjs/common';
 import { APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
-import {
-  EventPattern,
-  MessagePattern,
-  Payload,
-  Server,
-  type CustomTransportStrategy,
-} from '@nestjs/microservices';
+import { EventPattern, MessagePattern, Payload } from '@nestjs/microservices';
 import { Test } from '@nestjs/testing';
 import {
   CurrentLock,
@@ -28,9 +22,9 @@ import {
   LockService,
   type Lock,
 } from 'nestjs-distributed-lock';
-import { isObservable, lastValueFrom } from 'rxjs';
 import { outcomesOf } from '../../support/events.js';
 import { once } from './support.js';
+import { Wire } from '../../support/wire.js';
 
 /** Marks what has gone over it. */
 class Through implements PipeTransform {
@@ -38,24 +32,6 @@ class Through implements PipeTransform {
 
   transform(value: unknown): unknown {
     return typeof value === 'string' ? `${value}-${this.name}` : value;
-  }
-}
-
-/** A transport inside this process. */
-class Wire extends Server implements CustomTransportStrategy {
-  listen(done: () => void): void {
-    done();
-  }
-
-  close(): void {}
-  on(): void {}
-  unwrap<T>(): T {
-    return undefined as T;
-  }
-
-  async ask(pattern: string, data: unknown): Promise<unknown> {
-    const answer: unknown = await this.getHandlerByPattern(pattern)?.(data, {});
-    return isObservable(answer) ? lastValueFrom(answer) : answer;
   }
 }
 

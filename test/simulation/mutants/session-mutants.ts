@@ -94,7 +94,7 @@ export const SESSION_MUTANTS: readonly Mutant[] = [
     ['a loss is not told', 'listener.onSessionEnd?.();', ''],
   ]),
   ...mutantsOf('etcd', `${ROOM}/remembered-documents.js`, [
-    ['a session is asked for once a minute', 'ALIVE_MS = 1000', 'ALIVE_MS = 60_000'],
+    ['a session is asked for once a minute', 'SESSION_KNOWN_MS = 1000', 'SESSION_KNOWN_MS = 60_000'],
     [
       'a grant that is not confirmed is taken back at once',
       'this.sinceOf(holder) + UNCONFIRMED_MS - this.clock.now()',

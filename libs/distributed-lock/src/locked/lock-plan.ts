@@ -146,7 +146,7 @@ export class LockPlan extends KeyPlan<LockedSite> {
   }
 }
 
-/** What a request or a message has locked, and from what. */
+/** The lock that a request or a message holds, and the values from which its keys were made. */
 interface LockedArguments {
   readonly lock: Pick<Lock, 'keys'>;
   readonly values: RequestValues;

@@ -67,8 +67,8 @@ const SITE = Symbol.for('nestjs-distributed-lock/once');
  *
  * A request that comes while another one with its key is handled waits for that response. A request gets 409 with `Retry-After`
  * after waiting for `waitMs`, 422 if its fingerprint differs, 400 if a part of the key is missing. Guards and interceptors of the
- * class run for each request, and a `@UseInterceptors` above `@Once` only with the handler. What a `ClassSerializerInterceptor` hides is
- * not stored. Other interceptors of the class see stored objects without their class.
+ * class run for each request, and a `@UseInterceptors` above `@Once` only with the handler. `@Once` does not
+ * store what a `ClassSerializerInterceptor` hides. Other interceptors of the class see stored objects without their class.
  *
  * For handlers only: HTTP, messages, GraphQL. Elsewhere call `once.run`.
  *
@@ -138,7 +138,10 @@ export function checkOnce(cls: AnyClass, [method, fn]: readonly [name: string | 
   keyPlanOf(cls, site);
 }
 
-/** What is stored of a response. A message has neither status nor headers, and may share its keys with the requests of a route. */
+/**
+ * A response as `@Once` stores it. The answer to a message has neither status nor headers. A message may replay the response to a request,
+ * and the other way round, because one route may serve both under the same keys.
+ */
 interface StoredResponse extends StoredBody {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, Header>>;

@@ -34,8 +34,8 @@ export class BodyWriter {
   }
 
   /**
-   * What each `ClassSerializerInterceptor` outside of `@Once` makes of a result. It reads the decorators of a class, such as
-   * `@Exclude()`. A stored result has no class any more, so it would pass on properties that it hides from the first caller.
+   * Passes a result through each `ClassSerializerInterceptor` outside of `@Once`, which reads the decorators of a class, such as
+   * `@Exclude()`. A stored result has no class any more, so for a repeated request the interceptor would hide nothing.
    */
   private async plain(result: unknown, context: ExecutionContext): Promise<unknown> {
     try {

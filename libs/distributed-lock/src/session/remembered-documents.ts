@@ -100,7 +100,7 @@ interface SeenReading {
 }
 
 /** For how long, in ms, a client believes what it has found out about a session. Then it asks again. */
-export const ALIVE_MS = 1000;
+export const SESSION_KNOWN_MS = 1000;
 /** How many entries each map in this file may have. The oldest are forgotten. */
 const MAX_REMEMBERED = 10_000;
 
@@ -129,7 +129,7 @@ export class SessionKnowledge {
 
   /** The sessions in a document of which this client must ask whether they still exist. */
   unknownIn({ holders, queue }: LockDocument, notes: readonly StoredNote[]): readonly string[] {
-    const since = this.clock.now() - ALIVE_MS;
+    const since = this.clock.now() - SESSION_KNOWN_MS;
     const sessions = [...holders, ...queue, ...notes].flatMap(({ session }) => session ?? []);
     return [...new Set(sessions)].filter((session) => (this.sessions.get(session)?.at ?? -Infinity) <= since);
   }
